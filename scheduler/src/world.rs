@@ -198,8 +198,9 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
             return Err(Refusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft });
         }
     }
-    // Its `level.dat` is stamped only when all is moved, so by that it could.
-    if !worlds.whole() && level::is_older(&set.minecraft, MOVES) {
+    // Its `level.dat` is stamped only when all is moved, so by that it could. What ran here last found them as they are, and has been played on since.
+    let release = set.minecraft.split(['-', ' ']).next().unwrap_or_default();
+    if !worlds.whole() && level::is_older(release, MOVES) && last != Some(&set.minecraft) {
         return Err(Refusal::Moved { wanted: set.minecraft.clone() });
     }
     if let Some((path, why)) = worlds.unreadable().first()

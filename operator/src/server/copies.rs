@@ -13,8 +13,12 @@ pub(crate) fn look_at_world(seen: &Observed) -> World {
     let world = seen.last_report().map(|report| &report.world);
     let said = world.and_then(|world| world.floor.as_ref()).map(|floor| DataVersion(floor.data_version));
     // The init container's last words are newer than those of any agent: none answers where it lets nothing start.
-    let refused = seen.world_refused().and_then(|said| said.floor).map(DataVersion);
-    let floor = refused.or(said).or_else(|| opened_unheard(seen)).or(settled_world);
+    let refused = seen.world_refused();
+    let format = refused.as_ref().and_then(|said| said.floor).map(DataVersion);
+    // One from before it said so says that there is a newer one, at least.
+    let is_above = refused.is_some_and(|said| said.is_for_their_age());
+    let above = settled_world.filter(|_| is_above).map(|DataVersion(settled)| DataVersion(settled + 1));
+    let floor = format.or(said.max(above)).or_else(|| opened_unheard(seen)).or(settled_world);
     World {
         floor: floor.unwrap_or(DataVersion(0)),
         whole: world.is_none_or(|world| world.whole),

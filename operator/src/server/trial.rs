@@ -103,7 +103,7 @@ pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool 
 impl Plan {
     /// Whether another set comes forward when the gate lets it in, and nothing goes back before.
     pub(crate) fn waits_to_go_forward(&self, step: Step) -> bool {
-        is_left_to_a_person_by(step) && is_way_forward(&self.goal, &self.seen)
+        is_left_to_a_person_by(step) && is_left_to_a_person(&self.seen) && is_way_forward(&self.goal, &self.seen)
     }
 
     /// When it does: the opening is not found minutes late.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,21 +107,27 @@ async fn look(shared: &Arc<Shared>) -> Look {
     };
     let steady = shared.state().witness.is_up() && matches!(pinged, Pinged::Answered(_));
     let data = shared.settings.data.clone();
+    let known = shared.state().session_locks.clone();
     let seen = tokio::task::spawn_blocking(move || {
         let log = log::read(&data).unwrap_or_default().map(|log| log.mark);
         if steady {
-            return (None, log, None);
+            return (None, log, None, known);
         }
-        // Files come and go while a server saves, so one look may fail: that says nothing of who holds the worlds.
-        let Ok(worlds) = Worlds::read(&data) else { return (Some(true), log, log::changed_at(&data)) };
+        // Files come and go while a server saves, so a look may fail: the worlds of the one before are still there.
+        let Ok(worlds) = Worlds::read(&data) else { return (is_held(&known), log, log::changed_at(&data), known) };
         let locks = worlds.session_locks();
-        let files: Vec<_> = locks.iter().filter(|lock| lock.exists()).collect();
-        let locked = (!files.is_empty()).then(|| files.iter().any(|lock| held_by_another(lock).unwrap_or(true)));
-        (locked, log, worlds.changed_at().max(log::changed_at(&data)))
+        (is_held(&locks), log, worlds.changed_at().max(log::changed_at(&data)), locks)
     });
     // Cannot be joined only while the process ends.
-    let (locked, log, progress_at) = seen.await.unwrap_or_default();
+    let (locked, log, progress_at, locks) = seen.await.unwrap_or_default();
+    shared.state().session_locks = locks;
     Look { at: clock::now(), pinged, locked, log, progress_at }
+}
+
+/// Whether somebody holds one of these locks; None: there is none.
+fn is_held(locks: &[PathBuf]) -> Option<bool> {
+    let files: Vec<_> = locks.iter().filter(|lock| lock.exists()).collect();
+    (!files.is_empty()).then(|| files.iter().any(|lock| held_by_another(lock).unwrap_or(true)))
 }
 
 fn began(shared: &Arc<Shared>) {

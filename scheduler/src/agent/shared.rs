@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -51,6 +52,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) witness: Witness,
+    /// The locks on worlds that were there at the last look.
+    pub(super) session_locks: Vec<PathBuf>,
     pub(super) guard: Guard,
     /// Of this start of the server; empty until they were read, but for how the files differ: see [`StartFacts::left`].
     pub(super) start: StartFacts,
@@ -112,6 +115,7 @@ impl Shared {
         let desk = Desk::new(Console::new(rcon, settings.rcon_password.clone()));
         let state = State {
             witness: Witness::new(now),
+            session_locks: Vec::new(),
             guard: Guard::new(now),
             start: StartFacts::default(),
             staged: Vec::new(),

@@ -159,7 +159,7 @@ fn note(shared: &Shared, stop: StopSent) {
 
 /// Whether no announcement has told of this stop. What was said to an empty server has told nobody.
 fn must_warn(shared: &Shared) -> bool {
-    let now = clock::now();
+    let now = shared.operators_now();
     let state = shared.state();
     let is_near = |ends: Timestamp| ends <= now + ABOUT_TO_END && now <= ends + ANNOUNCED;
     let tells = |announced: &Announce| !announced.only_empty && is_near(announced.ends);

@@ -52,6 +52,11 @@ fn one_line(text: &str) -> String {
 }
 
 impl WorldRefused {
+    /// Whether a newer Minecraft has been in the worlds: so an agent says it that does not say which format they have, too.
+    pub fn is_for_their_age(&self) -> bool {
+        self.why.contains("has opened it, and a world cannot go back")
+    }
+
     /// What is written there; None: it is about something else.
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.strip_prefix(FIRST)?.lines();

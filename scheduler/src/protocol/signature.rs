@@ -29,6 +29,9 @@ pub const SKEW_SECONDS: i64 = 30;
 /// Of so many requests the one that looks youngest says how far the clocks differ: being on the way makes each look older.
 const COMPARED: usize = 8;
 
+/// So many requests have to agree that our clock is ahead: one may have been on its way for as long.
+const AGREE: usize = 3;
+
 /// Times of signing are whole seconds, so two clocks of one time may look this far apart.
 const ONE_TIME: i64 = 1;
 
@@ -152,6 +155,7 @@ impl Guard {
     /// explain it.
     pub fn clock_ahead(&self) -> SignedDuration {
         let ahead = self.away.iter().copied().min().filter(|away| away.abs() > ONE_TIME);
+        let ahead = ahead.filter(|away| away.is_negative() || self.away.len() >= AGREE);
         SignedDuration::from_secs(ahead.unwrap_or(0))
     }
 }
@@ -232,6 +236,10 @@ pub fn verify(
         return Err(Refused::Replayed);
     }
     guard.nonces.insert(nonce.clone(), time);
+    if fence > guard.fence {
+        // Another operator, whose clock may be another.
+        guard.away.clear();
+    }
     guard.fence = fence;
     guard.away.push_back(away);
     if guard.away.len() > COMPARED {

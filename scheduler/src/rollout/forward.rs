@@ -57,7 +57,9 @@ pub(super) fn refuses_newer_worlds(seen: &Seen) -> bool {
 pub fn is_left_to_a_person(seen: &Seen) -> bool {
     let runs = seen.pod.map(|pod| pod.revision);
     let has_failed = is_failure_left_to_a_person(seen.set, runs, &seen.world, &seen.facts);
-    !seen.copy_asked && (has_failed || refuses_newer_worlds(seen))
+    // Once another template stands there, that is under way.
+    let stands = seen.set.zip(seen.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision);
+    !seen.copy_asked && (has_failed || stands && refuses_newer_worlds(seen))
 }
 
 /// The same, of the revision that `runs`, for who has not looked whether a person has named a copy.

@@ -7,6 +7,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::*;
+use crate::protocol::last_words::WorldRefused;
 use crate::protocol::{File, FileHash};
 
 #[derive(Serialize)]
@@ -191,9 +192,10 @@ fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4671, "1.21.11"))));
     put(data.path(), "world_nether/DIM-1/region/r.0.0.mca", b"");
-    let may = |minecraft: &str, data_version| {
-        may_open(&Worlds::read(data.path()).unwrap(), &set(minecraft, Some(data_version)), Some("1.21.11"))
+    let opens = |minecraft: &str, data_version, last| {
+        may_open(&Worlds::read(data.path()).unwrap(), &set(minecraft, Some(data_version)), Some(last))
     };
+    let may = |minecraft: &str, data_version| opens(minecraft, data_version, "26.1.2");
     assert_eq!(may("1.21.11", 4671), Ok(()));
     put(data.path(), "world/dimensions/minecraft/overworld/region/r.0.0.mca", b"");
     let refusal = may("1.21.11", 4671).unwrap_err();
@@ -201,6 +203,18 @@ fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the
     assert!(refusal.to_string().contains("to the layout of 26.1, and what is moved would be made anew"), "{refusal}");
     // Paper itself says what is in its way, at each start.
     assert_eq!(may("26.1.2", 4790), Ok(()));
+    assert_eq!(may("26.1-rc-1", 4780), Ok(()));
+    // It has run on them since, as long as nobody refused that: what was built then is not taken away.
+    assert_eq!(opens("1.21.11", 4671, "1.21.11"), Ok(()));
+}
+
+#[test]
+fn only_worlds_of_a_newer_minecraft_are_refused_for_their_age() {
+    let said =
+        |refusal: Refusal| WorldRefused { why: refusal.to_string(), floor: None, copies: None, not_obeyed: None };
+    let (wanted, floor) = ("1.21.10".to_owned(), "1.21.11".to_owned());
+    assert!(said(Refusal::Older { wanted: wanted.clone(), floor }).is_for_their_age());
+    assert!(!said(Refusal::Moved { wanted }).is_for_their_age());
 }
 
 #[test]

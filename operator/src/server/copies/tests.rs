@@ -10,6 +10,7 @@ use super::*;
 use crate::server::build::orders::Orders;
 use crate::server::proof::Baseline;
 use crate::server::record::{LockRecord, SettledRecord};
+use crate::server::restore::tests::way_back::refused;
 
 fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
     let lock = serde_json::from_value(json!({
@@ -143,6 +144,17 @@ fn worlds_that_nobody_has_heard_of_are_taken_for_opened_where_no_copy_could_brin
     assert_eq!(unheard(false, &started), DataVersion(4671));
     assert_eq!(unheard(true, &started), DataVersion(4556), "who is ordered to put them back looks for itself");
     assert_eq!(unheard(false, &json!({"metadata": {"name": "lobby-0"}})), DataVersion(4556), "its server has not run");
+}
+
+#[test]
+fn worlds_that_are_refused_are_of_the_format_that_the_init_container_says_and_else_above_what_settled() {
+    let floor = |words: &str| look_at_world(&refused(words)).floor;
+    let older = "REFUSED: Minecraft 1.21.10 must not open this world: Minecraft 1.21.11 has opened it, and a world cannot go back. Choose 1.21.11";
+    assert_eq!(floor(&format!("{older}\nFormat of the worlds (DataVersion): 4671")), DataVersion(4671));
+    // The agent of a pod from before that does not say it.
+    assert_eq!(floor(older), DataVersion(4557));
+    assert_eq!(floor("REFUSED: `world/level.dat` cannot be read"), DataVersion(4556));
+    assert_eq!(floor("NO BACKUP: no room"), DataVersion(4556));
 }
 
 #[test]

@@ -109,6 +109,7 @@ mod tests {
         let seen = &mut pass.plan.seen;
         (seen.world, seen.facts) = (world, pass.seen.facts.clone());
         seen.pod = seen.pod.map(|pod| Pod { revision: SETTLED, life: Life::Refused, ..pod });
+        seen.set = pass.seen.shape;
         pass
     }
 
@@ -130,7 +131,9 @@ mod tests {
                       or with nightshift.dev/apply-now.";
         assert_eq!(says(&pass, "WorldRefused"), choose);
         // Refused for something else: no other Minecraft helps.
-        assert_eq!(says(&too_old(4_556), "WorldRefused"), "a world cannot go back");
+        let else_refused = too_old(4_556);
+        assert_eq!(says(&else_refused, "WorldRefused"), "a world cannot go back");
+        assert!(!else_refused.plan.waits_to_go_forward(else_refused.step), "and none is told of");
     }
 
     #[test]

@@ -166,6 +166,8 @@ fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
         no_older.world.floor = DataVersion(1);
         assert_eq!(next_step(&CORRECTED, &no_older, open(), now), waits);
         assert!(!is_left_to_a_person(&no_older));
+        let gone = Seen { set: Some(Set { template: FIXED, ..COMMITTED }), ..seen.clone() };
+        assert!(!is_left_to_a_person(&gone) && has_goal_begun(&CORRECTED, &gone, open()), "it is under way");
         // Who has named a copy has it put in place.
         let asked = Seen { copy_asked: true, ..seen };
         assert_eq!(next_step(&CORRECTED, &asked, open(), now), Step::OrderRestore { to: OLD, asked: true });
