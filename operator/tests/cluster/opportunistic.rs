@@ -74,7 +74,7 @@ async fn a_server_that_sleeps_wakes_with_the_update() {
         .await;
         assert!(started.starts_with("while the server sleeps: "), "{started}");
         until("it says that it wakes with it", A_START, async || match lobby.condition("Updating").await {
-            Some(found) if found.message.contains("it wakes with the update") => Ok(()),
+            Some(found) if found.message.contains("what has begun comes when the server wakes") => Ok(()),
             other => Err(format!("{other:?}")),
         })
         .await;
