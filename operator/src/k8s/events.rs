@@ -1,7 +1,7 @@
 //! Edge (writes). Events for the object's owner: one per distinct cause, and a failure to publish changes nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -46,11 +46,8 @@ impl Publisher {
     pub(crate) async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, note: &Note, now: Timestamp) {
         let uid = object.uid().unwrap_or_default();
         let key = (uid.clone(), note.reason);
-        {
-            let mut said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if said.insert(key.clone(), note.text.clone()).as_ref() == Some(&note.text) {
-                return;
-            }
+        if self.said().insert(key.clone(), note.text.clone()).as_ref() == Some(&note.text) {
+            return;
         }
         let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
         let event = Event {
@@ -81,15 +78,19 @@ impl Publisher {
             warn!(reason = note.reason, error = %Chain(&error), "could not publish an Event");
             if may_come_later(&error) {
                 // Nobody has read it: where it is still so in a later pass, it is said then.
-                self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&key);
+                self.said().remove(&key);
             }
         }
     }
 
     /// Forgets what was said about an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
-        let mut said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        said.retain(|(of, _), _| of != uid);
+        self.said().retain(|(of, _), _| of != uid);
+    }
+
+    /// What was said, for a moment: never held over a wait.
+    fn said(&self) -> MutexGuard<'_, BTreeMap<(String, &'static str), String>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

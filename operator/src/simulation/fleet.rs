@@ -29,8 +29,6 @@ mod scene;
 mod server;
 mod tests;
 
-/// A restart of the operator by Kubernetes takes so long, in seconds.
-const RESTARTS_WITHIN: (usize, usize) = (3, 60);
 /// No walk has more passes: one that never comes to rest would else have no end.
 const MOST_PASSES: u32 = 20_000;
 /// So many windows open in a walk, and one for each server besides where somebody has had to wait in the last one.
@@ -339,8 +337,7 @@ impl Fleet {
     /// Kubernetes starts an operator where there is none that leads.
     fn start_again(&mut self) {
         if self.restarts_at.is_none() {
-            let (from, to) = RESTARTS_WITHIN;
-            self.restarts_at = Some(now() + self.servers[0].shared.world().seconds(from, to));
+            self.restarts_at = Some(self.servers[0].shared.world().operator_restarts_at());
         }
     }
 

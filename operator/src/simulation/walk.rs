@@ -28,8 +28,6 @@ use crate::server::rollout::end_order::end_exactly;
 /// So many windows open in a walk. Faults come in the first of them; in the others all has to come to its end.
 pub(super) const WINDOWS: i32 = 4;
 const WINDOWS_WITH_FAULTS: usize = 2;
-/// A restart of the operator by Kubernetes takes so long, in seconds.
-const RESTARTS_WITHIN: (usize, usize) = (3, 60);
 /// No walk has more passes: one that never comes to rest would else have no end.
 const MOST_PASSES: u32 = 5_000;
 
@@ -385,8 +383,7 @@ impl Walk {
     /// Kubernetes starts an operator where there is none that leads.
     fn start_again(&mut self) {
         if self.restarts_at.is_none() {
-            let (from, to) = RESTARTS_WITHIN;
-            self.restarts_at = Some(now() + self.shared.world().seconds(from, to));
+            self.restarts_at = Some(self.shared.world().operator_restarts_at());
         }
     }
 

@@ -206,6 +206,11 @@ impl World {
         SignedDuration::from_secs(i64::try_from(seconds).expect("a few seconds"))
     }
 
+    /// When there is an operator again that leads: a restart of it by Kubernetes takes seconds.
+    pub(super) fn operator_restarts_at(&mut self) -> Timestamp {
+        now() + self.seconds(3, 60)
+    }
+
     /// A pod or a `StatefulSet` is not as it was: controller and operators will see it.
     pub(super) fn changed(&mut self) {
         self.news = true;
