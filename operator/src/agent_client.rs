@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, SKEW_SECONDS, sign};
 use scheduler::protocol::{
-    Announce, CallOff, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat,
+    Announce, CallOff, FileSet, HotCopy, KeepCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -122,6 +122,14 @@ impl Agent<'_> {
     /// Take a copy of the running server, in the background.
     pub(crate) async fn back_up(&self, copy: &HotCopy) -> Result<(), AgentError> {
         self.tell("a copy of the running server", "/v1/backup", copy).await
+    }
+
+    /// Let the copy under way push this one out for none. An agent that does not know of that took its copies as ever.
+    pub(crate) async fn keep(&self, kept: &KeepCopy) -> Result<(), AgentError> {
+        match self.tell("a copy that stays", "/v1/keep", kept).await {
+            Err(AgentError::TooOld { .. }) => Ok(()),
+            told => told,
+        }
     }
 
     async fn ask<B: Serialize, A: DeserializeOwned>(

@@ -227,7 +227,7 @@ async fn go_all_the_way(
     }
     let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
     let undo = Undo::of(server, &before, settled, at);
-    if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
+    if note_requests(ctx, server, &checked, &seen, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
     let followed = follows::look::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
@@ -331,11 +331,12 @@ async fn note_requests(
     ctx: &Context,
     server: &PaperMCServer,
     checked: &check::CheckedServer,
-    before: &PaperMCServerStatus,
+    seen: &observe::Observed,
     undo: Option<&Undo>,
     restores: &Restores,
     at: Timestamp,
 ) -> Result<bool, PassError> {
+    let before = &status_before(ctx, server);
     if starts_again(server, before) {
         report::note_crashes(ctx, server, before, None).await.map_err(PassError::Report)?;
         return Ok(true);
@@ -344,7 +345,7 @@ async fn note_requests(
         report::note_handled(ctx, server, before, noted).await.map_err(PassError::Report)?;
         return Ok(true);
     }
-    restore::act::note(ctx, server, checked, before, restores, at).await
+    restore::act::note(ctx, server, checked, seen, before, restores, at).await
 }
 
 /// Which set is to run: what the solve chose, the one at which a person's word keeps the server, or what comes alone.

@@ -9,6 +9,7 @@
 //! | `POST /v1/call-off` with [`CallOff`] | operator | 204; another act, or none, is left alone |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
 //! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |
+//! | `POST /v1/keep` with [`KeepCopy`] | operator | 204; what was said last counts |
 //! | `POST /v1/players` | operator | [`Players`], asked over RCON now |
 //!
 //! The operator pulls nothing else; the agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
@@ -32,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup;
 pub use announce::{Announce, CallOff, Place, in_the_chat};
 use damage::DamageTold;
-pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
+pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy};
 use loaded::Loaded;
 use plugin_data::PluginData;
 pub use restore::Restored;

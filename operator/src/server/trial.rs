@@ -128,7 +128,9 @@ pub(crate) fn is_left_to_a_person_by(step: Step) -> bool {
 /// planned, too.
 pub(super) fn goes_on(seen: &Observed, asks_for_copy: bool) -> bool {
     let has_failed = is_failure_left_to_a_person(seen.shape, seen.pod_revision, &look_at_world(seen), &seen.facts);
-    let is_left = (has_failed || seen.world_refused().is_some()) && !asks_for_copy;
+    // Once another template stands there, that is under way.
+    let stands = seen.shape.zip(seen.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision);
+    let is_left = (has_failed || stands && seen.world_refused().is_some()) && !asks_for_copy;
     Plan::is_on_trial(seen) && !is_left
 }
 

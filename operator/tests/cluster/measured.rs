@@ -21,6 +21,9 @@ const WARNED: usize = 200;
 /// Updates that are timed, and those of them that are under way at the same time.
 const UPDATES: usize = 50;
 const AT_A_TIME: usize = 2;
+/// Updates with a copy before them, and what is copied beside the small world of a stand-in, in bytes.
+const COPIED: usize = 10;
+const REGION: u64 = 24_000_000;
 /// Restarts of a pod with one container, and what runs in it.
 const BARE: usize = 40;
 const IMAGE: &str = "nightshift.dev/busybox:dev";
@@ -38,26 +41,21 @@ const ALL: Duration = Duration::from_mins(25);
 async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernetes_alone() {
     let at_a_time = format!("maxConcurrentUpdates={AT_A_TIME}");
     alone_in_a_world("downtime", BEFORE, &["refreshSeconds=30", &at_a_time], async |world| {
-        let servers = settle(world, UPDATES, json!({"policy": "Ignore"})).await;
+        let servers = settle(world, "server", UPDATES, &json!({"players": {"policy": "Ignore"}})).await;
+        let backup = json!({"storage": {"size": "64Mi"}, "beforeUpdate": "Always"});
+        let copied = settle(world, "copied", COPIED, &json!({"players": {"policy": "Ignore"}, "backup": backup})).await;
+        for server in &copied {
+            server.shell(&format!("head -c {REGION} /dev/urandom > /data/world/region/r.9.9.mca")).await;
+        }
         // Beside the servers, and not before they are there: with fifty of them on two cores each step of Kubernetes alone takes twice as long.
         let bare = Restarted::new(world, "bare", |_| json!({})).await.gaps(|runs| runs < BARE).await;
         let witnesses = join_all(servers.iter().map(Witness::of)).await;
-        plan(world, &servers).await;
+        plan(world, servers.iter().chain(&copied)).await;
         // While the updates are under way: it meets what they meet.
         let same = Restarted::new(world, "shape", as_ours).await;
         let under_way = Cell::new(true);
         let (same, ()) = tokio::join!(same.gaps(|_| under_way.get()), async {
-            join_all(servers.iter().map(|server| server.set_window(ALWAYS))).await;
-            // One after the other: fifty that are asked four times a second are work for the API server, and the figure would be theirs.
-            for server in &servers {
-                until("it is updated and proven", ALL, async || match server.condition("Updating").await {
-                    Some(found) if found.reason == "Settled" && server.set().await.plugins["ViaVersion"] == "5.7.1" => {
-                        Ok(())
-                    }
-                    other => Err(format!("{other:?}")),
-                })
-                .await;
-            }
+            update(&servers).await;
             under_way.set(false);
         });
         let away = witnesses.iter().map(|witness| witness.between((0, "Stopping server"), (1, "Done (")));
@@ -69,6 +67,7 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
             "the same of a pod of our shape that does nothing and was deleted meanwhile, {restarts} times: {same}"
         );
         println!("the same of a pod with one container: {}", Figures::of(bare));
+        report_copies(&copied).await;
         let ours = gaps.at(95) - same.at(95);
         assert!(ours <= OURS, "beyond its bound: {ours:#} of the time at p95 is ours, and {OURS:#} is allowed");
     })
@@ -79,7 +78,7 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
 #[ignore = "two hundred servers, and a machine that does nothing else"]
 async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() {
     alone_in_a_world("announced", BEFORE, &["refreshSeconds=30"], async |world| {
-        let servers = settle(world, WARNED, json!({"policy": "Announce", "notice": "5m"})).await;
+        let servers = settle(world, "server", WARNED, &json!({"players": {"policy": "Announce", "notice": "5m"}})).await;
         for server in &servers {
             server.order("join Alice").await;
         }
@@ -108,12 +107,43 @@ async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() 
     .await;
 }
 
-/// So many servers, small ones, that run what was out at first.
-async fn settle(world: &World, count: usize, players: Value) -> Vec<Server<'_>> {
-    let names: Vec<String> = (0..count).map(|number| format!("server-{number:03}")).collect();
+/// Opens the window of all, and waits until the newer releases are proven on each.
+async fn update(servers: &[Server<'_>]) {
+    join_all(servers.iter().map(|server| server.set_window(ALWAYS))).await;
+    // One after the other: fifty that are asked four times a second are work for the API server, and the figure would be theirs.
+    for server in servers {
+        until("it is updated and proven", ALL, async || match server.condition("Updating").await {
+            Some(found) if found.reason == "Settled" && server.set().await.plugins["ViaVersion"] == "5.7.1" => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    }
+}
+
+/// What a copy adds to the time that players are away, by the copies' own records.
+async fn report_copies(servers: &[Server<'_>]) {
+    let witnesses = join_all(servers.iter().map(Witness::of)).await;
+    update(servers).await;
+    let took = join_all(servers.iter().map(async |server| {
+        let backup = server.object().await.status.and_then(|status| status.backup);
+        let copy = backup.and_then(|backup| backup.last_backup).expect("a copy before each of these updates");
+        copy.completed_at.duration_since(copy.started_at)
+    }))
+    .await;
+    let rest = witnesses.iter().zip(&took).map(|(witness, took)| witness.gap(0) - *took);
+    println!("the copy before an update, {REGION} bytes and a small world, {COPIED} times: {}", Figures::of(took.clone()));
+    println!("from the last line of the old server to the first of the new, less its copy: {}", Figures::of(rest));
+}
+
+/// So many servers, small ones with this in their spec, that run what was out at first.
+async fn settle<'w>(world: &'w World, named: &str, count: usize, spec: &Value) -> Vec<Server<'w>> {
+    let names: Vec<String> = (0..count).map(|number| format!("{named}-{number:03}")).collect();
+    let fields = spec.as_object().expect("fields of a spec");
     let manifests = names.iter().map(|name| {
         let mut object = small_server(name);
-        object["spec"]["players"] = players.clone();
+        for (field, value) in fields {
+            object["spec"][field] = value.clone();
+        }
         object
     });
     world.apply(&[viabackwards()]).await;
@@ -132,7 +162,7 @@ async fn settle(world: &World, count: usize, players: Value) -> Vec<Server<'_>> 
 }
 
 /// The newer releases come out, and lie on every volume.
-async fn plan(world: &World, servers: &[Server<'_>]) {
+async fn plan<'s, 'w: 's>(world: &World, servers: impl IntoIterator<Item = &'s Server<'w>>) {
     world.upstream.set_now(AFTER).await;
     for server in servers {
         server.planned(&TO_AFTER).await;

@@ -16,7 +16,7 @@ use super::on_volume::OnVolume;
 use super::shared::Shared;
 use super::{Chain, announce, clock, hot_copy, loaded, stage};
 use crate::protocol::signature::{Headers, Received, Refused, verify};
-use crate::protocol::{Announce, CallOff, FileSet, HotCopy, Players, Refusal, Save, Saved};
+use crate::protocol::{Announce, CallOff, FileSet, HotCopy, KeepCopy, Players, Refusal, Save, Saved};
 use crate::rcon::{Online, text};
 
 /// For `minecraft:list`. Longer than a tick stall.
@@ -96,6 +96,10 @@ async fn signed(
             Ok(asked) => backup(&shared, asked).await,
             Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
         },
+        ("POST", "/v1/keep") => with_body(&body, |kept: KeepCopy| {
+            shared.state().kept = Some(kept);
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }),
         ("POST", "/v1/players") => players(&shared).await,
         (method, path) => refuse(StatusCode::NOT_FOUND, format!("there is no {method} {path}")),
     }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
 use super::{Chain, asked_restore, clock, settings};
 use crate::backup::retention::Retention;
 use crate::backup::shelf::Shelf;
+use crate::protocol::KeepCopy;
 use crate::staging::disk::{Disk, Steps};
 use crate::staging::{RecordError, Volume};
 
@@ -16,8 +17,10 @@ use crate::staging::{RecordError, Volume};
 pub(super) struct Keeping {
     /// None: nobody said how many are wanted, so all stay.
     retention: Option<Retention>,
-    /// Where orders are mounted. None where they are not: one is given right before the pod ends in which a sidecar could read it.
+    /// Where orders are mounted. None where they are not: what a sidecar has to know of them the operator tells it.
     orders: Option<PathBuf>,
+    /// What it was told.
+    kept: Option<KeepCopy>,
     /// What has come of them.
     volume: Volume,
 }
@@ -26,20 +29,21 @@ impl Keeping {
     /// As the init container is told it.
     pub(super) fn of_init(copies: &settings::Copies, volume: &Volume) -> Self {
         let retention = Some(retention(copies.backup_max_count, copies.backup_max_age));
-        Self { retention, orders: copies.restore_order.clone(), volume: volume.clone() }
+        Self { retention, orders: copies.restore_order.clone(), kept: None, volume: volume.clone() }
     }
 
     /// As the sidecar is told it.
-    pub(super) fn of_sidecar(sidecar: &settings::Sidecar, volume: &Volume) -> Self {
+    pub(super) fn of_sidecar(sidecar: &settings::Sidecar, kept: Option<KeepCopy>, volume: &Volume) -> Self {
         let retention = sidecar.backup_max_count.map(|max_count| retention(max_count, sidecar.backup_max_age));
-        Self { retention, orders: None, volume: volume.clone() }
+        Self { retention, orders: None, kept, volume: volume.clone() }
     }
 
     /// Removes what does not stay. `taken` is the copy that was read back just now. None: one is about to be taken, and it takes no place
     /// yet, because it may fail; only what is too many or too old without it goes.
     pub(super) fn prune<S: Steps>(&self, place: &Shelf, taken: Option<&str>, disk: &mut Disk<S>) {
         let Some(retention) = self.retention else { return };
-        let awaited = match self.awaited() {
+        let now = clock::now();
+        let awaited = match self.awaited(now) {
             Ok(awaited) => awaited,
             // Somebody waits for a copy, and it may be any of them.
             Err(error) => {
@@ -48,16 +52,17 @@ impl Keeping {
             }
         };
         let needed: Vec<&str> = taken.into_iter().chain(awaited.as_deref()).collect();
-        match place.prune(retention, &needed, clock::now(), disk) {
+        match place.prune(retention, &needed, now, disk) {
             Ok(removed) => removed.iter().for_each(|id| info!("removed the copy {id}: `spec.backup.retention`")),
             // A copy too many harms nobody. If it leaves no room for the next one, that is said then.
             Err(error) => warn!("old copies stay: {}", Chain(&error)),
         }
     }
 
-    fn awaited(&self) -> Result<Option<String>, RecordError> {
-        let Some(orders) = &self.orders else { return Ok(None) };
-        asked_restore::awaited(orders, &self.volume, clock::now())
+    fn awaited(&self, now: Timestamp) -> Result<Option<String>, RecordError> {
+        let kept = || self.kept.as_ref().filter(|kept| now < kept.until).map(|kept| kept.copy.clone());
+        let Some(orders) = &self.orders else { return Ok(kept()) };
+        asked_restore::awaited(orders, &self.volume, now)
     }
 }
 

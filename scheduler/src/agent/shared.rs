@@ -20,7 +20,7 @@ use crate::protocol::damage::DamageTold;
 use crate::protocol::loaded::Loaded;
 use crate::protocol::signature::Guard;
 use crate::protocol::sizes::Sizes;
-use crate::protocol::{Announce, BackupsSeen, HotCopySeen, LastStop, PluginSeen, Report, Server, Staging};
+use crate::protocol::{Announce, BackupsSeen, HotCopySeen, KeepCopy, LastStop, PluginSeen, Report, Server, Staging};
 use crate::rcon::Console;
 use crate::staging::Volume;
 use crate::staging::drift::Drift;
@@ -77,6 +77,8 @@ pub(super) struct State {
     pub(super) hot: Option<HotCopySeen>,
     /// The copy of the running server that is being taken.
     pub(super) copying: Option<Copying>,
+    /// The copy that a person wants put in place. An agent that begins anew has none under way that could push it out.
+    pub(super) kept: Option<KeepCopy>,
     /// What a copy would hold, as it was measured last.
     pub(super) sizes: Option<Sizes>,
 }
@@ -131,6 +133,7 @@ impl Shared {
             saw_none: false,
             hot: None,
             copying: None,
+            kept: None,
             sizes: None,
         };
         Self {

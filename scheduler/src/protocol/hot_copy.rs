@@ -19,6 +19,16 @@ pub struct HotCopy {
     pub timeout_seconds: u32,
 }
 
+/// A copy that makes room for none while one of the running server is under way: a person wants it put in place. What an agent was told last counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KeepCopy {
+    /// Its name.
+    pub copy: String,
+    /// Until when, by the agent's clock.
+    pub until: Timestamp,
+}
+
 /// The last request that an agent was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -12,7 +12,7 @@ use scheduler::agent::{settings, stop};
 use scheduler::backup::restore::unpack;
 use scheduler::backup::shelf::Shelf;
 use scheduler::backup::{Backup, Contents, Trigger};
-use scheduler::protocol::{CallOff, HotCopy, HotCopyOutcome, HotCopySeen, Report, Server};
+use scheduler::protocol::{CallOff, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, Report, Server};
 use scheduler::staging::disk::{Disk, Unhindered};
 
 use crate::paper::{PASSWORD, Paper};
@@ -431,6 +431,21 @@ async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be
     assert_eq!(pod.ask("POST", "/v1/call-off", &call_off).await.status(), 204);
     let third = take(&pod, "asked-3").await;
     assert_eq!(names(&pod), [third].into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_a_person_names_while_another_one_is_taken_stays_beside_it() {
+    let (pod, server, first) = with_one_copy().await;
+    // Takes seconds to be read back.
+    put_zeros(&pod, 768 * MIB);
+    begin_when_free(&pod, &asked("asked-2")).await;
+    until("saving is off", async || !saves(&server)).await;
+    let in_an_hour = scheduler::agent::clock::now() + jiff::SignedDuration::from_hours(1);
+    let kept = KeepCopy { copy: first.clone(), until: in_an_hour };
+    assert_eq!(pod.ask("POST", "/v1/keep", &kept).await.status(), 204);
+    let outcome = outcome(&pod, "asked-2").await;
+    let HotCopyOutcome::Taken { id } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(names(&pod), [first, id].into());
 }
 
 #[tokio::test(flavor = "multi_thread")]

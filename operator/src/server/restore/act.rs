@@ -5,6 +5,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch};
+use scheduler::protocol::{HotCopyOutcome, KeepCopy};
 use scheduler::protocol::restore::{ASKED_ORDER, AskedRestore};
 use serde_json::json;
 
@@ -15,6 +16,8 @@ use crate::k8s::ssa::Writer;
 use crate::server::PassError;
 use crate::server::build::orders::{Orders, build_orders_map, in_json, orders_in, orders_map_name};
 use crate::server::check::CheckedServer;
+use crate::server::copies::copies;
+use crate::server::observe::Observed;
 use crate::server::report;
 use crate::server::rollout::ActError;
 
@@ -23,6 +26,7 @@ pub(crate) async fn note(
     ctx: &Context,
     server: &PaperMCServer,
     checked: &CheckedServer,
+    seen: &Observed,
     before: &PaperMCServerStatus,
     restores: &Restores,
     now: Timestamp,
@@ -37,6 +41,7 @@ pub(crate) async fn note(
     }
     let failed = |source| PassError::Act { step: "keepCopy", source };
     keep_copy(ctx, checked, restores.keeps.as_ref()).await.map_err(failed)?;
+    keep_beside_hot_copy(ctx, seen, restores.keeps.as_ref()).await.map_err(failed)?;
     let told = restores.noted.as_ref().and_then(|noted| Some((noted.result?, noted.message.clone()?)));
     if let Some((result, text)) = told {
         let reason = if result == RestoreResult::Refused { "RequestRefused" } else { "RestoreFailed" };
@@ -76,6 +81,14 @@ pub(crate) async fn keep_copy(
     ctx.metrics.api_writes.inc();
     let patched = api.patch(&name, &Writer::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await;
     patched.map(drop).map_err(failed("write", server))
+}
+
+/// The copy of the running server that is under way does not read orders. Before the request is noted: what it was not told is told in the next pass.
+async fn keep_beside_hot_copy(ctx: &Context, seen: &Observed, order: Option<&AskedRestore>) -> Result<(), ActError> {
+    let hot = copies(seen).and_then(|copies| copies.hot.as_ref());
+    let is_running = hot.is_some_and(|hot| hot.outcome == HotCopyOutcome::Running);
+    let (Some(order), Some(agent), true) = (order, seen.agent(ctx), is_running) else { return Ok(()) };
+    agent.keep(&KeepCopy { copy: order.copy.clone(), until: order.not_after }).await.map_err(ActError::Agent)
 }
 
 /// This order alone: that of a roll-back may stand beside it.

@@ -257,7 +257,8 @@ impl Job {
     }
 
     fn keeping(&self) -> Keeping {
-        Keeping::of_sidecar(&self.shared.settings, &self.shared.volume)
+        let kept = self.shared.state().kept.clone();
+        Keeping::of_sidecar(&self.shared.settings, kept, &self.shared.volume)
     }
 
     /// The process of which the copy is will stop, stops, or is gone.

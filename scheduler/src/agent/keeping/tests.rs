@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use jiff::Timestamp;
-
 use super::*;
 use crate::backup::take::{Order, take};
 use crate::backup::{Contents, Reading, Trigger};
@@ -47,7 +45,7 @@ impl Server {
         });
         let orders = Some(at("orders/restore.json"));
         fs::create_dir(at("orders")).unwrap();
-        let keeping = Keeping { retention: Some(retention(1, None)), orders, volume: volume.clone() };
+        let keeping = Keeping { retention: Some(retention(1, None)), orders, kept: None, volume: volume.clone() };
         Self { directory, volume, shelf, keeping, copies }
     }
 
@@ -124,6 +122,17 @@ fn a_copy_stays_too_for_which_no_set_is_ordered_to_put_it_in_place_yet() {
     server.orders_the_oldest_to(NOBODY, clock::now() + SignedDuration::from_hours(1));
     let [oldest, _, newest] = &server.copies;
     assert_eq!(server.left(), [oldest.clone(), newest.clone()]);
+}
+
+#[test]
+fn a_sidecar_keeps_what_it_was_told_and_no_longer_than_it_was_told() {
+    let mut server = Server::new();
+    server.keeping.orders = None;
+    let [oldest, _, newest] = server.copies.clone();
+    server.keeping.kept = Some(KeepCopy { copy: oldest.clone(), until: clock::now() + SignedDuration::from_hours(1) });
+    assert_eq!(server.left(), [oldest.clone(), newest.clone()]);
+    server.keeping.kept = Some(KeepCopy { copy: oldest, until: clock::now() });
+    assert_eq!(server.left(), [newest]);
 }
 
 #[test]
