@@ -144,6 +144,8 @@ pub(crate) struct CheckedBackup {
     pub(crate) before_update: BeforeUpdate,
     /// When the running server is copied; None: only when a person asks.
     pub(crate) schedule: Option<Copies>,
+    /// Why there is none although one is written. It keeps nothing but these copies.
+    pub(crate) schedule_problem: Option<Complaint>,
     /// What such a copy holds.
     pub(crate) hot_contents: Contents,
     pub(crate) size: String,
@@ -365,9 +367,12 @@ fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<C
         return None;
     }
     let max_age = backup.retention.max_age.as_deref();
+    let (copies, schedule_problem) =
+        schedule.map_or((None, None), |schedule| check_copies(schedule, &server.spec.time_zone, complaints));
     Some(CheckedBackup {
         before_update: backup.before_update,
-        schedule: schedule.and_then(|schedule| check_copies(schedule, &server.spec.time_zone, complaints)),
+        schedule: copies,
+        schedule_problem,
         hot_contents: match schedule.map(|schedule| schedule.contents).unwrap_or_default() {
             ScheduledContents::Everything => Contents::Everything,
             ScheduledContents::Worlds => Contents::Worlds,

@@ -62,7 +62,7 @@ mod tests {
             json!({"jvm": {"heap": "lots"}}),
             json!({"keepPluginData": {"maxSize": "lots"}}),
             json!({"restoreFrom": {"copy": "../x"}}),
-            json!({"backup": {"schedule": {"cron": "never"}}}),
+            json!({"backup": {"retention": {"maxAge": "long"}}}),
             json!({"gracefulShutdown": {"timeout": "1s"}}),
             json!({"players": {"notice": "soon"}}),
             json!({"players": {"show": []}}),

@@ -88,13 +88,44 @@ fn copies_of_the_running_server_are_read_and_wrong_ones_named() {
     assert_eq!(of(json!({"cron": "@daily", "contents": "Worlds"})).hot_contents, Contents::Worlds);
     let asked_only = check(&server(backup(json!({})))).unwrap().backup.unwrap();
     assert!(asked_only.schedule.is_none() && asked_only.hot_contents == Contents::Everything);
-    for wrong in [
-        json!({"schedule": {"cron": "0 5 * *"}}),
-        json!({"schedule": {"cron": "0 5 * * *", "timeZone": "Mars"}}),
-        json!({"enabled": false, "schedule": {"cron": "0 5 * * *"}}),
+    let beside = json!({"enabled": false, "schedule": {"cron": "0 5 * * *"}});
+    assert_eq!(paths(backup(beside)), ["spec.backup.schedule"], "nobody knows which of the two is meant");
+}
+
+#[test]
+fn a_wrong_schedule_of_copies_leaves_the_rest_of_the_server_checked_and_is_named_with_what_to_write() {
+    for (wrong, why) in [
+        (json!({"cron": "0 5 * *", "contents": "Worlds"}), "`0 5 * *` has 4 fields, a schedule has five"),
+        (json!({"cron": "0 0 30 2 *", "contents": "Worlds"}), "`0 0 30 2 *` never happens"),
+        (
+            json!({"cron": "@daily", "timeZone": "europe/berlin", "contents": "Worlds"}),
+            "`europe/berlin` is not a time zone: write `Europe/Berlin`",
+        ),
     ] {
-        assert_eq!(paths(backup(wrong.clone())), ["spec.backup.schedule"], "{wrong}");
+        let checked = check(&server(json!({
+            "backup": {"schedule": wrong, "beforeUpdate": "Always"}, "restart": {"cron": "0 5 * * *"},
+            "updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}},
+        })));
+        let checked = checked.unwrap();
+        assert!(checked.changes_by_itself() && checked.restart.is_some(), "{wrong}");
+        let backup = checked.backup.unwrap();
+        assert!(backup.schedule.is_none(), "{wrong}");
+        assert_eq!((backup.before_update, backup.hot_contents), (BeforeUpdate::Always, Contents::Worlds), "{wrong}");
+        let said = backup.schedule_problem.unwrap().to_string();
+        assert!(said.starts_with(&format!("spec.backup.schedule: {why}")), "{said}");
     }
+    let right = check(&server(json!({"backup": {"schedule": {"cron": "@daily"}}}))).unwrap().backup.unwrap();
+    assert_eq!(right.schedule_problem, None);
+}
+
+#[test]
+fn a_wrong_zone_of_the_server_itself_is_no_matter_of_its_copies() {
+    let schedule = |time_zone: Option<&str>| {
+        let schedule = json!({"cron": "0 5 * * *", "timeZone": time_zone});
+        paths(json!({"timeZone": "Mars", "backup": {"schedule": schedule}}))
+    };
+    assert_eq!(schedule(None), ["spec.backup.schedule"]);
+    assert_eq!(schedule(Some("UTC")), [""; 0]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use crds::paper_mc_server::{self, BackupSchedule, MaintenanceWindow, NamedWindow, RestartOnlyIf};
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::{Blackout, Copies, Restarts, Window, WindowError, Windows};
+use scheduler::gate::{Blackout, Copies, Part, Restarts, Window, WindowError, Windows};
 use scheduler::seen::Policy;
 
 use super::texts::{RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT};
@@ -77,12 +77,24 @@ pub(super) fn check_restart(
     })
 }
 
-/// Copies of the running server by the clock, of a server in this zone.
-pub(super) fn check_copies(written: &BackupSchedule, of_server: &str, complaints: &mut Complaints) -> Option<Copies> {
+/// Copies of the running server by the clock, of a server in this zone; or what is wrong with their schedule, for which nothing else has to
+/// stop. Only the zone of the server itself is more than theirs: windows are read in it, too.
+pub(super) fn check_copies(
+    written: &BackupSchedule,
+    of_server: &str,
+    complaints: &mut Complaints,
+) -> (Option<Copies>, Option<Complaint>) {
+    const PATH: &str = "spec.backup.schedule";
     let BackupSchedule { cron, time_zone, contents: _, only_if: _ } = written;
-    let copies = Copies::parse(cron, time_zone.as_deref().unwrap_or(of_server));
-    let copies = Desk { of_server, complaints }.kept("spec.backup.schedule", copies.map_err(Told))?;
-    Some(if written.only_played() { copies.of_a_server_that_was_played() } else { copies })
+    match Copies::parse(cron, time_zone.as_deref().unwrap_or(of_server)) {
+        Ok(copies) if written.only_played() => (Some(copies.of_a_server_that_was_played()), None),
+        Ok(copies) => (Some(copies), None),
+        Err(error) if time_zone.is_none() && error.part() == Part::Zone => {
+            complaints.add(PATH, Told(error));
+            (None, None)
+        }
+        Err(error) => (None, Some(Complaint { path: PATH.to_owned(), problem: Told(error).to_string() })),
+    }
 }
 
 /// A window as both kinds of it are written.

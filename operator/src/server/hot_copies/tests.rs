@@ -179,6 +179,19 @@ fn a_request_that_starts_nothing_says_why() {
 }
 
 #[test]
+fn a_wrong_schedule_promises_and_takes_nothing_and_a_person_gets_what_it_names() {
+    let backup = json!({"schedule": {"cron": "0 0 30 2 *", "contents": "Worlds"}});
+    let wrong = server(json!({"backup": backup}));
+    for writes in [true, false] {
+        let copies = of(&wrong, &seen(writes, &json!({})), &promised_noon(), at(1));
+        assert_eq!(copies, HotCopies::default(), "{writes}");
+    }
+    let asked = of(&asks(&backup, &NOON.to_string()), &seen(true, &json!({})), &promised_noon(), at(1));
+    assert_eq!((request(&asked), asked.next), (Some("asked-1795348800"), None));
+    assert_eq!(asked.due.unwrap().contents, Contents::Worlds);
+}
+
+#[test]
 fn a_pod_from_before_needs_a_restart_if_somebody_wants_copies() {
     let needs = |backup: Value, writes: bool, is_too_old: bool| {
         let server = server(json!({"backup": backup}));
