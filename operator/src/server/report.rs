@@ -29,6 +29,7 @@ use crate::requeue::Outcome;
 use crate::telemetry::metrics::{Metrics, Stop};
 
 mod backup;
+mod backup_schedule;
 mod blocked;
 mod conditions;
 mod cost;

@@ -54,6 +54,14 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
         let (second, next) = by_the_clock;
         assert_eq!((second.trigger, second.contents), (BackupTrigger::Scheduled, BackupContents::Worlds));
         assert!(second.started_at < next, "{second:?}, and next {next}");
+        lobby.condition_is("BackupCronValid", "True", "BackupCronScheduleConfigured").await;
+
+        // It passes the schema, and keeps nothing but copies by the clock.
+        lobby.change(json!({"backup": {"schedule": {"cron": "0 0 30 2 *"}}})).await;
+        let why = lobby.condition_is("BackupCronValid", "False", "InvalidBackupCronExpression").await;
+        assert!(why.starts_with("spec.backup.schedule: `0 0 30 2 *` never happens"), "{why}");
+        assert_eq!(world.note(LOBBY, "InvalidBackupCronExpression").await, why);
+        lobby.condition_is("Resolved", "True", "Solved").await;
         lobby.change(json!({"backup": {"schedule": null}})).await;
         until("no instant is promised any more, and saving is on again", SOON, async || {
             let (next, saving) = (backup(&lobby).await.next_backup, lobby.says().await["saving"].clone());

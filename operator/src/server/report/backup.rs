@@ -23,6 +23,9 @@ pub(super) const BACKUP_READY: &str = "BackupReady";
 /// Its reason when copies are wanted that the pod cannot take. Nothing has failed: nobody is alarmed.
 pub(super) const NEEDS_RESTART: &str = "NeedsRestart";
 
+/// What is said in front of all else where nothing else is wrong: who reads that the last copy is good may take it for the newest that was due.
+const NONE_BY_THE_CLOCK: &str = "none is taken by the clock, see `BackupCronValid`";
+
 /// What lies there. While the agent is silent, or cannot look, its last word stands; without `spec.backup` there is nothing to say.
 pub(super) fn build_status(
     server: &CheckedServer,
@@ -80,14 +83,19 @@ fn last_restore(restored: &Restored) -> LastRestore {
 
 /// Whether a copy would be taken, if one were due: status, reason, message. None: nobody wants one.
 pub(super) fn ready(server: &CheckedServer, report: &Report<'_>) -> Option<(Option<bool>, &'static str, String)> {
-    server.backup.as_ref()?;
+    let backup = server.backup.as_ref()?;
     if let Some(why) = refused(report) {
         return Some((Some(false), "BackupFailed", why));
     }
     let Some(agent) = report.seen.report.as_deref() else {
         return Some((None, "AgentSilent", "nobody can be asked for the copies now".to_owned()));
     };
-    Some(of_the_agent(agent.backups.as_ref(), &report.plan.copies))
+    let (holds, reason, message) = of_the_agent(agent.backups.as_ref(), &report.plan.copies);
+    let message = match &backup.schedule_problem {
+        Some(_) if holds == Some(true) => cut(&format!("{NONE_BY_THE_CLOCK}; {message}"), 1_024),
+        Some(_) | None => message,
+    };
+    Some((holds, reason, message))
 }
 
 /// What was said of a copy that failed stands while the next one is being taken.

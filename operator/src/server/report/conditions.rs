@@ -11,13 +11,14 @@ use scheduler::rollout::{Occasion, Step, WaitingOn};
 use scheduler::seen::{Life, Players, Verdict};
 
 use super::backup::BACKUP_READY;
+use super::backup_schedule::BACKUP_CRON_VALID;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
 use super::stuck::{no_backup, past_refusal, undo_would_lose};
 use super::waiting::{asleep_in_words, players_in_words, turn_in_words};
 use super::{
-    LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, drift, images, in_words, is_open,
-    new_volume, replaced,
+    LONGEST_MESSAGE, Report, backup, backup_schedule, blocked, condition, crashes, damage, drain, drift, images,
+    in_words, is_open, new_volume, replaced,
 };
 use crate::chain::cut;
 use crate::server::change;
@@ -87,6 +88,9 @@ pub(super) fn build_conditions(
             old.type_ == BACKUP_READY && (is_silent || (holds == Some(true) && backup::stands(old, report)))
         });
         conditions.push(kept.cloned().unwrap_or_else(|| of(BACKUP_READY, holds, reason, message)));
+    }
+    if let Some((is_valid, reason, message)) = backup_schedule::in_words(server, checked, report) {
+        conditions.push(of(BACKUP_CRON_VALID, Some(is_valid), reason, message));
     }
     if let Some(why) = &plan.files_problem {
         conditions.push(of(FILES_BROUGHT, Some(false), "FilesMissing", cut(why, 1_024)));

@@ -11,8 +11,8 @@ use super::cost::{Cost, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
 use super::{
-    Report, backup, blocked, crashes, damage, drain, held_back, images, is_open, last_stop, new_volume, plugin_data,
-    replaced, status,
+    Report, backup, backup_schedule, blocked, crashes, damage, drain, held_back, images, is_open, last_stop,
+    new_volume, plugin_data, replaced, status,
 };
 use crate::chain::cut;
 use crate::k8s::events::Note;
@@ -46,6 +46,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(images::note(report, before));
     notes.extend(drain::notes(server, report, before));
     notes.extend(crashes::note(server, report, before));
+    notes.extend(backup_schedule::note(server, before));
     notes.extend(of_the_server(server, report, before));
     notes
 }

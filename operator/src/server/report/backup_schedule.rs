@@ -1,0 +1,170 @@
+//! Pure. What is said of `spec.backup.schedule`: whether copies by the clock come at all.
+
+use crds::{PaperMCServer, PaperMCServerStatus};
+
+use super::{LONGEST_MESSAGE, Report};
+use crate::chain::cut;
+use crate::k8s::events::Note;
+use crate::server::check::CheckedServer;
+
+/// The condition; there is none without a schedule. It and its reasons are called as other operators of the field call them.
+pub(super) const BACKUP_CRON_VALID: &str = "BackupCronValid";
+/// Its reason where it is false, and that of the Event.
+const INVALID: &str = "InvalidBackupCronExpression";
+/// The same where it is true.
+const CONFIGURED: &str = "BackupCronScheduleConfigured";
+
+/// What is said behind the mistake and what to write instead of it.
+const WAY_OUT: &str = "Correct it or remove it: until then no copy is taken by the clock, and all else goes on";
+/// The longest mistake that leaves room for that: an object may be older than the bounds of the schema.
+const LONGEST_MISTAKE: usize = 800;
+
+/// Whether it can be kept, reason and words of the condition. As time goes by they change with `status.backup.nextBackup`, and not else.
+pub(super) fn in_words(
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+) -> Option<(bool, &'static str, String)> {
+    if let Some(words) = problem(checked) {
+        return Some((false, INVALID, words));
+    }
+    checked.backup.as_ref()?.schedule.as_ref()?;
+    let written = server.spec.backup.as_ref()?.schedule.as_ref()?;
+    let (cron, zone) = (&written.cron, written.time_zone.as_ref().unwrap_or(&checked.zone));
+    let next = report.plan.copies.next;
+    let next = next.map_or_else(String::new, |next| format!("; the next instant to be served is {next}"));
+    let words = format!("the running server is copied by `{cron}` in the zone `{zone}`{next}");
+    Some((true, CONFIGURED, cut(&words, LONGEST_MESSAGE)))
+}
+
+/// Once for each mistake.
+pub(super) fn note(server: &CheckedServer, before: &PaperMCServerStatus) -> Option<Note> {
+    let text = problem(server)?;
+    let is_known = before.conditions.iter().any(|it| it.type_ == BACKUP_CRON_VALID && it.message == text);
+    (!is_known).then_some(Note { reason: INVALID, warning: true, text })
+}
+
+fn problem(server: &CheckedServer) -> Option<String> {
+    let problem = server.backup.as_ref()?.schedule_problem.as_ref()?;
+    Some(format!("{}. {WAY_OUT}", cut(&problem.to_string(), LONGEST_MISTAKE)))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+    use crate::server::hot_copies::HotCopies;
+    use crate::server::report::tests::Pass;
+    use crate::server::report::{Trouble, conditions};
+
+    /// A pass over a server in Berlin with these copies, at 12:00 UTC.
+    fn pass(backup: &Value) -> Pass {
+        let mut pass = Pass::new();
+        write(&mut pass, backup);
+        pass
+    }
+
+    fn write(pass: &mut Pass, backup: &Value) {
+        pass.server = server(json!({"backup": backup, "timeZone": "Europe/Berlin"}));
+        pass.checked = check(&pass.server).unwrap();
+        look(pass, "2026-11-22T12:00:00Z");
+    }
+
+    fn look(pass: &mut Pass, now: &str) {
+        let now: Timestamp = now.parse().unwrap();
+        pass.plan.copies = HotCopies::of(&pass.server, &pass.checked, &pass.seen, &pass.before, false, now);
+    }
+
+    /// Status, reason and message of a condition.
+    fn said(pass: &Pass, of: &str) -> Option<[String; 3]> {
+        let found = pass.status().conditions.into_iter().find(|it| it.type_ == of)?;
+        Some([found.status, found.reason, found.message])
+    }
+
+    fn wrong() -> Value {
+        json!({"schedule": {"cron": "0 0 30 2 *"}})
+    }
+
+    #[test]
+    fn a_right_schedule_is_told_with_its_next_instant_in_the_same_words_until_that_is_served() {
+        let mut of_berlin = pass(&json!({"schedule": {"cron": "0 5 * * *"}}));
+        let words = "the running server is copied by `0 5 * * *` in the zone `Europe/Berlin`; the next instant to be \
+                     served is 2026-11-23T04:00:00Z";
+        let told = Some(["True", CONFIGURED, words].map(str::to_owned));
+        assert_eq!(said(&of_berlin, BACKUP_CRON_VALID), told);
+        assert_eq!(of_berlin.said(INVALID), Vec::<String>::new());
+        of_berlin = of_berlin.next();
+        look(&mut of_berlin, "2026-11-23T04:30:00Z");
+        assert!(of_berlin.plan.copies.due.is_some());
+        assert_eq!(said(&of_berlin, BACKUP_CRON_VALID), told);
+
+        let elsewhere = pass(&json!({"schedule": {"cron": "0 5 * * *", "timeZone": "UTC"}}));
+        let [_, _, words] = said(&elsewhere, BACKUP_CRON_VALID).unwrap();
+        assert!(words.contains("in the zone `UTC`; the next instant to be served is 2026-11-23T05:00:00Z"), "{words}");
+    }
+
+    #[test]
+    fn without_a_schedule_nothing_is_said_of_one() {
+        for backup in [json!(null), json!({}), json!({"enabled": false})] {
+            assert_eq!(said(&pass(&backup), BACKUP_CRON_VALID), None, "{backup}");
+        }
+        let mut pass = pass(&wrong()).next();
+        write(&mut pass, &json!({}));
+        assert_eq!(said(&pass, BACKUP_CRON_VALID), None, "it goes with the schedule");
+    }
+
+    #[test]
+    fn a_wrong_schedule_is_told_with_field_mistake_and_way_out_and_nobody_is_told_that_such_copies_come() {
+        let pass = pass(&wrong());
+        let words = "spec.backup.schedule: `0 0 30 2 *` never happens: no month it names has such a day. Correct it or \
+                     remove it: until then no copy is taken by the clock, and all else goes on";
+        let told = Some(["False", INVALID, words].map(str::to_owned));
+        assert_eq!(said(&pass, BACKUP_CRON_VALID), told);
+        let ready = "none is taken by the clock, see `BackupCronValid`; no copy has been due yet";
+        assert_eq!(said(&pass, "BackupReady"), Some(["True", "Ready", ready].map(str::to_owned)));
+        assert_eq!(pass.status().backup.unwrap().next_backup, None);
+        assert_eq!(said(&pass, "Resolved").unwrap()[0], "True", "all else goes on");
+    }
+
+    #[test]
+    fn an_event_tells_of_each_mistake_once() {
+        let mut pass = pass(&wrong());
+        assert_eq!(pass.said(INVALID).len(), 1);
+        pass = pass.next();
+        assert_eq!(pass.said(INVALID), Vec::<String>::new());
+        write(&mut pass, &json!({"schedule": {"cron": "0 0 31 4 *"}}));
+        assert_eq!(pass.said(INVALID).len(), 1, "another one");
+        pass = pass.next();
+        write(&mut pass, &json!({"schedule": {"cron": "0 5 * * *"}}));
+        assert_eq!(pass.said(INVALID), Vec::<String>::new());
+        pass = pass.next();
+        write(&mut pass, &wrong());
+        assert_eq!(pass.said(INVALID).len(), 1, "once more");
+    }
+
+    #[test]
+    fn a_mistake_of_any_length_leaves_room_for_the_way_out() {
+        let pass = pass(&json!({"schedule": {"cron": "9".repeat(3_000)}}));
+        let [_, _, words] = said(&pass, BACKUP_CRON_VALID).unwrap();
+        assert!(words.ends_with(WAY_OUT) && words.len() <= LONGEST_MESSAGE, "{words}");
+    }
+
+    #[test]
+    fn while_nothing_can_be_planned_what_was_said_of_it_stands() {
+        let why = Trouble::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
+        let pass = pass(&wrong()).next();
+        let (told, report) = (said(&pass, BACKUP_CRON_VALID), pass.report());
+        let of = |all: Vec<Condition>| all.into_iter().find(|it| it.type_ == BACKUP_CRON_VALID);
+        let before = pass.before.conditions.as_slice();
+        let kept = of(conditions::build_trouble(&pass.server, &why, false, report.now, before)).unwrap();
+        assert_eq!(Some([kept.status, kept.reason, kept.message]), told);
+        let without = check(&server(json!({}))).unwrap();
+        let kept = of(conditions::build_on_trial(&pass.server, &without, &report, &why, &pass.before)).unwrap();
+        assert_eq!(Some([kept.status, kept.reason, kept.message]), told);
+    }
+}
