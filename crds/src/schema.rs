@@ -170,10 +170,11 @@ pub fn texts(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "maxItems": 100, "items": {"type": "string", "maxLength": 64}})
 }
 
-/// Conditions as the field has them, one of each type.
+/// Conditions as the field has them, one of each type. A server has some two dozen types, and one that cannot be written would keep the whole status
+/// from being written.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 20, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "type": "array", "maxItems": 40, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
         "items": {
             "type": "object", "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
