@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
+use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;

@@ -38,10 +38,13 @@ fn opened_unheard(seen: &Observed) -> Option<DataVersion> {
     (is_unheard && !may_come_back && was_started).then(|| seen.pod_lock.as_ref().map(|lock| lock.world())).flatten()
 }
 
-/// Whether it is ordered already, however much was known then. What puts the worlds back puts back the plugins' data too.
+/// Whether it is ordered already, at least as carefully: one that was given while nobody had played brings the worlds back unseen, and somebody
+/// may have played since. What puts the worlds back puts back the plugins' data too.
 fn is_ordered(seen: &Observed, order: &RestoreOrder) -> bool {
     let same = |ordered: &RestoreOrder| (&ordered.to, &ordered.failed) == (&order.to, &order.failed);
-    seen.orders.back.as_ref().is_some_and(|ordered| same(ordered) && (ordered.worlds || !order.worlds))
+    let looks = |ordered: &RestoreOrder| ordered.unless_played || !order.unless_played;
+    let is_enough = |ordered: &RestoreOrder| same(ordered) && (!order.worlds || ordered.worlds && looks(ordered));
+    seen.orders.back.as_ref().is_some_and(is_enough)
 }
 
 /// Whether the plugins' data are ordered back, if there is anything to order.

@@ -78,7 +78,8 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
 #[ignore = "two hundred servers, and a machine that does nothing else"]
 async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() {
     alone_in_a_world("announced", BEFORE, &["refreshSeconds=30"], async |world| {
-        let servers = settle(world, "server", WARNED, &json!({"players": {"policy": "Announce", "notice": "5m"}})).await;
+        let servers =
+            settle(world, "server", WARNED, &json!({"players": {"policy": "Announce", "notice": "5m"}})).await;
         for server in &servers {
             server.order("join Alice").await;
         }
@@ -131,7 +132,10 @@ async fn report_copies(servers: &[Server<'_>]) {
     }))
     .await;
     let rest = witnesses.iter().zip(&took).map(|(witness, took)| witness.gap(0) - *took);
-    println!("the copy before an update, {REGION} bytes and a small world, {COPIED} times: {}", Figures::of(took.clone()));
+    println!(
+        "the copy before an update, {REGION} bytes and a small world, {COPIED} times: {}",
+        Figures::of(took.clone())
+    );
     println!("from the last line of the old server to the first of the new, less its copy: {}", Figures::of(rest));
 }
 

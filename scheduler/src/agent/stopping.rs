@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
 use super::shared::{Shared, StopSent};
-use super::{Chain, clock, hot_copy, loaded};
+use super::{Chain, clock, hot_copy, loaded, observe};
 use crate::protocol::Announce;
 use crate::rcon::text;
 
@@ -80,6 +80,10 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     let until = Instant::now() + Duration::from_secs(shared.settings.stop_timeout);
     let left = || until.saturating_duration_since(Instant::now());
     let _turn = shared.stop_turn.lock().await;
+    if !shared.state().witness.is_up() {
+        // It may have answered since the last look, or this agent has just begun.
+        observe::look_once(shared).await;
+    }
     {
         let state = shared.state();
         if state.stop.is_some() {

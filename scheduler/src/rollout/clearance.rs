@@ -26,7 +26,9 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
         return Clearance::Asked;
     }
     if let Players::Unknown { since } = seen.players {
-        let until = later(since, goal.patience);
+        // Players count down to what their agent has told them, also while it says nothing to us.
+        let promised = seen.told(act).map(|told| told.ends);
+        let until = later(since, goal.patience).max(promised.unwrap_or(since));
         return if now < until {
             Clearance::NotYet(Step::Wait(WaitingOn::Agent { until }))
         } else {

@@ -12,6 +12,7 @@ mod images;
 mod long_ago;
 mod opportunities;
 mod restarts;
+mod silent;
 
 const OLD: Revision = Revision(0xa);
 const NEW: Revision = Revision(0xb);
@@ -235,15 +236,6 @@ fn who_waits_for_an_empty_server_announces_when_it_is_empty_or_patience_is_over(
     assert!(matches!(next_step(&goal, &seen, open(), until), Step::Announce { notice, .. } if notice == GOAL.notice));
     let empty = Seen { players: Players::Nobody, ..seen };
     assert!(matches!(next_step(&goal, &empty, open(), at(SUNDAY)), Step::Announce { .. }));
-}
-
-#[test]
-fn a_silent_agent_is_asked_until_patience_is_over_and_then_the_commit_says_that_nobody_was() {
-    let mut seen = Seen { players: Players::Unknown { since: at(SUNDAY) }, ..lobby() };
-    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
-    let until = at(SUNDAY + 3);
-    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 2)), Step::Wait(WaitingOn::Agent { until }));
-    assert!(matches!(next_step(&GOAL, &seen, open(), until), Step::Commit { unasked: true, .. }));
 }
 
 #[test]

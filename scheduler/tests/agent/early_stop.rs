@@ -1,8 +1,10 @@
 //! Edge (writes). Stops that come otherwise than players were told, or without RCON.
 
+use std::time::Duration;
+
 use jiff::SignedDuration;
 use scheduler::agent::{settings, stop};
-use scheduler::protocol::{Report, Server};
+use scheduler::protocol::{Players, Report, Server};
 
 use crate::ends::{BY_ITS_LOG, TIMEOUT, prepared, server};
 use crate::paper::Paper;
@@ -53,4 +55,23 @@ async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it
     assert_eq!(last_stop.why, format!("stopped by SIGTERM, because RCON did not answer{BY_ITS_LOG}"));
     assert!(last_stop.saved, "{last_stop:?}");
     assert_eq!(last_stop.players, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_begins_beside_a_server_says_nothing_of_it_before_it_has_looked_and_stops_it_with_a_save() {
+    for asks_first in [true, false] {
+        let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+        pod.write_log();
+        let paper = Paper::start(pod.game, pod.rcon, 3).await;
+        paper.heard.lock().unwrap().thinks = Duration::from_millis(500);
+        pod.start(pod.settings()).await;
+        if asks_first {
+            let report = pod.report().await;
+            assert!(matches!(report.server, Server::Up { .. }), "{report:?}");
+            assert_eq!(report.players, Players::Some { count: 3 });
+        }
+        stop_by_the_hook(&pod).await;
+        let commands = paper.commands();
+        assert!(commands.iter().any(|command| command.contains("save-all")), "{commands:?}");
+    }
 }

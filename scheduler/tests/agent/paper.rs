@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,6 +16,8 @@ pub(crate) struct Heard {
     pub(crate) players: u32,
     pub(crate) connections: usize,
     pub(crate) commands: Vec<String>,
+    /// How long a ping is left without an answer.
+    pub(crate) thinks: Duration,
     /// What it answers to `save-off` and `save-all flush`, when that is not what a sound server says.
     pub(crate) odd: BTreeMap<&'static str, &'static str>,
     /// Commands at which it ends the connection without an answer.
@@ -35,8 +38,14 @@ impl Paper {
         let game = tokio::spawn(async move {
             loop {
                 let (stream, _) = game.accept().await.unwrap();
-                let players = seen.lock().unwrap().players;
-                tokio::spawn(status(stream, players));
+                let (players, thinks) = {
+                    let heard = seen.lock().unwrap();
+                    (heard.players, heard.thinks)
+                };
+                tokio::spawn(async move {
+                    tokio::time::sleep(thinks).await;
+                    status(stream, players).await;
+                });
             }
         });
         let abort = game.abort_handle();

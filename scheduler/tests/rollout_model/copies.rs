@@ -31,6 +31,11 @@ pub(crate) enum Wish {
 }
 
 impl State {
+    /// Somebody was on since the copy, or nobody can say.
+    pub(crate) fn may_have_played(&self) -> bool {
+        self.played || self.agent != Agent::Answers
+    }
+
     /// A person's wish may go with what comes next: somebody says that it was not carried out yet, and it is not left to a pod already.
     pub(crate) fn copy_is_asked(&self) -> bool {
         let says_no = match self.pod {

@@ -4,7 +4,7 @@ use scheduler::rollout::Step;
 use scheduler::seen::{Act, Door};
 
 use crate::look::{NOTICE, asked_at, due, is_short};
-use crate::world::{Agent, Rev, State};
+use crate::world::{Rev, State};
 
 /// What a server is stopped for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,8 +98,7 @@ impl Deed {
             Step::MarkFailed { revision } => Self::MarkFailed(Rev::of(revision)),
             Step::OrderRestore { to, asked: true } => Self::OrderCopy(Rev::of(to)),
             Step::OrderRestore { to, asked: false } => {
-                let unless_played = seen.played || seen.agent != Agent::Answers;
-                Self::Order { to: Rev::of(to), unless_played }
+                Self::Order { to: Rev::of(to), unless_played: seen.may_have_played() }
             }
             Step::RollBack { to, asked, unasked, .. } => Self::RollBack { to: Rev::of(to), asked, unasked },
             Step::GoForward { to, unasked, .. } => Self::GoForward { to: Rev::of(to), unasked },

@@ -140,7 +140,10 @@ impl State {
                 backup: self.copy_of_this_step(s).map(|copy| DataVersion(copy.format.into())),
                 played_since: self.played,
                 restore_ordered: match self.step_back(s) {
-                    Some(step) => self.order.is_some_and(|order| (order.to, order.failed) == step),
+                    Some(step) => self.order.is_some_and(|order| {
+                        let is_careful = order.unless_played || !self.may_have_played();
+                        (order.to, order.failed) == step && is_careful
+                    }),
                     None => true,
                 },
             },

@@ -104,8 +104,10 @@ fn whoever_may_have_played_has_played() {
     assert_eq!((world.backup, world.floor), (None, DataVersion(4556)));
     let order = restore_order(&silent).unwrap();
     assert!(order.unless_played, "the init container looks for itself");
+    silent.orders.back = Some(order.clone());
+    assert!(look_at_world(&silent).restore_ordered);
     silent.orders.back = Some(RestoreOrder { unless_played: false, ..order });
-    assert!(look_at_world(&silent).restore_ordered, "what was ordered when the agent spoke stands");
+    assert!(!look_at_world(&silent).restore_ordered, "it was given when nobody had played, which nobody says any more");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch};
-use scheduler::protocol::{HotCopyOutcome, KeepCopy};
 use scheduler::protocol::restore::{ASKED_ORDER, AskedRestore};
+use scheduler::protocol::{HotCopyOutcome, KeepCopy};
 use serde_json::json;
 
 use super::Restores;

@@ -24,13 +24,18 @@ impl Moves<'_> {
         if unasked && w.agent != Agent::SilentBeyondPatience && self.sleeper {
             return self.note("1 exempt: the agent answered again between an unasked decision and its write");
         }
-        if unasked && w.agent == Agent::SilentBeyondPatience {
-            return self.note("stopped unasked after the agent was silent beyond patience (reported)");
-        }
-        let up = p.life == L::Up || w.players;
         // Told before a restart that the update goes with is not told in a window.
         let in_this = |f: &F| f.window && (!f.clock || w.window == WindowNow::Shut);
         let for_this = |f: &F| f.act == act && Some(f.about) == about && f.pod && (act != For::Update || in_this(f));
+        if unasked && w.agent == Agent::SilentBeyondPatience {
+            let counts_down = w.announced.filter(for_this).is_some_and(|f| !f.good);
+            self.must(
+                !counts_down,
+                "1 nobody can be asked, and players are stopped before the end that they were told",
+            );
+            return self.note("stopped unasked after the agent was silent beyond patience (reported)");
+        }
+        let up = p.life == L::Up || w.players;
         let announced = w.announced.filter(for_this).is_some_and(|f| f.good && f.ok);
         let saved = w.saved.filter(for_this).is_some_and(|f| f.ok && f.good);
         self.must(
