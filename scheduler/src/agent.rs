@@ -22,6 +22,7 @@ mod new_volume;
 mod observe;
 pub mod on_volume;
 mod plugin_data;
+pub mod running;
 pub mod settings;
 mod shared;
 pub mod sidecar;

@@ -50,6 +50,9 @@ pub const NO_BACKUP: &str = "NO BACKUP: ";
 /// tells which; the kubelet knows that.
 pub const NOBODY_ASKED: &str = "the process ended and nobody had asked this agent";
 
+/// The first words of a [`LastStop::why`] of an end that no agent was there to see.
+pub const NOBODY_SAW: &str = "nobody saw the process end";
+
 /// The port of the agent in each server pod; start-up and readiness probes of the server container ask here too.
 pub const PORT: u16 = 8470;
 
@@ -440,7 +443,7 @@ pub struct Floor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastStop {
-    /// When the process was gone.
+    /// When the process was gone, or was there last if nobody saw it go.
     pub at: Timestamp,
     /// Whether `save-all flush` was confirmed by its text, or the log of a stop that was asked for says that all is saved.
     pub saved: bool,
@@ -452,6 +455,9 @@ pub struct LastStop {
     /// When all was saved last, as far as is known: the server says nothing of what it saves by itself. None also from an older agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_at: Option<Timestamp>,
+    /// When the process was seen first: no two have the same. None: no agent had seen it, or it is an older agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
 }
 
 /// Bring the world to the disk now.

@@ -96,6 +96,11 @@ impl Volume {
         self.ours().join("last-stop.json")
     }
 
+    /// Where the record lies of the process of the server that was there last.
+    pub fn running_path(&self) -> PathBuf {
+        self.ours().join("running.json")
+    }
+
     /// Where the record lies that the copy for the step under way has been taken.
     pub fn copied_path(&self) -> PathBuf {
         self.ours().join("copied.json")

@@ -258,7 +258,7 @@ pub struct LastUpdate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StopSeen {
-    /// When its process was gone.
+    /// When its process was gone, or was there last if nobody saw it go.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
     /// Whether it had confirmed before that everything is saved, or its log says so of the stop. False: nobody knows.

@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::agent::fetch::Fetcher;
 use scheduler::agent::on_volume::OnVolume;
+use scheduler::agent::running::Record;
 use scheduler::agent::watch::{Change, Look, Pinged, Witness};
 use scheduler::ping::Answer;
 use scheduler::protocol::loaded::{AtStart, Loaded};
@@ -39,7 +40,9 @@ use crate::clock::{now, simulated};
 pub(super) struct Mind {
     key: Key,
     guard: Guard,
-    witness: Witness,
+    pub(super) witness: Witness,
+    /// The process that is there, as the volume remembers it. None: it has not read that yet.
+    pub(super) record: Option<Record>,
     /// Its clock is so much ahead of that of the operator.
     ahead: SignedDuration,
     /// It answers from then on; None: it has not been started.
@@ -79,6 +82,7 @@ impl Mind {
             key,
             guard: Guard::new(now() + ahead),
             witness: Witness::new(now() + ahead),
+            record: None,
             ahead,
             answers_from: None,
             began_at: now(),
@@ -112,6 +116,7 @@ impl Mind {
     /// It is gone with its node.
     pub(super) fn vanish(&mut self) {
         (self.answers_from, self.announced, self.staging, self.stop) = (None, None, None, None);
+        self.record = None;
     }
 
     /// A process of the agent begins, and knows nothing but what lies on the volume.
@@ -120,7 +125,7 @@ impl Mind {
         (self.guard, self.witness) = (Guard::new(by_its_clock), Witness::new(by_its_clock));
         (self.answers_from, self.began_at) = (Some(at), at);
         self.hangs = false;
-        (self.announced, self.staging, self.stop) = (None, None, None);
+        (self.announced, self.staging, self.stop, self.record) = (None, None, None, None);
     }
 }
 
@@ -329,6 +334,7 @@ impl World {
             Some(Change::Ended | Change::Replaced) => self.write_end(),
             Some(Change::Up) | None => {}
         }
+        self.keep_record(&look);
     }
 
     /// By the server's own list, and by its ping where that cannot be had.

@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp, Unit};
-use scheduler::protocol::{LastStop, NOBODY_ASKED};
+use scheduler::agent::running::{self, Due, Record};
+use scheduler::agent::watch::Look;
+use scheduler::protocol::{LastStop, NOBODY_ASKED, NOBODY_SAW};
+use scheduler::staging::Volume;
 use serde_json::Value;
 
 use super::pod::Phase;
@@ -30,8 +33,10 @@ const MAKE_A_LOOP: usize = 3;
 /// What the walk knows of ends, and of what has to be told.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// All that the agent has written down. The last one lies on the volume.
+    /// All that the agent has written down, or the init container. The last one lies on the volume.
     written: Vec<LastStop>,
+    /// When a process was seen first whose end nobody has written down.
+    open: Option<Timestamp>,
     /// Reasons of Events that did not arrive. Nobody sends them again.
     lost: BTreeSet<String>,
     /// When a pass was struck between what it did and what it tells.
@@ -106,17 +111,71 @@ impl World {
 
     /// The agent has seen that the server's process is gone, and writes down how.
     pub(super) fn write_end(&mut self) {
+        self.agent_remembers();
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let at = pod.agent.clock();
+        let started_at = pod.agent.record.as_mut().and_then(Record::end);
         let saved_at = pod.agent.saved_at.filter(|saved_at| pod.started_at <= *saved_at);
         let end = if let Some(Sent { saved, why, players }) = pod.agent.stop.take() {
-            LastStop { at, saved, why: why.to_owned(), players: Some(players), saved_at }
+            LastStop { at, saved, why: why.to_owned(), players: Some(players), saved_at, started_at }
         } else {
             let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
-            LastStop { at, saved: false, why, players: None, saved_at }
+            LastStop { at, saved: false, why, players: None, saved_at, started_at }
         };
         self.tell(format!("the agent writes down an end of the server, saved: {}", end.saved));
+        let end = running::write_end(&Volume::new(self.disks.data()), end);
+        self.ends.open = None;
         self.ends.written.push(end);
+    }
+
+    /// The agent that answers has read what the volume remembers.
+    fn agent_remembers(&mut self) {
+        let volume = Volume::new(self.disks.data());
+        if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) {
+            pod.agent.record.get_or_insert_with(|| Record::inherit(running::unended(&volume)));
+        }
+    }
+
+    /// What the real agent keeps of the process that it sees, and what it tells of one whose end it has missed.
+    pub(super) fn keep_record(&mut self, look: &Look) {
+        self.agent_remembers();
+        let volume = Volume::new(self.disks.data());
+        let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
+        let is_absent = pod.agent.witness.is_absent();
+        let record = pod.agent.record.as_mut().expect("it was read above");
+        let Due { ended, is_to_write } = record.look(look, &pod.agent.witness);
+        let there = record.running().cloned().filter(|_| is_to_write);
+        if let Some(ended) = ended {
+            let end = running::tell_of_missed(&volume, &ended, is_absent);
+            self.tell("the agent finds that it has missed an end of the server");
+            self.ends.open = None;
+            self.ends.written.push(end);
+        }
+        if let Some(there) = there {
+            running::note(&volume, &there);
+            self.ends.open = Some(there.since);
+        }
+    }
+
+    /// The init container is done: whatever has ended with its agent, by a pod that was forced or a node that was lost, is written down now, and
+    /// nothing else is.
+    pub(super) fn find_unseen_end(&mut self) {
+        let last = std::fs::read(Volume::new(self.disks.data()).last_stop_path()).ok();
+        let last: Option<LastStop> = last.map(|bytes| serde_json::from_slice(&bytes).expect("an end of the server"));
+        let Some(since) = self.ends.open.take() else {
+            let is_known = last == self.last_end();
+            return self.must(is_known, "the init container writes down an end of the server that there was not");
+        };
+        let is_of_it = |end: &LastStop| end.started_at == Some(since) && end.why.starts_with(NOBODY_SAW) && !end.saved;
+        let end = last.filter(is_of_it);
+        self.must(end.is_some(), "a server has ended together with its agent, and nobody tells of it");
+        if let Some(end) = end {
+            self.tell(format!(
+                "the init container writes down an end that nobody saw, of a server that was there at {}",
+                end.at
+            ));
+            self.ends.written.push(end);
+        }
     }
 
     /// The operator has written the status. Where it names an end for the first time that nobody confirmed to be saved, an Event has told of it.
@@ -133,7 +192,7 @@ impl World {
         };
         self.must(said["saved"] == end.saved, "the status does not tell of an end what was written down");
         let is_loop = is_in_a_loop(&old) || is_in_a_loop(&new);
-        let is_no_news = end.at + NO_NEWS <= now();
+        let is_no_news = end.at + NO_NEWS <= now() && !end.why.starts_with(NOBODY_SAW);
         let is_told = self.events(&[UNSAVED]).iter().any(|(_, note)| note.contains(&in_seconds(end.at)));
         let is_lost = self.ends.lost.contains(UNSAVED);
         let is_right = end.saved || is_loop || is_no_news || is_told || is_lost;

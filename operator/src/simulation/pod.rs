@@ -286,6 +286,7 @@ impl World {
         };
         match outcome {
             Some(Outcome::Ready(_)) => {
+                self.find_unseen_end();
                 let pod = self.pod.as_mut().expect("looked at above");
                 (pod.prepared_at, pod.tries) = (Some(now()), 0);
                 pod.agent.begin(now());

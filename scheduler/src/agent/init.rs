@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::{Chain, asked_restore, copies, new_volume, plugin_data, settings, stage};
+use super::{Chain, asked_restore, copies, new_volume, plugin_data, running, settings, stage};
 use crate::properties;
 use crate::protocol::last_words::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
@@ -183,6 +183,9 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     let set = read_files(&settings.files)?;
     let volume = Volume::new(&settings.data);
     let worlds = lock_worlds(&settings.data, locks).await?;
+    let here = worlds.clone();
+    // First: it is told whatever comes of this start.
+    of_copies(&volume, move |volume| running::tell_of_before(&volume, &here)).await?;
 
     let finished = of_copies(&volume, |volume| copies::finish_restore(&volume)).await??;
     let worlds = if finished.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
@@ -237,6 +240,7 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     properties::write(&settings.data, properties::Rcon { enabled: *enabled, port: *port, password })?;
     copies::step_is_over(&volume)?;
     plugin_data::step_is_over(&volume, &set)?;
+    running::forget(&volume);
     info!("ready for Paper {} build {} (lock {})", set.minecraft, set.build, set.lock.get(..16).unwrap_or(&set.lock));
     Ok(Prepared::Ready)
 }

@@ -14,10 +14,9 @@ use tracing::{info, warn};
 use super::log::SavesTold;
 use super::shared::{Shared, StopSent};
 use super::watch::{Change, Look, Pinged};
-use super::{Chain, clock, copies, damage, hot_copy, loaded, log, sizes};
+use super::{Chain, clock, copies, damage, hot_copy, loaded, log, running, sizes};
 use crate::ping::{self, ping};
 use crate::protocol::{LastStop, NOBODY_ASKED, PluginSeen};
-use crate::staging::disk::{Disk, Unhindered};
 use crate::staging::drift::{Drift, drift};
 use crate::world::Worlds;
 use crate::world::lock::held_by_another;
@@ -77,6 +76,7 @@ pub(super) async fn look_once(shared: &Arc<Shared>) {
             began(shared);
         }
     }
+    running::keep(shared, &look).await;
 }
 
 /// The first player of this pod is put down on the volume: to put worlds or plugins' data back would lose what they did.
@@ -273,18 +273,19 @@ async fn saves_told(shared: &Shared) -> SavesTold {
     })
 }
 
-/// How the server stopped, by the stop that was asked for (None: nobody asked), the last save that it confirmed to this agent, and its log.
+/// How the server stopped, by the stop that was asked for (None: nobody asked), the last save that it confirmed to this agent, and its log. When it
+/// was seen first the record knows.
 fn last_stop(at: Timestamp, stop: Option<StopSent>, confirmed_at: Option<Timestamp>, told: SavesTold) -> LastStop {
     let saved_at = confirmed_at.max(told.last);
     let Some(StopSent { saved, why, players }) = stop else {
         let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
-        return LastStop { at, saved: false, why, players: None, saved_at };
+        return LastStop { at, saved: false, why, players: None, saved_at, started_at: None };
     };
     if told.in_stop && !saved {
         let why = format!("{why}; its log says that all was saved as it stopped");
-        return LastStop { at, saved: true, why, players, saved_at };
+        return LastStop { at, saved: true, why, players, saved_at, started_at: None };
     }
-    LastStop { at, saved, why, players, saved_at }
+    LastStop { at, saved, why, players, saved_at, started_at: None }
 }
 
 async fn ended(shared: &Arc<Shared>, look: &Look) {
@@ -295,18 +296,14 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
     let (record, is_asked) = {
         let mut state = shared.state();
         state.start = state.start.left();
-        let (stop, confirmed_at) = (state.stop.take(), state.saved_at.take());
+        let (stop, confirmed_at, started_at) = (state.stop.take(), state.saved_at.take(), state.record.end());
         let is_asked = stop.is_some();
-        (last_stop(look.at, stop, confirmed_at, told), is_asked)
+        (LastStop { started_at, ..last_stop(look.at, stop, confirmed_at, told) }, is_asked)
     };
     info!("the server is gone, saved: {}: {}", record.saved, record.why);
-    let (path, content) = (shared.volume.last_stop_path(), record.clone());
-    let written = tokio::task::spawn_blocking(move || Disk::new(Unhindered).write_record(&path, &content)).await;
-    match written {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => warn!("{}", Chain(&error)),
-        Err(error) => warn!("{error}"),
-    }
+    let (volume, end) = (shared.volume.clone(), record.clone());
+    let written = tokio::task::spawn_blocking(move || running::write_end(&volume, end)).await;
+    let record = written.inspect_err(|error| warn!("{error}")).unwrap_or(record);
     // Reported when it is on the disk, not before.
     shared.state().last_stop = Some(record);
     hot_copy::server_ended(shared).await;

@@ -14,6 +14,7 @@ use super::desk::Desk;
 use super::fetch::Fetcher;
 use super::hot_copy::Copying;
 use super::on_volume::OnVolume;
+use super::running::Record;
 use super::watch::Witness;
 use super::{Chain, clock, damage, settings};
 use crate::protocol::damage::DamageTold;
@@ -44,6 +45,8 @@ pub(super) struct Shared {
     pub(super) look_turn: tokio::sync::Mutex<()>,
     /// One stop at a time.
     pub(super) stop_turn: tokio::sync::Mutex<()>,
+    /// One write of what is remembered of the process at a time.
+    pub(super) record_turn: Mutex<()>,
     damage: Mutex<DamageLog>,
     state: Mutex<State>,
 }
@@ -65,6 +68,8 @@ pub(super) struct State {
     /// The stop that was sent and whose end has not been seen.
     pub(super) stop: Option<StopSent>,
     pub(super) last_stop: Option<LastStop>,
+    /// The process that is there, as the volume remembers it.
+    pub(super) record: Record,
     /// When the server that runs has confirmed last to this agent that all is saved.
     pub(super) saved_at: Option<Timestamp>,
     /// Somebody was seen, and that is on the disk.
@@ -127,6 +132,7 @@ impl Shared {
             announcing: None,
             stop: None,
             last_stop: None,
+            record: Record::default(),
             saved_at: None,
             played: false,
             life: 0,
@@ -147,6 +153,7 @@ impl Shared {
             wake: Notify::new(),
             look_turn: tokio::sync::Mutex::new(()),
             stop_turn: tokio::sync::Mutex::new(()),
+            record_turn: Mutex::new(()),
             state: Mutex::new(state),
         }
     }

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use super::fetch::Fetcher;
+use super::running::{self, Record};
 use super::shared::{Shared, StopSent};
 use super::{Chain, clock, damage, hot_copy, http, observe, settings, stage, stopping};
 
@@ -100,6 +101,7 @@ async fn remember(shared: &Arc<Shared>) {
     let read = tokio::task::spawn_blocking(move || {
         let last_stop = std::fs::read(task.volume.last_stop_path()).ok();
         let last_stop = last_stop.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let record = Record::inherit(running::unended(&task.volume));
         let kept = task.store.note_run().and_then(|()| task.store.thin_out());
         match kept {
             Ok(dropped) => stage::say_dropped(&dropped),
@@ -108,16 +110,16 @@ async fn remember(shared: &Arc<Shared>) {
         let staged = task.store.staged(None).and_then(|staged| task.store.prune().map(|_| staged));
         let backups = task.settings.backups.as_ref();
         let hot = backups.and_then(|backups| hot_copy::remembered(&task.volume, backups, clock::now()));
-        (last_stop, staged, hot)
+        (last_stop, record, staged, hot)
     });
     match read.await {
-        Ok((last_stop, staged, hot)) => {
+        Ok((last_stop, record, staged, hot)) => {
             let staged = staged.unwrap_or_else(|error| {
                 warn!("{}", Chain(&error));
                 Vec::new()
             });
             let mut state = shared.state();
-            state.last_stop = last_stop;
+            (state.last_stop, state.record) = (last_stop, record);
             state.staged = staged;
             state.hot = hot;
         }

@@ -8,7 +8,7 @@ use fixtures::jar::{self, PluginYml};
 use fixtures::stand_in::{Config, Handle, start};
 use jiff::SignedDuration;
 use scheduler::agent::{clock, settings, stop};
-use scheduler::protocol::{FileSet, NOBODY_ASKED, Players, Report, Save, Saved, Server};
+use scheduler::protocol::{FileSet, NOBODY_ASKED, NOBODY_SAW, Players, Report, Save, Saved, Server};
 
 use crate::paper::PASSWORD;
 use crate::pod::{Pod, read_last_stop, until};
@@ -164,6 +164,64 @@ async fn a_start_that_ends_before_its_first_answer_names_the_files_that_are_not_
     let _sound = server(&pod, &set);
     let report = pod.report_when("plugins read", is_read).await;
     assert_eq!(report.drift, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_gone_together_with_its_agent_is_told_by_the_next_pod_as_not_saved_and_only_once() {
+    let (pod, set) = laid_out().await;
+    let begun = clock::now();
+    let forced = server(&pod, &set);
+    // A process of its own: it is killed.
+    let mut agent = pod.start_process().await;
+    pod.report_when("plugins read", is_read).await;
+    let record = pod.data.path().join(".nightshift/running.json");
+    until("the process is written down", async || record.exists()).await;
+    // Nobody is left to write anything.
+    agent.0.kill().unwrap();
+    agent.0.wait().unwrap();
+    forced.kill().await;
+
+    let mut volume = pod.data;
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let init = Init::on(volume, &set);
+        let status = tokio::task::block_in_place(|| init.run());
+        assert!(status.success(), "{status}");
+        let mut next = Pod::on(init.data, "").await;
+        told.push(next.report_when("told", |report| report.last_stop.is_some()).await.last_stop.unwrap());
+        // It would take the locks of the next init container for those of a server.
+        next.terminate.take().unwrap().send(()).unwrap();
+        (&mut next.running).await.unwrap();
+        volume = next.data;
+    }
+    let last_stop = &told[0];
+    let by_whom = ": its pod was deleted by force, or its node was lost or started anew";
+    assert_eq!(last_stop.why, format!("{NOBODY_SAW}{by_whom}"));
+    assert!(!last_stop.saved && last_stop.players.is_none(), "{last_stop:?}");
+    assert!(begun <= last_stop.at && last_stop.at <= clock::now(), "{last_stop:?}, and started at {begun}");
+    assert_eq!(told[1], told[0], "the pod after it has nothing to add");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_the_agent_misses_because_it_is_killed_too_is_told_by_the_next_agent_of_the_pod() {
+    let (mut pod, set) = laid_out().await;
+    let first = server(&pod, &set);
+    let mut agent = pod.start_process().await;
+    pod.report_when("plugins read", is_read).await;
+    let record = pod.data.path().join(".nightshift/running.json");
+    let is_complete = || fs::read_to_string(&record).is_ok_and(|text| text.contains("\"log\""));
+    until("the process is written down with its log", async || is_complete()).await;
+    agent.0.kill().unwrap();
+    agent.0.wait().unwrap();
+    first.kill().await;
+
+    // The kubelet starts the server again, and then the agent.
+    let _second = server(&pod, &set);
+    pod.start(settings::Sidecar { stop_timeout: TIMEOUT, ..pod.settings() }).await;
+    let report = pod.report_when("told", |report| report.last_stop.is_some() && is_read(report)).await;
+    let last_stop = report.last_stop.unwrap();
+    assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_SAW), "{last_stop:?}");
+    assert_eq!(read_last_stop(pod.data.path()), last_stop);
 }
 
 #[tokio::test(flavor = "multi_thread")]

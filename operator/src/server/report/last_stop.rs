@@ -4,7 +4,7 @@ use crds::PaperMCServerStatus;
 use crds::paper_mc_server::StopSeen;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
-use scheduler::protocol::{self, LastStop, NOBODY_ASKED};
+use scheduler::protocol::{self, LastStop, NOBODY_ASKED, NOBODY_SAW};
 
 use super::Report;
 use crate::chain::cut;
@@ -13,16 +13,18 @@ use crate::server::in_place::stopped_at;
 
 /// What a volume says of an older stop, to an operator that has never seen it, is no news.
 const IS_NEWS: SignedDuration = SignedDuration::from_hours(24);
+/// What the status takes of a reason.
+const LONGEST_WHY: usize = 1_024;
 /// The kubelet and the agent see the same end at most so far apart: the agent looks every few seconds.
 const SAME_END: SignedDuration = SignedDuration::from_mins(1);
 
 /// For the status. What was said last stands while nobody can be asked.
 pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<StopSeen> {
     let last = agent.and_then(|agent| agent.last_stop.as_ref());
-    let last = last.map(|LastStop { at, saved, why, players, saved_at }| StopSeen {
+    let last = last.map(|LastStop { at, saved, why, players, saved_at, started_at: _ }| StopSeen {
         at: *at,
         saved: *saved,
-        why: cut(why, 1_024),
+        why: cut(why, LONGEST_WHY),
         players: *players,
         saved_at: *saved_at,
     });
@@ -32,14 +34,25 @@ pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCSer
 /// A stop that was not confirmed to be saved, once. In a loop of crashes the loop is what is told.
 pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let last = report.seen.report.as_deref()?.last_stop.as_ref()?;
-    let is_known = before.last_stop.as_ref().is_some_and(|known| known.at == last.at);
+    let is_known = before.last_stop.as_ref().is_some_and(|known| is_same(known, last));
     let is_told = is_known || report.plan.seen.crash_loop;
-    let is_worth_it = !is_told && is_unsaved(last, report.seen.pod.as_ref(), report.now);
+    let is_worth_it = !is_told && is_news(last, before, report.now) && is_unsaved(last, report.seen.pod.as_ref());
     is_worth_it.then(|| Note { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
 }
 
-fn is_unsaved(last: &LastStop, pod: Option<&Pod>, now: Timestamp) -> bool {
-    !last.saved && now < last.at + IS_NEWS && !(last.why.starts_with(NOBODY_ASKED) && was_by_a_person(last, pod))
+/// The instant alone does not tell: a process that is seen as another one ends may be seen never again.
+fn is_same(known: &StopSeen, last: &LastStop) -> bool {
+    known.at == last.at && known.why == cut(&last.why, LONGEST_WHY)
+}
+
+/// An end that nobody saw is found when the next pod starts, which may be days later: it is news to whoever has known the server before.
+fn is_news(last: &LastStop, before: &PaperMCServerStatus, now: Timestamp) -> bool {
+    now < last.at + IS_NEWS || (last.why.starts_with(NOBODY_SAW) && !before.conditions.is_empty())
+}
+
+fn is_unsaved(last: &LastStop, pod: Option<&Pod>) -> bool {
+    let nobody_knows_why = [NOBODY_ASKED, NOBODY_SAW].into_iter().any(|words| last.why.starts_with(words));
+    !last.saved && !(nobody_knows_why && was_by_a_person(last, pod))
 }
 
 /// Whether somebody wrote `/stop` in the game: the process ended without an error, and a server saves before it does.
@@ -55,8 +68,9 @@ fn in_words(last: &LastStop) -> String {
         Some(saved_at) => format!("The last save that is known was at {}", to_the_second(saved_at)),
         None => "No save is known since its start".to_owned(),
     };
+    let or_later = if last.why.starts_with(NOBODY_SAW) { " or later" } else { "" };
     format!(
-        "the server stopped at {}, and nobody confirmed that it had saved before: {}. {known}; it also saves by itself and tells nobody. \
+        "the server stopped at {}{or_later}, and nobody confirmed that it had saved before: {}. {known}; it also saves by itself and tells nobody. \
          What was built since its last save may be lost",
         to_the_second(last.at),
         cut(last.why.trim_end_matches('.'), 640)
@@ -79,6 +93,17 @@ mod tests {
         AT.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(hours)
     }
 
+    /// The status of a server that was seen before.
+    fn known() -> PaperMCServerStatus {
+        let ready = json!({
+            "type": "Ready", "status": "True", "reason": "Up", "message": "", "lastTransitionTime": AT,
+        });
+        PaperMCServerStatus {
+            conditions: vec![serde_json::from_value(ready).unwrap()],
+            ..PaperMCServerStatus::default()
+        }
+    }
+
     /// A pod whose server's container ended so, at that second.
     fn ended(exit_code: i32, at: &str) -> Pod {
         serde_json::from_value(json!({
@@ -94,15 +119,33 @@ mod tests {
     #[test]
     fn a_stop_that_nobody_confirmed_is_told_with_why_and_one_that_was_saved_or_is_old_is_not() {
         let hung = stop(false, "stopped on request; `save-all flush` was not confirmed: no answer within 45 s");
-        assert!(is_unsaved(&hung, None, after(23)));
-        assert!(!is_unsaved(&hung, None, after(24)));
-        assert!(!is_unsaved(&stop(true, "stopped on request"), None, after(0)));
+        assert!(is_unsaved(&hung, None) && !is_unsaved(&stop(true, "stopped on request"), None));
+        let known = known();
+        assert!(is_news(&hung, &known, after(23)) && !is_news(&hung, &known, after(24)));
         assert_eq!(
             in_words(&hung),
             "the server stopped at 2026-11-22T03:00:05Z, and nobody confirmed that it had saved before: stopped on request; `save-all flush` \
              was not confirmed: no answer within 45 s. No save is known since its start; it also saves by itself and tells nobody. What was \
              built since its last save may be lost"
         );
+    }
+
+    #[test]
+    fn an_end_that_nobody_saw_is_told_however_late_it_is_found_with_when_the_server_was_there_last() {
+        let lost = stop(false, &format!("{NOBODY_SAW}: its pod was deleted by force, or its node was lost"));
+        assert!(is_unsaved(&lost, None));
+        assert!(is_news(&lost, &known(), after(72)), "the node was lost for days");
+        assert!(!is_news(&lost, &PaperMCServerStatus::default(), after(72)), "a volume of long ago, and a new server");
+        assert!(is_news(&lost, &PaperMCServerStatus::default(), after(1)));
+        let words = in_words(&lost);
+        assert!(
+            words.starts_with("the server stopped at 2026-11-22T03:00:05Z or later, and nobody confirmed"),
+            "{words}"
+        );
+        assert!(words.contains("before: nobody saw the process end: its pod was deleted by force, or"), "{words}");
+        let same_end = "2026-11-22T03:00:41Z";
+        assert!(!is_unsaved(&lost, Some(&ended(0, same_end))), "/stop, beside an agent that was away");
+        assert!(is_unsaved(&lost, Some(&ended(137, same_end))), "killed with it");
     }
 
     #[test]
@@ -121,13 +164,13 @@ mod tests {
     fn a_person_who_stops_the_server_in_the_game_is_not_told_that_it_crashed() {
         let unasked = stop(false, &format!("{NOBODY_ASKED}: a crash, a kill, or /stop"));
         let same_end = "2026-11-22T03:00:01Z";
-        assert!(!is_unsaved(&unasked, Some(&ended(0, same_end)), after(0)), "/stop");
-        assert!(is_unsaved(&unasked, Some(&ended(1, same_end)), after(0)), "a crash");
-        assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z")), after(0)), "another end");
-        assert!(is_unsaved(&unasked, None, after(0)));
+        assert!(!is_unsaved(&unasked, Some(&ended(0, same_end))), "/stop");
+        assert!(is_unsaved(&unasked, Some(&ended(1, same_end))), "a crash");
+        assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z"))), "another end");
+        assert!(is_unsaved(&unasked, None));
         // The pod is deleted, the server ends as it should, and still nobody knows.
         let asked = stop(false, "stopped on request; `save-all flush` was not confirmed: it hung");
-        assert!(is_unsaved(&asked, Some(&ended(0, same_end)), after(0)));
+        assert!(is_unsaved(&asked, Some(&ended(0, same_end))));
     }
 
     #[test]
@@ -140,6 +183,7 @@ mod tests {
         let said = build_status(Some(&agent), &PaperMCServerStatus::default()).unwrap();
         assert_eq!((said.saved, said.why.as_str(), said.players), (true, "asked", Some(3)));
         assert_eq!(said.saved_at, Some(AT.parse().unwrap()));
+        assert!(is_same(&said, &stop(true, "asked")) && !is_same(&said, &stop(false, NOBODY_SAW)));
         let before = PaperMCServerStatus { last_stop: Some(said.clone()), ..PaperMCServerStatus::default() };
         assert_eq!(build_status(None, &before), Some(said));
     }
