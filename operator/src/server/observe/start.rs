@@ -15,13 +15,21 @@ const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
 /// that is broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
 const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
-/// From when on the start of this pod's server counts: from that of its process, else from when it could start at the latest.
+/// From when on the start of this pod's server counts: from that of its process, else from when it could start at the latest, or from when it
+/// ended. The kubelet starts it again, and before it ended it may have moved its worlds for hours.
 pub(super) fn counts_from(pod: &Pod) -> Timestamp {
     let server = server_of(pod);
     let running = server.and_then(|server| server.state.as_ref()?.running.as_ref());
     if let Some(at) = running.and_then(|running| running.started_at.as_ref()) {
         return at.0;
     }
+    let could_start = could_start_at(pod, server);
+    let ended = server.and_then(last_end).and_then(|ended| ended.finished_at.as_ref());
+    ended.map_or(could_start, |ended| ended.0.max(could_start))
+}
+
+/// When a server whose process does not run could start at the latest, by what comes before it.
+fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>) -> Timestamp {
     let status = pod.status.as_ref();
     let mut init = status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
     let prepare = init.find(|container| container.name == PREPARE_CONTAINER);
@@ -91,6 +99,13 @@ mod tests {
     fn the_process_of_the_server_counts_from_its_own_start() {
         let running = json!({"running": {"startedAt": "2026-11-22T03:09:00Z"}});
         assert_eq!(minutes(true, &ended(0), &running), 9);
+    }
+
+    #[test]
+    fn a_process_that_ended_after_it_had_moved_its_worlds_for_hours_is_given_the_time_to_be_started_again() {
+        let crashed = |at: &str| json!({"terminated": {"exitCode": 1, "finishedAt": at}});
+        assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T09:00:00Z")), 360);
+        assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T03:10:00Z")), 7 + 20, "no sooner than before");
     }
 
     #[test]
