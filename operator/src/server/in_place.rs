@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{ContainerState, Pod};
 
 use super::observe::server_of;
 
-/// For how long after the start of its pod a stop by a person gives the proof its time anew. A server that ends by itself
-/// without an error, again and again, must not be waited for without end.
+/// For how long after the start of its pod, or after what was done before its server could start, a stop by a person gives the proof its
+/// time anew. A server that ends by itself without an error, again and again, must not be waited for without end.
 const COUNTS_FOR: SignedDuration = SignedDuration::from_mins(45);
 
 /// When the server's process ended last by itself and without an error, if that is how it ended last. Java ends so after
@@ -21,9 +21,13 @@ pub(crate) fn stopped_at(pod: &Pod) -> Option<Timestamp> {
 
 /// When the time began in which this pod has to prove itself: its start, or the last stop by a person.
 pub(crate) fn proof_began(pod: &Pod) -> Option<Timestamp> {
-    let started = pod.status.as_ref()?.start_time.as_ref()?.0;
+    Some(or_last_stop(pod, pod.status.as_ref()?.start_time.as_ref()?.0))
+}
+
+/// This start, or the last stop by a person after it.
+pub(crate) fn or_last_stop(pod: &Pod, started: Timestamp) -> Timestamp {
     let stopped = stopped_at(pod).unwrap_or(started).min(started + COUNTS_FOR);
-    Some(started.max(stopped))
+    started.max(stopped)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use super::in_place::proof_began;
 use super::observe::Observed;
 use super::opportunity::Opportunistic;
 use super::outlook::Outlook;
-use super::proof::{Baseline, Expected, Proof, other_image, prove};
+use super::proof::{Baseline, Expected, Proof, asked_from, clocks_differ, other_image, prove};
 use super::record::LockRecord;
 use super::restart::Restarts;
 use super::restore::Restores;
@@ -443,12 +443,16 @@ static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::ne
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
     let image = other_image(seen);
+    // The kubelet and the agent go by one clock. How far it is from ours is known since the agent was heard last.
+    let ahead = seen.heard.as_ref().map_or(SignedDuration::ZERO, |heard| clocks_differ(heard.at, seen.silent_since));
+    let by_our_clock = |at: Timestamp| at.checked_add(ahead).unwrap_or(at);
     let expected = Expected {
         files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
         before: seen.settled_lock.as_ref().map(|record| &record.files),
         baseline: seen.settled.as_ref().map_or(&NOTHING_KNOWN, |record| &record.baseline),
         settle,
         began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
+        asked_from: seen.pod.as_ref().and_then(asked_from).map_or(now, by_our_clock),
         process: seen.pod.as_ref().map_or(Process::Stays, |pod| process_of(pod, settle, now)),
         other_image: image.as_deref(),
     };

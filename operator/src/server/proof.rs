@@ -7,17 +7,19 @@ use scheduler::seen::Verdict;
 mod baseline;
 mod image;
 mod loaded;
+mod patience;
 
 pub(crate) use baseline::{Baseline, count_enabled};
 use baseline::{Was, names};
 pub(crate) use image::other_image;
 use loaded::Missing;
+pub(crate) use patience::asked_from;
 
 use super::crashes::Process;
 
 /// How long after a server's first answer its plugins, worlds and datapacks may stay unread before the proof ends as unproven.
 const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
-/// How long a proof may take in all, from its beginning: a server that crash-loops after its first Ready has no
+/// How long a proof may take in all, from when the server could first be asked: a server that crash-loops after its first Ready has no
 /// start deadline any more.
 const ENDS_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 /// A process that has ended so often in its pod (with the last of these ends an error, and none that a person asked for within the time below) has
@@ -36,8 +38,10 @@ pub(crate) struct Expected<'a> {
     pub(crate) baseline: &'a Baseline,
     /// How long the server must stay well.
     pub(crate) settle: SignedDuration,
-    /// When the pod started, or when somebody stopped the server in it.
+    /// When the pod started, or when somebody stopped the server in it, by the clock of its node, as what its log tells.
     pub(crate) began: Timestamp,
+    /// From when on there was something to be asked, by our clock: the proof is patient from then on.
+    pub(crate) asked_from: Timestamp,
     /// Of the server, by the word of the kubelet.
     pub(crate) process: Process,
     /// What runs instead of the image that was planned, in words; None while nothing is known to.
@@ -60,14 +64,14 @@ impl Proof {
 }
 
 /// By how much our clock is ahead of the one that said `at` just now, in steps: what a request takes moves no deadline.
-fn clocks_differ(at: Timestamp, now: Timestamp) -> SignedDuration {
+pub(crate) fn clocks_differ(at: Timestamp, now: Timestamp) -> SignedDuration {
     const STEP: i64 = 5;
     SignedDuration::from_secs(now.duration_since(at).as_secs() / STEP * STEP)
 }
 
 /// The verdict about the pod that is seen now.
 pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Timestamp) -> Proof {
-    let ends = expected.began + ENDS_WITHIN;
+    let ends = expected.asked_from + ENDS_WITHIN;
     let pending = |until: Timestamp| Proof { verdict: Verdict::Pending { until }, problem: String::new() };
     let failed = |problem: String| Proof { verdict: Verdict::Failed, problem };
     let unproven = |problem: &str| Proof { verdict: Verdict::Unproven, problem: problem.to_owned() };
@@ -75,7 +79,7 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     // A first start has nothing to go back to, and would be settled as it is.
     if let (Process::Ends { times }, Some(_)) = (expected.process, expected.before)
         && times >= ENDS_AFTER
-        && expected.began + ENDS_SOONEST <= now
+        && expected.asked_from + ENDS_SOONEST <= now
     {
         return failed(format!("the server's process has ended {times} times"));
     }

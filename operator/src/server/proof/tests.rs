@@ -7,6 +7,8 @@ use scheduler::protocol::{File, FileHash, Players, PluginSeen, WorldSeen};
 
 use super::*;
 
+mod slow_start;
+
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
@@ -72,30 +74,6 @@ fn baseline(enabled: &[&str], unread: &[&str]) -> Baseline {
     Baseline { enabled: owned(enabled), unread: owned(unread), worlds: None, datapacks: None }
 }
 
-#[test]
-fn a_set_whose_server_ends_again_and_again_is_not_kept_for_want_of_an_agent() {
-    let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
-    let settle = SignedDuration::from_secs(60);
-    let stays = Expected {
-        files: &files,
-        before: None,
-        baseline: &known,
-        settle,
-        began: at(90),
-        process: Process::Stays,
-        other_image: None,
-    };
-    let ends = Expected { process: Process::Ends { times: 3 }, ..stays };
-    let over = at(90) + ENDS_WITHIN;
-    assert_eq!(prove(None, &stays, over).verdict, Verdict::Unproven);
-    assert_eq!(prove(None, &ends, over).verdict, Verdict::Failed);
-    let until = over + settle;
-    let again = Expected { process: Process::Unsettled { until }, ..stays };
-    assert_eq!(prove(None, &again, over).verdict, Verdict::Pending { until }, "it was started again");
-    let before = prove(None, &ends, over - SignedDuration::from_secs(1));
-    assert_eq!(before.verdict, Verdict::Pending { until: over }, "it may get well, and the agent may speak");
-}
-
 fn against(report: Option<&Report>, before: Option<&FileSet>, baseline: &Baseline, now: i64) -> Proof {
     let files = files(&["ViaVersion", "Shop"]);
     let expected = Expected {
@@ -104,6 +82,7 @@ fn against(report: Option<&Report>, before: Option<&FileSet>, baseline: &Baselin
         baseline,
         settle: SignedDuration::from_secs(60),
         began: at(90),
+        asked_from: at(90),
         process: Process::Stays,
         other_image: None,
     };
@@ -128,33 +107,6 @@ fn without_names(mut report: Report) -> Report {
 }
 
 #[test]
-fn a_set_whose_process_has_ended_five_times_has_failed_after_five_minutes_and_no_first_start_has() {
-    let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
-    let after = |times, before| Expected {
-        files: &files,
-        before,
-        baseline: &known,
-        settle: SignedDuration::from_secs(60),
-        began: at(90),
-        process: Process::Ends { times },
-        other_image: None,
-    };
-    let absent = Report { server: Server::Absent, ..report(&[]) };
-    for said in [Some(&absent), None] {
-        let waits = Verdict::Pending { until: at(90) + ENDS_WITHIN };
-        let (soonest, before) = (at(90) + ENDS_SOONEST, Some(&files));
-        assert_eq!(prove(said, &after(4, before), soonest).verdict, waits);
-        assert_eq!(prove(said, &after(5, before), soonest - SignedDuration::from_secs(1)).verdict, waits);
-        assert_eq!(prove(said, &after(5, None), soonest).verdict, waits, "there is nothing to go back to");
-        let failed = prove(said, &after(5, before), soonest);
-        assert_eq!(
-            (failed.verdict, failed.problem.as_str()),
-            (Verdict::Failed, "the server's process has ended 5 times")
-        );
-    }
-}
-
-#[test]
 fn a_server_that_runs_the_set_for_the_settling_time_has_passed_and_not_earlier() {
     // With all that could be waited for read already: it is the time alone that is missing.
     let loaded = Loaded { worlds: Some(BTreeMap::new()), datapacks: Some(BTreeMap::new()), ..Loaded::default() };
@@ -165,7 +117,9 @@ fn a_server_that_runs_the_set_for_the_settling_time_has_passed_and_not_earlier()
     let (files, known) = (files(&["ViaVersion", "Shop"]), baseline(&[], &[]));
     let (settle, process) = (SignedDuration::from_secs(60), Process::Stays);
     let (began, other_image) = (at(90), None);
-    let expected = Expected { files: &files, before: None, baseline: &known, settle, began, process, other_image };
+    let asked_from = began;
+    let expected =
+        Expected { files: &files, before: None, baseline: &known, settle, began, asked_from, process, other_image };
     let seen = |ahead: i64, now: i64| prove(Some(&said(&good, now + ahead)), &expected, at(now)).verdict;
     assert_eq!([179, 180].map(|now| seen(-20, now)), [Verdict::Pending { until: at(180) }, Verdict::Passed]);
     assert_eq!([139, 140].map(|now| seen(20, now)), [Verdict::Pending { until: at(140) }, Verdict::Passed]);
@@ -303,7 +257,9 @@ fn a_pod_with_another_image_in_it_is_never_called_proven_and_is_not_gone_back_fr
     let (both, known) = (files(&["ViaVersion", "Shop"]), baseline(&["ViaVersion", "Shop"], &[]));
     let of = |other_image, shop, now| {
         let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), Process::Stays);
-        let expected = Expected { files: &both, before, baseline: &known, settle, began: at(90), process, other_image };
+        let (began, asked_from) = (at(90), at(90));
+        let expected =
+            Expected { files: &both, before, baseline: &known, settle, began, asked_from, process, other_image };
         let Proof { verdict, problem } =
             prove(Some(&said(&report(&[("ViaVersion", true), ("Shop", shop)]), now)), &expected, at(now));
         (verdict, problem)
@@ -469,6 +425,7 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
         baseline: &known,
         settle,
         began: at(90),
+        asked_from: at(90),
         process: Process::Stays,
         other_image: None,
     };

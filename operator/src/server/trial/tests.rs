@@ -98,6 +98,24 @@ fn a_set_whose_pod_somebody_gave_another_image_is_kept_unproven() {
 }
 
 #[test]
+fn a_node_whose_clock_is_behind_shortens_no_proof_while_its_agent_is_silent() {
+    let behind = SignedDuration::from_mins(20);
+    let mut said = on_trial(&json!({})).report.unwrap();
+    Arc::make_mut(&mut said).at = now() - behind;
+    // By our clock the pod is a minute old.
+    let started = now() - behind - SignedDuration::from_mins(1);
+    let verdict = |heard| {
+        let mut seen = Observed { report: None, heard, silent_since: now(), ..trial() };
+        let pod = json!({"metadata": {"name": "lobby-0"}, "status": {"startTime": started.to_string()}});
+        seen.pod = Some(serde_json::from_value(pod).unwrap());
+        build_plan(&check_on_trial(&wrong_spec()).unwrap(), &seen, PACE, now()).unwrap().proof.verdict
+    };
+    let until = now() + SignedDuration::from_mins(14);
+    assert_eq!(verdict(Some(said)), Verdict::Pending { until });
+    assert_eq!(verdict(None), Verdict::Unproven, "nobody knows which clock is wrong");
+}
+
+#[test]
 fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
     assert_eq!(step(&trial(), with(Verdict::Failed)), Step::MarkFailed { revision: FAILED });
     let mut seen = trial();
