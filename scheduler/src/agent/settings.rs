@@ -164,6 +164,19 @@ mod tests {
         sidecar: Sidecar,
     }
 
+    #[derive(Debug, Parser)]
+    struct Hook {
+        #[command(flatten)]
+        stop: Stop,
+    }
+
+    #[test]
+    fn a_hook_that_is_told_nothing_waits_for_five_minutes_and_else_as_long_as_it_is_told() {
+        let waits = |line: &[&str]| Hook::try_parse_from(line).unwrap().stop.stop_timeout;
+        assert_eq!(waits(&["stop"]), 300, "templates of servers with the default say nothing");
+        assert_eq!(waits(&["stop", "--stop-timeout", "1200"]), 1_200);
+    }
+
     #[test]
     fn no_secret_is_printed() {
         let key = "ab".repeat(32);

@@ -58,6 +58,8 @@ const LOCK_DIR: &str = "/etc/nightshift";
 const SHARED_DIR: &str = "/nightshift";
 /// What `save-all flush` may take on a large world before the hook goes on without it, in seconds.
 const FLUSH_SECONDS: i64 = 60;
+/// How long `agent stop` waits where it is told nothing: the default of its `--stop-timeout`, and of `spec.gracefulShutdown.timeout`.
+const HOOK_SECONDS: i64 = 300;
 /// What SIGTERM is left with when the hook has used all its time: the kubelet gives 2 s after the period (measured).
 const AFTER_THE_HOOK_SECONDS: i64 = 45;
 /// The start-up probe asks this often.
@@ -128,7 +130,7 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
         volume_mounts: Some(vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, true)]),
         lifecycle: Some(Lifecycle {
             pre_stop: Some(LifecycleHandler {
-                exec: Some(ExecAction { command: Some(vec![format!("{SHARED_DIR}/agent"), "stop".to_owned()]) }),
+                exec: Some(ExecAction { command: Some(stop_command(server)) }),
                 ..LifecycleHandler::default()
             }),
             ..Lifecycle::default()
@@ -146,6 +148,17 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
         }),
         ..Container::default()
     }
+}
+
+/// Only where it has to be told: what says the default would change the template of every server.
+fn stop_command(server: &CheckedServer) -> Vec<String> {
+    let mut command = vec![format!("{SHARED_DIR}/agent"), "stop".to_owned()];
+    let seconds = server.stop_timeout.as_secs();
+    if seconds != HOOK_SECONDS {
+        // The server's container has none of the agent's variables.
+        command.extend(["--stop-timeout".to_owned(), seconds.to_string()]);
+    }
+    command
 }
 
 /// The image: as the user pinned it, as the solve pinned it, else by the operator's flag.

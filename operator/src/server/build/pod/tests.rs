@@ -181,6 +181,20 @@ fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
 }
 
 #[test]
+fn the_stop_hook_waits_as_long_as_the_spec_says_and_is_told_so_only_where_that_is_not_the_default() {
+    for (timeout, said, seconds) in [("5m", None, 300), ("20m", Some("1200"), 1_200), ("60s", Some("60"), 60)] {
+        let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
+        let hook = game(&template).lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
+        let told: Vec<&str> = hook.command.iter().flatten().skip(2).map(String::as_str).collect();
+        let expected: Vec<&str> = said.iter().flat_map(|seconds| ["--stop-timeout", *seconds]).collect();
+        assert_eq!(told, expected, "{timeout}");
+        // The sidecar may be silent for 2 s before, and a server that SIGTERM has to stop needs a minute.
+        let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
+        assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
+    }
+}
+
+#[test]
 fn what_players_read_reaches_the_agent_as_it_is_written() {
     let text = |variable_of_it: &str, players: Value| {
         let template = template(json!({ "players": players }));
