@@ -26,6 +26,8 @@ pub(crate) enum AgentError {
     },
     #[error("the agent of pod `{pod}` refused {what}: {why}")]
     Refused { pod: String, what: &'static str, why: String },
+    #[error("the agent of pod `{pod}` cannot do {what} yet: {why}")]
+    NotNow { pod: String, what: &'static str, why: String },
     #[error("the clock of the node of pod `{pod}` is {}", in_words(*ahead))]
     ClocksDiffer { pod: String, ahead: i64 },
     #[error("the agent of pod `{pod}` obeys an operator that led after this one (fence {by})")]
@@ -50,7 +52,7 @@ impl AgentError {
                     "{self}; if there is none, the Lease of the operator was made anew: delete the pod when nobody is on"
                 ),
             )),
-            Self::Silent { .. } | Self::TooOld { .. } => None,
+            Self::Silent { .. } | Self::NotNow { .. } | Self::TooOld { .. } => None,
         }
     }
 }
@@ -192,17 +194,40 @@ impl Agent<'_> {
         if status == reqwest::StatusCode::NOT_FOUND {
             return Err(AgentError::TooOld { pod: self.pod.to_owned(), what });
         }
-        let pod = self.pod.to_owned();
-        Err(match answer.json::<Refusal>().await {
-            Ok(Refusal { fence: Some(by), .. }) => AgentError::Deposed { pod, by },
-            Ok(Refusal { clock_ahead: Some(ahead), .. }) => AgentError::ClocksDiffer { pod, ahead },
-            Ok(Refusal { error: why, clock_ahead: None, fence: None }) => AgentError::Refused { pod, what, why },
-            Err(_) => AgentError::Refused { pod, what, why: format!("HTTP {status}") },
-        })
+        let refusal = answer.json().await.unwrap_or_else(|_| Refusal::because(format!("HTTP {status}")));
+        Err(refused(self.pod.to_owned(), what, refusal))
+    }
+}
+
+/// What an answer that is not 2xx means.
+fn refused(pod: String, what: &'static str, refusal: Refusal) -> AgentError {
+    match refusal {
+        Refusal { fence: Some(by), .. } => AgentError::Deposed { pod, by },
+        Refusal { clock_ahead: Some(ahead), .. } => AgentError::ClocksDiffer { pod, ahead },
+        Refusal { error: why, not_now: true, .. } => AgentError::NotNow { pod, what, why },
+        Refusal { error: why, clock_ahead: None, fence: None, not_now: false } => {
+            AgentError::Refused { pod, what, why }
+        }
     }
 }
 
 /// Never the same twice: an agent accepts each once.
 fn nonce() -> String {
     crate::secret::random_hex::<16>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_to_ask_again_in_a_moment_is_not_told_that_it_was_refused() {
+        let told = |json: &str| refused("lobby-0".to_owned(), "the announcement", serde_json::from_str(json).unwrap());
+        assert!(matches!(told(r#"{"error": "a flush", "not_now": true}"#), AgentError::NotNow { .. }));
+        assert!(
+            matches!(told(r#"{"error": "no such place"}"#), AgentError::Refused { .. }),
+            "as agents from before say it"
+        );
+        assert!(matches!(told(r#"{"error": "another", "fence": 8}"#), AgentError::Deposed { by: 8, .. }));
+    }
 }

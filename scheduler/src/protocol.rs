@@ -491,11 +491,14 @@ pub struct Refusal {
     /// The fence of another operator that has taken over from the one who asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<u64>,
+    /// Nothing is wrong: the same is done when it is asked again in a moment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_now: bool,
 }
 
 impl Refusal {
     /// One for a reason that is only told.
     pub fn because(error: impl Into<String>) -> Self {
-        Self { error: error.into(), clock_ahead: None, fence: None }
+        Self { error: error.into(), clock_ahead: None, fence: None, not_now: false }
     }
 }

@@ -11,9 +11,7 @@ use kube::ResourceExt;
 use kube::api::{Api, Patch};
 use scheduler::protocol::{FileSet, RestoreOrder, Save, restore::AskedRestore};
 use scheduler::rollout::{DECISION_COUNTS, Occasion, Step};
-use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled,
-};
+use scheduler::seen::{DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled};
 use serde_json::{Value, json};
 
 use super::apply::delete_exactly;
@@ -26,7 +24,6 @@ use super::plan::Plan;
 use super::proof::Proof;
 use super::record::{self, SettledRecord, settled_map_name};
 use super::restore::{DueRestore, act::give_orders, act::keep_copy};
-use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::k8s::labels;
@@ -35,6 +32,7 @@ use crate::memory::Rendered;
 use crate::revision::{revision_of, set_of, template_of};
 use crate::rush::Ahead;
 
+mod announce;
 mod call_off;
 pub(crate) mod end_order;
 mod error;
@@ -281,33 +279,6 @@ impl Hand<'_> {
         let facts = Facts { restarted, ..self.seen.facts.clone() };
         self.fresh("roll back", not_after)?;
         self.write("roll back", &facts, vec![replace_template(&template), set_door(Door::Open)]).await
-    }
-
-    /// Said first, recorded then: the other way round a crash in between stops players nobody told. After such a crash nothing is said again.
-    async fn announce(&self, act: Act, pod: PodUid, notice: SignedDuration) -> Result<Done, ActError> {
-        let now = now();
-        let is_cut_short = self.seen.facts.are_counting_down(act, pod, now);
-        let told = self.seen.report.as_ref().and_then(|report| report.announced.as_ref());
-        let promised = told.and_then(|told| told.ends_within(act, notice, now));
-        let ends = promised.unwrap_or(now + notice);
-        if promised.is_none() {
-            self.agent()?.announce(&self.announcement(act, ends)).await?;
-            self.ahead.lets_others_go_first().await;
-        }
-        let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
-        self.write("record the announcement on", &facts, Vec::new()).await?;
-        Ok(Done::Announced { notice: ends.duration_since(now), is_cut_short })
-    }
-
-    /// With the end that was recorded. What cannot be said holds nothing up: players were told once, and the next pass tries again.
-    async fn tell_again(&self, act: Act, ends: Timestamp) -> Result<Done, ActError> {
-        Ok(match self.agent()?.announce(&self.announcement(act, ends)).await {
-            Ok(()) => Done::ToldAgain { left: ends.duration_since(now()) },
-            Err(error) => {
-                tracing::info!(error = %Chain(&error), "the agent does not go on with the countdown yet");
-                Done::Nothing
-            }
-        })
     }
 
     /// Asks the agent for the goal's files. Harmless at any time: it only fills the volume's store.

@@ -196,7 +196,7 @@ impl Refused {
     pub fn told(&self) -> Refusal {
         let clock_ahead = if let Self::Skew { away } = self { Some(*away) } else { None };
         let fence = if let Self::Fenced { got: _, seen } = self { Some(*seen) } else { None };
-        Refusal { error: self.to_string(), clock_ahead, fence }
+        Refusal { error: self.to_string(), clock_ahead, fence, not_now: false }
     }
 }
 
