@@ -21,6 +21,8 @@ mod last_save;
 mod loaded;
 #[path = "agent/new_volume.rs"]
 mod new_volume;
+#[path = "agent/own_saves.rs"]
+mod own_saves;
 #[path = "agent/paper.rs"]
 mod paper;
 #[path = "agent/plugin_data.rs"]

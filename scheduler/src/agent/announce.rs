@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::desk::Act;
 use super::shared::Shared;
-use super::{Chain, settings};
+use super::{Chain, hot_copy, settings};
 use crate::countdown::places::{alone, fill};
 use crate::countdown::{self, Line};
 use crate::protocol::{Announce, CallOff, Place};
@@ -29,12 +29,14 @@ struct LastSaid {
     left: SignedDuration,
 }
 
-/// Begins a countdown. The same act with the same end is not announced twice; the same act with another end is announced anew.
-pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) {
+/// Begins a countdown. The same act with the same end is not announced twice; the same act with another end is announced anew. Answers why it
+/// cannot begin yet: the operator then promises an end that leaves players the whole time.
+pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) -> Result<(), &'static str> {
     let mut state = shared.state();
     if state.announced.as_ref().is_some_and(|known| known.act == announce.act && known.ends == announce.ends) {
-        return;
+        return Ok(());
     }
+    hot_copy::countdown_begins(&state)?;
     if let Some(task) = state.announcing.take() {
         task.abort();
     }
@@ -42,6 +44,7 @@ pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) {
     state.announced = Some(announce.clone());
     let task = Arc::clone(shared);
     state.announcing = Some(tokio::spawn(async move { count_down(&task, &announce).await }));
+    Ok(())
 }
 
 /// Ends the countdown of an act that does not come, also one that has run out. Of another act nothing is ended.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::clock;
-use super::shared::Shared;
+use super::shared::{Shared, State};
 use crate::backup::Trigger;
 use crate::backup::shelf::Shelf;
 use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
@@ -41,8 +41,43 @@ pub(super) enum Refused {
 #[derive(Debug, Default)]
 pub(super) struct Copying {
     halt: Halt,
+    stage: Stage,
+}
+
+/// How far a copy has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// The server was told nothing.
+    #[default]
+    Preparing,
+    /// The server brings its worlds to the disk, and does nothing else meanwhile.
+    Flushing,
+    /// Its files are read, or the copy is given up.
+    Reading,
     /// What the server writes from now on is not in it.
-    all_read: bool,
+    AllRead,
+}
+
+impl Copying {
+    /// Players are about to be told how long they have. A server that writes its worlds says nothing before it has, and then what it was told
+    /// minutes ago: such a countdown has to wait, and a flush that was not sent yet is not sent. Answers why it has to wait.
+    fn countdown_begins(&self) -> Result<(), &'static str> {
+        match self.stage {
+            Stage::Preparing => {
+                self.halt.tell(
+                    "players were to be told of a stop before its files were read, and nothing can be told to them while the worlds are \
+                     brought to the disk: ask for another copy when that is over",
+                );
+                Ok(())
+            }
+            Stage::Flushing => Err(
+                "the worlds are being brought to the disk for a copy of the running server, and players can be told nothing \
+                 meanwhile: ask again in a moment",
+            ),
+            // The console is free. If it stops before all is read, the stop ends the copy.
+            Stage::Reading | Stage::AllRead => Ok(()),
+        }
+    }
 }
 
 /// Begins a copy. The same request again is the same copy, whatever came of it.
@@ -148,8 +183,41 @@ pub(super) fn agent_ends(shared: &Shared) {
     }
 }
 
+/// We are about to have the worlds written for another reason: `save-all` does that whatever `save-off` said.
+pub(super) fn worlds_are_saved(shared: &Shared) {
+    halt_reading(
+        shared,
+        "the worlds were saved for a stop or a drain before all files were read, which writes to them although saving is off: \
+         ask for another copy when that is over",
+    );
+}
+
+/// A countdown is about to begin; `state` stays in hand until it has. Answers why it cannot begin yet.
+pub(super) fn countdown_begins(state: &State) -> Result<(), &'static str> {
+    state.copying.as_ref().map_or(Ok(()), Copying::countdown_begins)
+}
+
 fn halt_reading(shared: &Shared, why: &str) {
-    if let Some(copying) = shared.state().copying.as_ref().filter(|copying| !copying.all_read) {
+    if let Some(copying) = shared.state().copying.as_ref().filter(|copying| copying.stage != Stage::AllRead) {
         copying.halt.tell(why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_countdown_ends_a_copy_before_its_flush_waits_for_the_flush_and_lets_the_files_be_read() {
+        for (stage, begins, goes_on) in [
+            (Stage::Preparing, true, false),
+            (Stage::Flushing, false, true),
+            (Stage::Reading, true, true),
+            (Stage::AllRead, true, true),
+        ] {
+            let copying = Copying { stage, ..Copying::default() };
+            assert_eq!(copying.countdown_begins().is_ok(), begins, "{stage:?}");
+            assert_eq!(copying.halt.why().is_none(), goes_on, "{stage:?}");
+        }
     }
 }

@@ -77,8 +77,12 @@ async fn signed(
             if announce.text.len().max(announce.short.as_ref().map_or(0, String::len)) > LONGEST_TEXT {
                 return Err(TOO_LONG.to_owned());
             }
-            announce::begin(&shared, announce);
-            Ok(StatusCode::ACCEPTED.into_response())
+            Ok(match announce::begin(&shared, announce) {
+                Ok(()) => StatusCode::ACCEPTED.into_response(),
+                Err(why) => {
+                    (StatusCode::CONFLICT, Json(Refusal { not_now: true, ..Refusal::because(why) })).into_response()
+                }
+            })
         }),
         ("POST", "/v1/call-off") => match serde_json::from_slice::<CallOff>(&body) {
             Ok(call_off) if call_off.text.len() <= LONGEST_TEXT => {
@@ -141,10 +145,17 @@ async fn report(shared: &Arc<Shared>) -> Response {
 }
 
 async fn save(shared: &Arc<Shared>, timeout_seconds: u32) -> Saved {
+    // Before the console is waited for: a copy may have it until its own flush is done.
+    hot_copy::worlds_are_saved(shared);
     let act = shared.desk.act();
     let begun = Instant::now();
     let within = Duration::from_secs(timeout_seconds.min(LONGEST_SAVE).into());
-    let answer = act.console().await.save_flush(within).await;
+    let answer = {
+        let mut console = act.console().await;
+        // And one that was begun meanwhile. From now on none gets the console before this save.
+        hot_copy::worlds_are_saved(shared);
+        console.save_flush(within).await
+    };
     let (confirmed, problem) = match answer {
         Ok(words) if text::says_saved(&words) => (true, None),
         Ok(words) => (false, Some(format!("the server answered `{}`", words.trim()))),

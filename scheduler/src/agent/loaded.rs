@@ -200,12 +200,19 @@ async fn look_at_datapacks(shared: &Arc<Shared>, since: Timestamp, may_save: boo
     };
     // What could not be read is read no better after a save.
     let Ok(now) = read().await else { return None };
-    // What is copied from a running server must not be written while it is read.
-    if now.is_some() || !may_save || shared.state().copying.is_some() {
+    if now.is_some() || !may_save {
         return now;
     }
-    let act = shared.desk.act();
-    let answer = act.console().await.save(COMMAND).await;
+    let answer = {
+        let act = shared.desk.act();
+        let mut console = act.console().await;
+        // What is copied from a running server must not be written while it is read. Looked at with the console in hand: a copy that begins
+        // from now on gets it after this save.
+        if shared.state().copying.is_some() {
+            return None;
+        }
+        console.save(COMMAND).await
+    };
     match answer {
         Ok(words) if text::says_saved(&words) => read().await.unwrap_or_default(),
         Ok(words) => {

@@ -157,6 +157,11 @@ pub fn write<S: Steps>(
 }
 
 impl Written {
+    /// What will be said of it.
+    pub fn record(&self) -> &Backup {
+        &self.record
+    }
+
     /// Reads the archive from beginning to end.
     pub fn read_back<S: Steps>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
         archive::read(&self.partial, &self.record.seal, &mut Nowhere { disk }).map_err(Error::Unverified)

@@ -19,15 +19,15 @@ use crate::paper::{PASSWORD, Paper};
 use crate::pod::{Pod, restart_in, until};
 
 const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
-const MIB: u64 = 1024 * 1024;
+pub(crate) const MIB: u64 = 1024 * 1024;
 /// Zeros that take no room on the disk and many seconds to read.
-const LONG: u64 = 4096 * MIB;
+pub(crate) const LONG: u64 = 4096 * MIB;
 /// No volume for copies has so much.
 const TOO_MUCH: u64 = 8 * 1024 * 1024 * MIB;
 const SAVING_OFF: &str = ".nightshift/saving-off.json";
 const RECORD: &str = ".nightshift/hot-copy.json";
 
-fn asked(request: &str) -> HotCopy {
+pub(crate) fn asked(request: &str) -> HotCopy {
     HotCopy {
         request: request.into(),
         trigger: Trigger::OnDemand,
@@ -57,7 +57,7 @@ async fn play(pod: &Pod) -> Handle {
 }
 
 /// A pod whose server is up, with so many zeros among its plugins' files.
-async fn up(zeros: u64) -> (Pod, Handle) {
+pub(crate) async fn up(zeros: u64) -> (Pod, Handle) {
     let pod = Pod::new("").await;
     put_zeros(&pod, zeros);
     let server = play(&pod).await;
@@ -80,7 +80,7 @@ async fn ask(pod: &Pod, request: &HotCopy) -> (u16, String) {
     (answer.status().as_u16(), answer.text().await.unwrap())
 }
 
-async fn begin(pod: &Pod, request: &HotCopy) {
+pub(crate) async fn begin(pod: &Pod, request: &HotCopy) {
     assert_eq!(ask(pod, request).await, (202, String::new()));
 }
 
@@ -89,19 +89,19 @@ fn hot(report: &Report) -> Option<HotCopySeen> {
 }
 
 /// What came of the request.
-async fn outcome(pod: &Pod, request: &str) -> HotCopyOutcome {
+pub(crate) async fn outcome(pod: &Pod, request: &str) -> HotCopyOutcome {
     let is_over = |seen: HotCopySeen| seen.request == request && seen.outcome != HotCopyOutcome::Running;
     let report = pod.report_when("the copy is over", |report| hot(report).is_some_and(is_over)).await;
     hot(&report).unwrap().outcome
 }
 
-async fn why_failed(pod: &Pod, request: &str) -> String {
+pub(crate) async fn why_failed(pod: &Pod, request: &str) -> String {
     let outcome = outcome(pod, request).await;
     let HotCopyOutcome::Failed { why } = outcome else { unreachable!("{outcome:?}") };
     why
 }
 
-fn saves(server: &Handle) -> bool {
+pub(crate) fn saves(server: &Handle) -> bool {
     serde_json::from_str::<serde_json::Value>(&server.control("status")).unwrap()["saving"].as_bool().unwrap()
 }
 
@@ -110,7 +110,7 @@ fn copies(pod: &Pod) -> Vec<Backup> {
 }
 
 /// Neither a copy nor a part of one, saving is on, and no word is left that it may be off.
-async fn is_as_before(pod: &Pod, server: &Handle) {
+pub(crate) async fn is_as_before(pod: &Pod, server: &Handle) {
     until("saving is on", async || saves(server)).await;
     until("the word is gone", async || !pod.data.path().join(SAVING_OFF).exists()).await;
     until("nothing is left", async || fs::read_dir(pod.copies()).unwrap().count() == 0).await;

@@ -12,8 +12,8 @@ use super::super::keeping::Keeping;
 use super::super::shared::Shared;
 use super::super::{Chain, clock, copies};
 use super::halt::Halt;
-use super::record;
 use super::saving::{self, On};
+use super::{Stage, record};
 use crate::backup::shelf::Shelf;
 use crate::backup::take::{self, Order, Written};
 use crate::backup::{Backup, Reading};
@@ -75,13 +75,14 @@ impl Job {
             return Err(why);
         }
         prepared?;
+        self.comes_to(Stage::Flushing)?;
         // A stop waits for no answer to a command of ours.
         let paused = tokio::select! {
             biased;
             why = self.halt.told() => Err(why),
             paused = saving::off(&self.shared, &self.asked) => paused,
         };
-        let read = match paused {
+        let read = match self.comes_to(Stage::Reading).and(paused) {
             Ok(until) => self.read(until).await,
             Err(why) => Err((why, None)),
         };
@@ -136,14 +137,24 @@ impl Job {
             }
         };
         let written = read?;
-        let mut state = self.shared.state();
-        if let Some(why) = self.halt.why() {
+        if let Err(why) = self.comes_to(Stage::AllRead) {
             return Err((why, None));
         }
-        if let Some(copying) = &mut state.copying {
-            copying.all_read = true;
+        match of_two_moments(written.record()) {
+            Some(why) => Err((why, None)),
+            None => Ok(written),
         }
-        Ok(written)
+    }
+
+    /// Goes on to the next stage. If it was told to end, it is given up instead, and why is answered. Who tells it to by its stage holds the
+    /// state as well, so that neither misses the other.
+    fn comes_to(&self, stage: Stage) -> Result<(), String> {
+        let mut state = self.shared.state();
+        let told = self.halt.why();
+        if let Some(copying) = &mut state.copying {
+            copying.stage = if told.is_some() { Stage::Reading } else { stage };
+        }
+        told.map_or(Ok(()), Err)
     }
 
     fn too_late(&self) -> String {
@@ -278,15 +289,22 @@ fn say(backup: &Backup) {
         warn!("{name} is not in it: it was gone before it was read, or is neither a file nor a directory");
     }
     for name in &backup.changed {
-        if is_of_a_world(backup, Path::new(name)) {
-            warn!("{name} was written to although saving was off: which plugin does that?");
-        } else {
-            info!("{name} was written to while it was read: what is in the copy may be of two minds");
-        }
+        info!("{name} was written to while it was read: what is in the copy may be of two minds");
     }
 }
 
-/// Chunks, or what says which world it is: nobody writes them while saving is off.
+/// Why the worlds in it are of two moments, if somebody wrote to them while they were read. Paper itself brings no chunk to the disk while
+/// saving is off, and puts a `level.dat` that it writes all the same (every five minutes) in the place of the old one, which is read to its end.
+fn of_two_moments(backup: &Backup) -> Option<String> {
+    let name = backup.changed.iter().find(|name| is_of_a_world(backup, Path::new(name)))?;
+    Some(format!(
+        "`{name}` was written to while it was read, although saving was off, so the worlds in the copy would be of two moments: find what \
+         saves worlds besides the server (a plugin, a `save-all` of another tool), keep it from that while copies are taken, and ask for \
+         another copy"
+    ))
+}
+
+/// Chunks, or what says which world it is.
 fn is_of_a_world(backup: &Backup, name: &Path) -> bool {
     let of_chunks = name.extension().is_some_and(|extension| extension == "mca" || extension == "mcc");
     let kind = of_chunks || name.file_name().is_some_and(|file| file == "level.dat");

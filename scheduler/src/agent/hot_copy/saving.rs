@@ -20,7 +20,8 @@ use crate::staging::disk::{Disk, Unhindered, is_there};
 /// For one short command. Longer than a tick stall.
 const COMMAND: Duration = Duration::from_secs(20);
 
-/// For `save-all flush`. Nobody else has the console meanwhile: a countdown that began would wait for it.
+/// For `save-all flush`. The server obeys nobody meanwhile, whatever connection is used: a countdown begins after it, and so has this long to
+/// wait at most.
 const FLUSH: Duration = Duration::from_mins(5);
 
 /// How many answers to `save-on` may be none that we know before we leave it at that. They are 15 s together.

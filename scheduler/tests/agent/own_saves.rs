@@ -1,0 +1,76 @@
+//! Edge (writes). What else is asked of the agent while it copies a running server: a save, and a countdown.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use scheduler::backup::Contents;
+use scheduler::protocol::{HotCopy, HotCopyOutcome, Refusal, Save, Saved};
+
+use crate::hot_copy::{LONG, MIB, asked, begin, is_as_before, outcome, saves, up, why_failed};
+use crate::pod::{restart_in, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_that_is_asked_for_while_files_are_read_is_made_at_once_and_what_was_read_is_no_copy() {
+    let (pod, server) = up(LONG).await;
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    let save: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 60 }).await;
+    assert!(save.confirmed && save.problem.is_none(), "{save:?}");
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("the worlds were saved for a stop or a drain") && why.contains("another copy"), "{why}");
+    // The server goes on: a drain that comes to nothing.
+    is_as_before(&pod, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_during_the_flush_of_a_copy_does_not_wait_for_the_copy_and_none_is_published() {
+    let (pod, server) = up(MIB).await;
+    server.control("fault slow-save 2");
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    let save: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 60 }).await;
+    assert!(save.confirmed, "{save:?}");
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("the worlds were saved"), "{why}");
+    is_as_before(&pod, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_that_somebody_else_writes_to_while_it_is_read_is_no_copy_and_the_file_is_named() {
+    let (pod, server) = up(MIB).await;
+    let region = pod.data.path().join("world/region/r.9.9.mca");
+    File::create(&region).unwrap().set_len(256 * MIB).unwrap();
+    let plugin = tokio::spawn(async move {
+        let mut file = File::options().write(true).open(region).unwrap();
+        loop {
+            file.write_all(b"x").unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    begin(&pod, &HotCopy { contents: Contents::Worlds, ..asked("asked-1") }).await;
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("`world/region/r.9.9.mca` was written to") && why.contains("two moments"), "{why}");
+    is_as_before(&pod, &server).await;
+    plugin.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_countdown_waits_for_the_flush_of_a_copy_so_that_players_read_the_whole_of_it_and_the_copy_is_taken() {
+    let (pod, server) = up(MIB).await;
+    server.control("fault slow-save 3");
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    let announce = restart_in(SignedDuration::from_mins(5), "restart-1");
+    let answer = pod.ask("POST", "/v1/announce", &announce).await;
+    assert_eq!(answer.status(), 409);
+    let refusal: Refusal = answer.json().await.unwrap();
+    assert!(refusal.not_now && refusal.error.contains("a copy of the running server"), "{refusal:?}");
+    assert_eq!(pod.report().await.announced, None, "nobody was promised anything");
+
+    until("it begins", async || pod.ask("POST", "/v1/announce", &announce).await.status() == 202).await;
+    assert_eq!(pod.report().await.announced, Some(announce.clone()));
+    let outcome = outcome(&pod, "asked-1").await;
+    assert!(matches!(outcome, HotCopyOutcome::Taken { .. }), "the console is free while files are read: {outcome:?}");
+}
