@@ -108,6 +108,13 @@ pub struct Backup {
     pub seal: Seal,
 }
 
+impl Backup {
+    /// An update could be gone back from with it: it holds the worlds, and was taken while nothing ran.
+    pub fn is_way_back(&self) -> bool {
+        self.contents.has_worlds() && self.trigger == Trigger::BeforeUpdate
+    }
+}
+
 /// How many names [`Backup::left_out`] and [`Backup::changed`] have at most: enough to see what kind of thing it is.
 pub const LEFT_OUT_NAMED: usize = 20;
 

@@ -190,7 +190,7 @@ pub struct Report {
 pub struct BackupsSeen {
     /// The newest good one.
     pub last: Option<BackupSeen>,
-    /// The newest good one that holds the worlds and was taken before an update: the way back. One of a running server is none.
+    /// The way back: the newest good one with worlds from before the set that lies there, else from before any. One of a running server is none.
     pub last_of_worlds: Option<BackupSeen>,
     /// The newest good one that holds the worlds and was not taken after the log had told of damage to them.
     pub last_before_damage: Option<BackupSeen>,

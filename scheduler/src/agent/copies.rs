@@ -12,7 +12,7 @@ use super::keeping::Keeping;
 use super::{Chain, asked_restore, clock, damage, new_volume, settings};
 use crate::backup::due::due;
 use crate::backup::restore::{self, Part, Wish, finish, restore};
-use crate::backup::shelf::{self, Shelf, Shelved};
+use crate::backup::shelf::{self, Shelf, Shelved, way_back_from};
 use crate::backup::take::{self, Order, take};
 use crate::backup::{Backup, Reading, Trigger};
 use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet, RestoreOrder, Restored};
@@ -275,13 +275,13 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         }
     };
     let count = |good: bool| listed.iter().filter(|copy| copy.state.is_ok() == good).count();
-    let newest = |wanted: fn(&Backup) -> bool| {
-        let good = listed.iter().rev().filter_map(|copy| copy.state.as_ref().ok());
-        good.into_iter().find(|backup| wanted(backup)).map(seen)
-    };
-    let is_way_back = |backup: &Backup| backup.contents.has_worlds() && backup.trigger == Trigger::BeforeUpdate;
+    let good = || listed.iter().filter_map(|copy| copy.state.as_ref().ok());
+    let newest = |wanted: fn(&Backup) -> bool| good().rev().find(|backup| wanted(backup)).map(seen);
     let is_from_before_damage = |backup: &Backup| backup.contents.has_worlds() && !backup.after_damage;
-    let (last, last_of_worlds) = (newest(|_| true), newest(is_way_back));
+    // As the init container looks for it that puts it back.
+    let lock = volume.manifest().ok().flatten().map(|manifest| manifest.lock);
+    let from_what_lies_here = lock.and_then(|lock| way_back_from(&lock, good())).map(seen);
+    let (last, last_of_worlds) = (newest(|_| true), from_what_lies_here.or_else(|| newest(Backup::is_way_back)));
     let was_played = |copy: &BackupSeen| played_since(volume, copy.started_at);
     let since_last = last.as_ref().map(was_played);
     // Who has played since the newest has played since those before it: the files of all players are looked through once, if that will do.
@@ -341,3 +341,6 @@ pub(super) fn say(backup: &Backup) {
         took.as_secs()
     );
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,10 +7,21 @@ use tracing::{info, warn};
 
 use super::{Chain, asked_restore, clock, settings};
 use crate::backup::retention::Retention;
-use crate::backup::shelf::Shelf;
+use crate::backup::shelf::{self, Shelf, Shelved, way_back_from};
 use crate::protocol::KeepCopy;
 use crate::staging::disk::{Disk, Steps};
 use crate::staging::{RecordError, Volume};
+
+/// Nobody knows which copies are needed.
+#[derive(Debug, thiserror::Error)]
+enum Unknown {
+    /// A record of ours cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The copies cannot be looked through.
+    #[error(transparent)]
+    Shelf(#[from] shelf::Error),
+}
 
 /// What decides which copies of one server stay.
 #[derive(Debug, Clone)]
@@ -43,20 +54,33 @@ impl Keeping {
     pub(super) fn prune<S: Steps>(&self, place: &Shelf, taken: Option<&str>, disk: &mut Disk<S>) {
         let Some(retention) = self.retention else { return };
         let now = clock::now();
-        let awaited = match self.awaited(now) {
-            Ok(awaited) => awaited,
+        let needed = match self.needed(place, now) {
+            Ok(needed) => needed,
             // Somebody waits for a copy, and it may be any of them.
             Err(error) => {
                 warn!("old copies stay: {}", Chain(&error));
                 return;
             }
         };
-        let needed: Vec<&str> = taken.into_iter().chain(awaited.as_deref()).collect();
+        let needed: Vec<&str> = taken.into_iter().chain(needed.iter().map(String::as_str)).collect();
         match place.prune(retention, &needed, now, disk) {
             Ok(removed) => removed.iter().for_each(|id| info!("removed the copy {id}: `spec.backup.retention`")),
             // A copy too many harms nobody. If it leaves no room for the next one, that is said then.
             Err(error) => warn!("old copies stay: {}", Chain(&error)),
         }
+    }
+
+    /// The copy that an order names, and the way back from what lies here: that update may not be over, and a copy that is dated ahead, by a clock
+    /// that has been mended since, passes for a newer way back than it.
+    fn needed(&self, place: &Shelf, now: Timestamp) -> Result<Vec<String>, Unknown> {
+        let lock = self.volume.manifest()?.map(|manifest| manifest.lock);
+        let listed = place.list()?;
+        let good = listed.iter().filter_map(|copy| copy.state.as_ref().ok());
+        let way_back = lock.and_then(|lock| {
+            // One that the disk did not give may be all that there is.
+            way_back_from(&lock, good).or_else(|| way_back_from(&lock, listed.iter().filter_map(Shelved::record)))
+        });
+        Ok(self.awaited(now)?.into_iter().chain(way_back.map(|backup| backup.id.clone())).collect())
     }
 
     fn awaited(&self, now: Timestamp) -> Result<Option<String>, RecordError> {

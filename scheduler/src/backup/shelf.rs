@@ -78,6 +78,12 @@ impl NotCounted {
     }
 }
 
+/// The way back from `lock`: of these, oldest first, the newest with worlds that was taken before that came. What the lock says goes before the
+/// time in a name: while a clock was ahead, an older update may have left one that is dated later.
+pub fn way_back_from<'a>(lock: &str, copies: impl DoubleEndedIterator<Item = &'a Backup>) -> Option<&'a Backup> {
+    copies.rev().find(|backup| backup.is_way_back() && backup.before.as_deref() == Some(lock))
+}
+
 /// The copies of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shelf {
