@@ -5,10 +5,18 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::rcon::Password;
+
+/// How the names of files begin that may hold what `server.properties` holds, its password too: what waits beside it to take its place, and what
+/// an editor leaves there.
+pub(crate) const BESIDE: &str = ".server.properties.";
+
+/// How those begin that are ours, and nobody else's: what is left of them is removed.
+const WAITING: &str = ".server.properties.nightshift-";
 
 /// The file could not be brought to say what it must.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +24,7 @@ pub enum Error {
     /// Reading or writing failed.
     #[error("could not {what} `server.properties`")]
     File {
-        /// Read or write.
+        /// Read, write, or clear away.
         what: &'static str,
         /// Why.
         #[source]
@@ -38,13 +46,15 @@ pub struct Rcon<'a> {
     pub password: &'a Password,
 }
 
-/// Sets our keys in `<directory>/server.properties`: atomically, with the file's mode kept. Writes nothing if they are set already.
+/// Sets our keys in `<directory>/server.properties`: atomically, with the file's mode kept. Writes nothing if they are set already. Clears away
+/// what a process left beside it that was killed in between: it holds the password.
 pub fn write(directory: &Path, rcon: Rcon<'_>) -> Result<(), Error> {
     let password = rcon.password;
     let wrong = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
     if password.expose().is_empty() || password.expose().bytes().any(wrong) {
         return Err(Error::Password);
     }
+    clear(directory).map_err(|source| Error::File { what: "clear away what was left of", source })?;
     let path = directory.join("server.properties");
     let (before, mode) = match fs::read(&path) {
         Ok(bytes) => {
@@ -70,9 +80,19 @@ pub fn level_name(directory: &Path) -> String {
     if value.is_empty() { "world".to_owned() } else { value }
 }
 
+fn clear(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().as_bytes().starts_with(WAITING.as_bytes()) && entry.file_type()?.is_file() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".server.properties.").tempfile_in(directory)?;
+    let mut file = tempfile::Builder::new().prefix(WAITING).tempfile_in(directory)?;
     io::Write::write_all(&mut file, content)?;
     file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
@@ -253,6 +273,22 @@ mod tests {
         write(directory.path(), ours(&Password::new("secret"))).unwrap();
         assert_eq!(inode(), second);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_beside_the_file_is_cleared_away_and_what_is_somebodys_own_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), ours(&Password::new("secret"))).unwrap();
+        // Killed before the rename.
+        let waiting = tempfile::Builder::new().prefix(WAITING).tempfile_in(directory.path()).unwrap();
+        waiting.keep().unwrap();
+        fs::write(directory.path().join(".server.properties.swp"), "of an editor").unwrap();
+        write(directory.path(), ours(&Password::new("secret"))).unwrap();
+        let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, [".server.properties.swp", "server.properties"]);
+        assert!(WAITING.starts_with(BESIDE), "it is in no copy either");
     }
 
     #[test]

@@ -38,14 +38,20 @@ const COMES_BACK: [&str; 11] = [
 /// Where the itzg image keeps the RCON password for its own tool. It writes both at each start.
 const SECRETS: [&str; 2] = [".rcon-cli.env", ".rcon-cli.yaml"];
 
+/// What holds the RCON password, or may: what somebody who was killed has left beside `server.properties` too.
+fn is_secret(name: &Path) -> bool {
+    let is_beside = name.as_os_str().as_bytes().starts_with(properties::BESIDE.as_bytes());
+    is_beside || SECRETS.iter().any(|place| name == Path::new(place))
+}
+
 /// The file that a running server locks. Closing any descriptor of it drops a lock that this process holds, so it is never opened here;
 /// Minecraft makes a new one.
 const SESSION_LOCK: &str = "session.lock";
 
-/// What lies right in a server's directory and is exchanged for nothing when all that a copy holds is put back: our own records, and
-/// what comes back by itself.
+/// What lies right in a server's directory and is exchanged for nothing when all that a copy holds is put back: our own records, what comes
+/// back by itself, and what is a secret.
 pub(super) fn stays(name: &Path) -> bool {
-    [OUR_DIR].iter().chain(&COMES_BACK).chain(&SECRETS).any(|place| name == Path::new(place))
+    is_secret(name) || [OUR_DIR].iter().chain(&COMES_BACK).any(|place| name == Path::new(place))
 }
 
 /// Largest `server.properties` that is read. A real one has 2 KiB.
@@ -182,8 +188,8 @@ impl Source<'_> {
 
     fn is_wanted(&self, entry: &DirEntry, folders: &[PathBuf]) -> bool {
         let name = self.relative(entry.path());
-        let comes_back = COMES_BACK.iter().chain(&SECRETS).any(|place| name == Path::new(place));
-        name != Path::new(OUR_DIR) && !comes_back && !folders.iter().any(|folder| name == *folder)
+        let comes_back = COMES_BACK.iter().any(|place| name == Path::new(place));
+        name != Path::new(OUR_DIR) && !comes_back && !is_secret(name) && !folders.iter().any(|folder| name == *folder)
     }
 
     /// None: neither a file nor a directory.

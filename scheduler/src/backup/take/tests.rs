@@ -149,13 +149,15 @@ const NEW_LAYOUT: [(&str, &[u8]); 4] = [
     ("survival/players/steve.dat", b"steve"),
 ];
 
-const SERVER_FILES: [(&str, &[u8]); 17] = [
+const SERVER_FILES: [(&str, &[u8]); 19] = [
     (
         "server.properties",
         b"motd=hi\nrcon.password=hunter2\n# rcon.password=hunter1\nmanagement-server-secret=hunter3\nx=1\n",
     ),
     (".rcon-cli.env", b"hunter2"),
     (".rcon-cli.yaml", b"hunter2"),
+    (".server.properties.a1B2c3", b"rcon.password=hunter2\n"),
+    (".server.properties.nightshift-a1B2c3", b"rcon.password=hunter2\n"),
     ("plugins/Warps.jar", b"jar"),
     ("plugins/Warps/config.yml", b"x: 1"),
     ("plugins/Warps/cache/kept.db", b"a plugin's own cache folder is its own matter"),
