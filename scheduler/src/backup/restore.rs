@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Backup;
 use super::archive::{self, Damaged, Target, plain};
-use super::contents::stays;
+use super::contents::{is_gone, stays};
 use super::shelf::Shelf;
 use crate::protocol::{OUR_DIR, Restored};
 use crate::staging::disk::{self, Disk, Steps, is_there};
@@ -82,6 +82,10 @@ pub enum Error {
     },
 }
 
+/// Floodgate's key, relative to the server's directory. It is one for the proxy and all servers behind it, and they know who plays from Bedrock by
+/// it: one that lies there is never exchanged for that of a copy.
+const FLOODGATE_KEY: &str = "plugins/floodgate/key.pem";
+
 /// What takes the place of what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -136,7 +140,15 @@ pub fn restore<S: Steps>(
             let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
             (folders(volume.root(), worlds), folders(&unpacked, &Worlds::read(&unpacked).map_err(read)?))
         }
-        Part::Everything => (what_lies_in(volume.root())?, what_lies_in(&unpacked)?),
+        Part::Everything => {
+            let goes = what_makes_room(volume.root(), worlds)?;
+            // Plugins behind a link stay, the key with them, unless the copy has some.
+            let plugins = PathBuf::from("plugins");
+            if goes.contains(&plugins) || is_there(&unpacked.join(&plugins)) {
+                keep_key(volume, &unpacked, disk)?;
+            }
+            (goes, what_lies_in(&unpacked)?)
+        }
     };
     // Also what lies in their way and is no world any more: a newer Minecraft leaves folders behind that it has emptied.
     let in_the_way = comes.iter().filter(|path| is_there(&volume.root().join(path)));
@@ -167,6 +179,35 @@ fn what_lies_in(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut names: Vec<PathBuf> = names.filter(|name| !stays(name)).collect();
     names.sort();
     Ok(names)
+}
+
+/// The part of it that makes room. A link stays that leads to no world: no copy holds it, so nothing would come in its place.
+fn what_makes_room(root: &Path, worlds: &Worlds) -> Result<Vec<PathBuf>, Error> {
+    let worlds = folders(root, worlds);
+    let leads_to_a_world = |name: &PathBuf| worlds.iter().any(|world| world.starts_with(name));
+    let mut names = what_lies_in(root)?;
+    names.retain(|name| !root.join(name).is_symlink() || leads_to_a_world(name));
+    Ok(names)
+}
+
+/// Has Floodgate's key that lies here come instead of the one in the copy, if there is one.
+fn keep_key<S: Steps>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+    let (here, comes) = (volume.root().join(FLOODGATE_KEY), unpacked.join(FLOODGATE_KEY));
+    match fs::metadata(&here) {
+        Ok(key) if key.is_file() && key.len() > 0 => {}
+        Ok(_) => return Ok(()),
+        Err(missing) if is_gone(&missing) => return Ok(()),
+        Err(source) => return Err(RecordError::Read { path: here.display().to_string(), source }.into()),
+    }
+    let folder = comes.parent().unwrap_or(unpacked);
+    disk.make_directory(folder)?;
+    disk.remove(&comes)?;
+    disk.step("copy to", &comes, |comes| fs::copy(&here, comes).map(drop))?;
+    disk.step("bring to the disk", &comes, |comes| File::open(comes)?.sync_all())?;
+    for directory in folder.ancestors().take_while(|directory| directory.starts_with(unpacked)) {
+        disk.sync_directory(directory)?;
+    }
+    Ok(())
 }
 
 /// Where nothing lies aside yet, relative to the server's directory: a world that is set aside never waits for another's place, which would

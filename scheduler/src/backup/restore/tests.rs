@@ -62,24 +62,18 @@ fn put(root: &Path, files: &[(&str, &[u8])]) {
 impl Server {
     /// Copied, and then rewritten by a newer Minecraft.
     fn new(contents: Contents) -> Self {
+        Self::copied_with(contents, &[])
+    }
+
+    /// The same, with these files too when it was copied.
+    fn copied_with(contents: Contents, more: &[(&str, &[u8])]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path().join("data"));
         let shelf = Shelf::new(directory.path().join("copies"));
         put(volume.root(), &OLD);
         put(volume.root(), &OTHER);
-        let worlds = Worlds::read(volume.root()).unwrap();
-        let order = Order {
-            data: volume.root(),
-            worlds: &worlds,
-            reading: Reading::Still,
-            contents,
-            trigger: Trigger::BeforeUpdate,
-            lock: Some("aaaaaaaa"),
-            before: Some("bb"),
-            request: None,
-            after_damage: false,
-        };
-        let backup = take(&order, &shelf, &mut Disk::new(Unhindered), || at(0)).unwrap();
+        put(volume.root(), more);
+        let backup = copied(&volume, &shelf, contents, 0);
         fs::remove_dir_all(volume.root().join("world")).unwrap();
         fs::remove_dir_all(volume.root().join("world_nether/DIM-1")).unwrap();
         put(volume.root(), &NEW);
@@ -112,6 +106,22 @@ impl Server {
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
     }
+}
+
+fn copied(volume: &Volume, shelf: &Shelf, contents: Contents, second: i64) -> Backup {
+    let worlds = Worlds::read(volume.root()).unwrap();
+    let order = Order {
+        data: volume.root(),
+        worlds: &worlds,
+        reading: Reading::Still,
+        contents,
+        trigger: Trigger::BeforeUpdate,
+        lock: Some("aaaaaaaa"),
+        before: Some("bb"),
+        request: None,
+        after_damage: false,
+    };
+    take(&order, shelf, &mut Disk::new(Unhindered), || at(second)).unwrap()
 }
 
 fn below(root: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -174,10 +184,12 @@ fn everything_takes_the_place_of_everything_but_what_comes_back_by_itself() {
         server.volume.root(),
         &[("cache/mojang.jar", b"jar"), ("plugins/Chat/config.yml", b"new"), ("notes.txt", b"new")],
     );
+    let secret: [(&str, &[u8]); 1] = [(".server.properties.swp", b"rcon.password=x")];
+    put(server.volume.root(), &secret);
     fs::write(server.volume.root().join("server.properties"), b"motd=y\n").unwrap();
     let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
     assert!(done.everything);
-    assert_eq!(server.files(), files(&[&OLD, &OTHER, &[("cache/mojang.jar", b"jar")]]));
+    assert_eq!(server.files(), files(&[&OLD, &OTHER, &[("cache/mojang.jar", b"jar")], &secret]));
     let new: [(&str, &[u8]); 4] = [
         ("plugins/Chat/config.yml", b"new"),
         ("plugins/Warps.jar", b"jar"),
@@ -185,6 +197,69 @@ fn everything_takes_the_place_of_everything_but_what_comes_back_by_itself() {
         ("server.properties", b"motd=y\n"),
     ];
     assert_eq!(server.aside(), files(&[&NEW, &new]), "set aside, not deleted");
+}
+
+#[test]
+fn a_link_that_is_no_world_stays_because_nothing_would_come_for_it_and_one_that_leads_to_a_world_makes_room() {
+    let server = Server::new(Contents::Everything);
+    let (root, elsewhere) = (server.volume.root(), server.directory.path().join("disk2"));
+    let link = |name: &str| std::os::unix::fs::symlink(elsewhere.join(name), root.join(name)).unwrap();
+    put(&elsewhere, &[("more/arena/level.dat", b"new"), ("tools/run.sh", b"x")]);
+    fs::write(elsewhere.join("ops.json"), b"[]").unwrap();
+    for name in ["more", "tools", "ops.json"] {
+        link(name);
+    }
+    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    let is_link = |path: PathBuf| path.is_symlink();
+    assert!(["tools", "ops.json"].iter().all(|name| is_link(root.join(name))));
+    assert!(!is_link(root.join("more")) && is_link(root.join(&done.set_aside).join("more")), "a world lies behind it");
+    assert_eq!(server.files(), files(&[&OLD, &OTHER]), "of what is no link");
+
+    // What the copy has takes the place of a link, too.
+    fs::rename(root.join("plugins"), elsewhere.join("plugins")).unwrap();
+    link("plugins");
+    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 120).unwrap();
+    assert!(!is_link(root.join("plugins")) && is_link(root.join(done.set_aside).join("plugins")));
+    assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+}
+
+#[test]
+fn plugins_behind_a_link_stay_with_all_that_is_theirs_because_the_copy_has_none() {
+    let mut server = Server::new(Contents::Everything);
+    let (root, elsewhere) = (server.volume.root(), server.directory.path().join("disk2"));
+    fs::remove_dir_all(root.join("plugins")).unwrap();
+    put(&elsewhere, &[("floodgate/key.pem", b"of the network")]);
+    std::os::unix::fs::symlink(&elsewhere, root.join("plugins")).unwrap();
+    server.backup = copied(&server.volume, &server.shelf, Contents::Everything, 30);
+    assert_eq!(server.backup.left_out, ["plugins"]);
+    server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    assert!(root.join("plugins").is_symlink());
+    assert_eq!(fs::read(root.join(FLOODGATE_KEY)).unwrap(), b"of the network");
+}
+
+#[test]
+fn floodgates_key_that_lies_there_stays_and_one_that_is_missing_or_empty_is_brought_back() {
+    let cases: [(Option<&[u8]>, Option<&[u8]>, &[u8]); 4] = [
+        (Some(b"of the network"), Some(b"of old"), b"of the network"),
+        (Some(b"of the network"), None, b"of the network"),
+        (None, Some(b"of old"), b"of old"),
+        (Some(b""), Some(b"of old"), b"of old"),
+    ];
+    for (here, then, comes) in cases {
+        let server = Server::copied_with(Contents::Everything, then.map(|key| (FLOODGATE_KEY, key)).as_slice());
+        let key = server.volume.root().join(FLOODGATE_KEY);
+        fs::remove_dir_all(server.volume.root().join("plugins/floodgate")).unwrap_or_default();
+        put(server.volume.root(), here.map(|key| (FLOODGATE_KEY, key)).as_slice());
+        let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+        assert_eq!(fs::read(&key).unwrap(), comes, "{here:?} is there, {then:?} is in the copy");
+        assert_eq!(server.files(), files(&[&OLD, &OTHER, &[(FLOODGATE_KEY, comes)]]), "and all else is of the copy");
+        let aside = server.volume.root().join(done.set_aside).join(FLOODGATE_KEY);
+        assert_eq!(fs::read(aside).ok().as_deref(), here, "what was there lies aside as well");
+    }
+    let server = Server::copied_with(Contents::Everything, &[(FLOODGATE_KEY, b"of old")]);
+    server.loses_its_volume();
+    server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    assert_eq!(fs::read(server.volume.root().join(FLOODGATE_KEY)).unwrap(), b"of old", "on a new volume");
 }
 
 #[test]

@@ -61,6 +61,18 @@ fn on_a_new_volume_a_disk_that_fails_at_any_operation_leaves_no_world_or_a_journ
 }
 
 #[test]
+fn a_disk_that_fails_at_any_operation_never_leaves_a_server_with_another_key_for_floodgate() {
+    let key: [(&str, &[u8]); 1] = [(FLOODGATE_KEY, b"of the network")];
+    let server = || {
+        let server = Server::copied_with(Contents::Everything, &[(FLOODGATE_KEY, b"of old")]);
+        put(server.volume.root(), &key);
+        server
+    };
+    let (there, comes) = (files(&[&NEW, &OTHER, &key]), files(&[&OLD, &OTHER, &key]));
+    fail_everywhere(Part::Everything, server, &there, &comes, &there);
+}
+
+#[test]
 fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_second_try() {
     for name in ["archive.tar.gz", "files.jsonl"] {
         let server = Server::new(Contents::Worlds);
