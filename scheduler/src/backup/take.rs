@@ -32,7 +32,8 @@ pub enum Error {
     #[error(
         "the copy may need {needed} bytes and there are {free} free where copies are kept (copies there now: {there}). \
          Give it more room with `spec.backup.storage.size`, where the storage class lets a volume grow, or lower \
-         `spec.backup.retention.maxCount`: from the server's next start on it is obeyed before a copy asks for room"
+         `spec.backup.retention.maxCount`, which counts from the server's next start on. Some copies stay whatever it says: \
+         docs/guides/backup.md"
     )]
     Full {
         /// Bytes free now, less what must stay free.

@@ -39,6 +39,7 @@ fn a_full_shelf_takes_no_copy_and_loses_none_and_has_room_again_when_fewer_are_w
         format!("may need {needed} bytes and there are {free} free where copies are kept (copies there now: 3)");
     assert!(told.contains(&numbers), "{told}");
     assert!(told.contains("`spec.backup.storage.size`") && told.contains("`spec.backup.retention.maxCount`"), "{told}");
+    assert!(told.ends_with("Some copies stay whatever it says: docs/guides/backup.md"), "{told}");
     assert_eq!(server.good(), taken, "none goes for one that was not taken");
 
     let retention = Retention { max_count: 2, max_age: None };
