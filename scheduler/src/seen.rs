@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 mod facts;
 
 pub use facts::{
-    Act, Announced, DataVersion, Draining, Facts, ParsePodUidError, ParseRevisionError, PodUid, Restarted, Revision,
-    Saved, Settled,
+    Act, Announced, Copying, DataVersion, Draining, Facts, ParsePodUidError, ParseRevisionError, PodUid, Restarted,
+    Revision, Saved, Settled,
 };
 
 use crate::protocol;

@@ -178,8 +178,13 @@ impl Observed {
             // A pod whose history entry is gone is of no revision we know: it is on trial like any stranger.
             revision: self.pod_revision.unwrap_or(Revision(0)),
             world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
-            life: life_of(pod, self.report.as_deref(), start_within),
+            life: life_of(pod, self.report.as_deref(), start_within, self.copy_takes()),
         })
+    }
+
+    /// How long this pod may be about a copy before its server starts, by what was known when it was begun.
+    fn copy_takes(&self) -> Option<SignedDuration> {
+        self.pod_revision.and_then(|revision| self.facts.copy_takes(revision))
     }
 
     /// The UID of the pod.
@@ -249,7 +254,12 @@ fn uid_of(pod: &Pod) -> Option<PodUid> {
 }
 
 /// How far the pod got. Readiness alone says nothing about players; it is not asked here.
-fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> Life {
+fn life_of(
+    pod: &Pod,
+    report: Option<&Report>,
+    start_within: SignedDuration,
+    copy_takes: Option<SignedDuration>,
+) -> Life {
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
         // The API server has added the grace period to the instant already.
         return Life::Stopping { lost_at: deleted_at.0 + LOST_AFTER };
@@ -271,7 +281,7 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
             Life::Down
         }
         _ => {
-            let started_at = counts_from(pod);
+            let started_at = counts_from(pod, copy_takes);
             let moved_at = match process {
                 Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
                 Some(protocol::Server::Absent | protocol::Server::Up { .. } | protocol::Server::Stopping { .. })
@@ -343,6 +353,7 @@ fn kept_facts(kept: &RolloutFacts) -> Facts {
         saved: None,
         restarted: None,
         draining: None,
+        copying: None,
     }
 }
 

@@ -32,7 +32,7 @@ mod backup;
 mod backup_schedule;
 mod blocked;
 mod conditions;
-mod cost;
+pub(crate) mod cost;
 mod crashes;
 mod damage;
 mod drain;

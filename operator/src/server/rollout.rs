@@ -23,6 +23,7 @@ use super::observe::Observed;
 use super::plan::Plan;
 use super::proof::Proof;
 use super::record::{self, SettledRecord, settled_map_name};
+use super::report::cost::copy_takes;
 use super::restore::{DueRestore, act::give_orders, act::keep_copy};
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
@@ -34,11 +35,14 @@ use crate::rush::Ahead;
 
 mod announce;
 mod call_off;
+mod copying;
+mod done;
 pub(crate) mod end_order;
 mod error;
 mod save;
 mod words;
 
+pub(crate) use done::{Done, Proven};
 use end_order::end_exactly;
 pub(crate) use error::ActError;
 
@@ -46,60 +50,6 @@ pub(crate) use error::ActError;
 pub(crate) struct GoalParts<'a> {
     pub(crate) files: &'a FileSet,
     pub(crate) rendered: &'a Rendered,
-}
-
-/// What a step did, for the Events of the pass.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Done {
-    Created,
-    StagingAsked,
-    Announced {
-        /// What is left.
-        notice: SignedDuration,
-        /// They were told a later end before, and have left.
-        is_cut_short: bool,
-    },
-    ToldAgain {
-        /// What is left.
-        left: SignedDuration,
-    },
-    Saved {
-        confirmed: bool,
-        took_ms: u64,
-        problem: Option<String>,
-    },
-    TemplateWritten,
-    Committed {
-        unasked: bool,
-    },
-    Restored,
-    MarkedFailed,
-    RestoreOrdered,
-    DataOrdered,
-    RolledBack {
-        unasked: bool,
-    },
-    Closed(Proven),
-    Restarting {
-        due: Timestamp,
-        unasked: bool,
-    },
-    Restarted,
-    DrainBegun,
-    DrainEnded,
-    CalledOff,
-    Nothing,
-}
-
-/// What runs behind a door that was closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proven {
-    /// The first set of this server.
-    First,
-    /// Another one than before.
-    Update,
-    /// What had settled before: it was gone back to.
-    Before,
 }
 
 /// One server, one pass, one step.
@@ -114,6 +64,8 @@ pub(crate) struct Hand<'a> {
     pub(crate) restore: Option<&'a DueRestore>,
     /// What keeps the copy that a person has named until then.
     pub(crate) keeps: Option<&'a AskedRestore>,
+    /// How long the copy before the goal takes, as far as anybody knows.
+    pub(crate) copy_takes: Option<SignedDuration>,
     /// The update is for an empty server, and called off when somebody joins.
     pub(crate) only_empty: bool,
     /// Since the look that all of it is decided upon, or since the window opened before which that was.
@@ -140,6 +92,7 @@ impl<'a> Hand<'a> {
             proof: &plan.proof,
             restore: plan.restores.due.as_ref(),
             keeps: plan.restores.keeps.as_ref(),
+            copy_takes: copy_takes(server, plan, seen),
             only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
             decided,
             ahead,
@@ -178,7 +131,7 @@ impl Hand<'_> {
                 self.fresh("commit", not_after)?;
                 keep_copy(self.ctx, self.server, self.keeps).await?;
                 self.fresh("commit", not_after)?;
-                self.write("open the door of", &self.seen.facts, vec![set_door(Door::Open)]).await?;
+                self.write("open the door of", &self.facts_of_goal(), vec![set_door(Door::Open)]).await?;
                 Ok(Done::Committed { unasked })
             }
             Step::Restore { revision, door } => {
@@ -248,7 +201,7 @@ impl Hand<'_> {
         let template = self.template(revision).await?;
         self.fresh("write the template", not_after)?;
         let changes = vec![replace_template(&template), set_door(door)];
-        self.write("write the template of", &self.seen.facts, changes).await
+        self.write("write the template of", &self.facts_of_goal(), changes).await
     }
 
     /// What failed, without what is ours. None: it is kept nowhere, or it is what had settled, and only what is ours was new.
@@ -371,6 +324,7 @@ impl Hand<'_> {
             // What comes back proves itself as after any other restart, if it was stopped for one.
             restarted: self.seen.facts.restarted.filter(|_| proven == Proven::Before),
             draining: None,
+            copying: None,
             failed: self.seen.facts.failed.clone(),
         };
         self.write("close the door of", &facts, vec![set_door(Door::Closed)]).await?;

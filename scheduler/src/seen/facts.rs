@@ -123,6 +123,9 @@ pub struct Facts {
     /// The node of a pod was found to be marked: the pod is being made ready to be evicted, or waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draining: Option<Draining>,
+    /// The copy that is taken before what was brought in last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copying: Option<Copying>,
 }
 
 impl Facts {
@@ -145,6 +148,13 @@ impl Facts {
     pub fn as_known_to(&self, told: Option<&Announce>) -> AgentMemory {
         let is_another = |known: Announced| told.is_none_or(|told| told.act != known.act.to_string());
         if self.announced.is_some_and(is_another) { AgentMemory::Lost } else { AgentMemory::Kept }
+    }
+
+    /// How long a pod of this revision may be about a copy before its server starts, as it was estimated: what was brought in takes it, and what
+    /// goes back from there may put it in place.
+    pub fn copy_takes(&self, runs: Revision) -> Option<SignedDuration> {
+        let is_of_it = |copying: &Copying| copying.goal == runs || self.failed.contains(&copying.goal);
+        self.copying.filter(is_of_it).map(|copying| SignedDuration::from_secs(copying.seconds.into()))
     }
 
     /// How many failed revisions are remembered: more than anybody tries on one server between two that work, and small
@@ -271,6 +281,17 @@ pub struct Draining {
     pub since: Timestamp,
     /// The pod.
     pub pod: PodUid,
+}
+
+/// How long the copy before an update was estimated to take, when it could still be asked how much there is. Nobody can be asked while it is
+/// taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Copying {
+    /// What it is taken before.
+    pub goal: Revision,
+    /// How long it takes.
+    pub seconds: u32,
 }
 
 #[cfg(test)]

@@ -203,6 +203,8 @@ impl State {
                 .again
                 .map(|again| Restarted { due: if again.copy { asked_at() } else { due() }, pod: uid(again.of_now) }),
             draining: self.draining.map(|of_now| Draining { since: marked_since(), pod: uid(of_now) }),
+            // Decides nothing: it says how long a start may take.
+            copying: None,
         }
     }
 

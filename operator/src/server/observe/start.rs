@@ -15,21 +15,32 @@ const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
 /// that is broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
 const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
+/// So many times as long as was estimated it may take, where that is longer: a disk that does a third of what it did the last time is rare, and
+/// a copy that hangs has an end.
+const TIMES_THE_ESTIMATE: i32 = 3;
+
+/// How long a copy may take that was estimated to take this long.
+fn copied_within(takes: Option<SignedDuration>) -> SignedDuration {
+    let longest = takes.and_then(|takes| takes.checked_mul(TIMES_THE_ESTIMATE));
+    longest.map_or(COPIED_WITHIN, |longest| longest.max(COPIED_WITHIN))
+}
+
 /// From when on the start of this pod's server counts: from that of its process, else from when it could start at the latest, or from when it
-/// ended. The kubelet starts it again, and before it ended it may have moved its worlds for hours.
-pub(super) fn counts_from(pod: &Pod) -> Timestamp {
+/// ended. The kubelet starts it again, and before it ended it may have moved its worlds for hours. `copy_takes`: an estimate from before it was
+/// stopped.
+pub(super) fn counts_from(pod: &Pod, copy_takes: Option<SignedDuration>) -> Timestamp {
     let server = server_of(pod);
     let running = server.and_then(|server| server.state.as_ref()?.running.as_ref());
     if let Some(at) = running.and_then(|running| running.started_at.as_ref()) {
         return at.0;
     }
-    let could_start = could_start_at(pod, server);
+    let could_start = could_start_at(pod, server, copy_takes);
     let ended = server.and_then(last_end).and_then(|ended| ended.finished_at.as_ref());
     ended.map_or(could_start, |ended| ended.0.max(could_start))
 }
 
 /// When a server whose process does not run could start at the latest, by what comes before it.
-fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>) -> Timestamp {
+fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>, copy_takes: Option<SignedDuration>) -> Timestamp {
     let status = pod.status.as_ref();
     let mut init = status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
     let prepare = init.find(|container| container.name == PREPARE_CONTAINER);
@@ -47,7 +58,7 @@ fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>) -> Timestamp {
     match prepare {
         Some(prepare) if not_pulled(prepare).is_some() => made_at,
         Some(prepare) if has_begun(prepare) && pod.spec.as_ref().is_some_and(copies) => {
-            made_at + PREPARED_WITHIN + COPIED_WITHIN
+            made_at + PREPARED_WITHIN + copied_within(copy_takes)
         }
         Some(_) | None => made_at + PREPARED_WITHIN,
     }
@@ -73,6 +84,11 @@ mod tests {
 
     /// Minutes after the pod was made from which the start counts.
     fn minutes(with_copies: bool, prepare: &Value, server: &Value) -> i64 {
+        minutes_of(None, with_copies, prepare, server)
+    }
+
+    /// The same with a copy that was estimated to take so long.
+    fn minutes_of(takes: Option<SignedDuration>, with_copies: bool, prepare: &Value, server: &Value) -> i64 {
         let volumes = if with_copies { json!([{"name": BACKUP_VOLUME}]) } else { json!([]) };
         let status = |name: &str, state: &Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
         let pod = json!({
@@ -83,7 +99,7 @@ mod tests {
                 "containerStatuses": [status("papermc", server)],
             },
         });
-        let from = counts_from(&serde_json::from_value(pod).unwrap());
+        let from = counts_from(&serde_json::from_value(pod).unwrap(), takes);
         from.duration_since(MADE.parse().unwrap()).as_mins()
     }
 
@@ -118,6 +134,17 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_may_take_three_times_as_long_as_was_estimated_and_never_less_than_two_hours() {
+        let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
+        let of = |hours: i64| minutes_of(Some(SignedDuration::from_hours(hours)), true, &copying, &waits);
+        assert_eq!([of(0), of(4)], [20 + 120, 20 + 12 * 60]);
+        let pod_without = minutes_of(Some(SignedDuration::from_hours(4)), false, &copying, &waits);
+        assert_eq!(pod_without, 20, "it can take none");
+        let done = minutes_of(Some(SignedDuration::from_hours(4)), true, &ended(0), &waits);
+        assert_eq!(done, 7 + 20, "it is done");
+    }
+
+    #[test]
     fn an_image_that_cannot_be_pulled_is_waited_for_no_longer_than_a_server_that_starts() {
         for reason in ["ErrImagePull", "ImagePullBackOff"] {
             assert_eq!(minutes(true, &ended(0), &waiting(reason)), 7, "from the end of `prepare`");
@@ -129,7 +156,7 @@ mod tests {
     #[test]
     fn a_pod_of_which_nothing_is_said_counts_from_when_it_was_made() {
         let pod = json!({"metadata": {"creationTimestamp": MADE}, "spec": {"containers": []}});
-        let from = counts_from(&serde_json::from_value(pod).unwrap());
+        let from = counts_from(&serde_json::from_value(pod).unwrap(), None);
         assert_eq!(from.to_string(), "2026-11-22T03:20:00Z");
     }
 }

@@ -55,7 +55,7 @@ const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
 #[test]
 fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has_taken() {
     let pod = pod(&running());
-    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR);
+    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR, None);
     for hours in 1..24 {
         let report = moved(60 * hours);
         assert_eq!(life(Some(&report)), Life::Starting { gives_up_at: minute(60 * hours + 30) });
@@ -65,7 +65,7 @@ fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has
 #[test]
 fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
     let pod = pod(&running());
-    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR);
+    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR, None);
     let (stuck, silent) = (moved(40), Life::Starting { gives_up_at: minute(32) });
     assert_eq!(life(Some(&stuck)), Life::Starting { gives_up_at: minute(70) }, "the same at every look from then on");
     assert_eq!(life(None), silent, "of an agent that says nothing only the start of the process is known");
@@ -76,12 +76,12 @@ fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
 fn a_server_that_was_up_is_not_starting_whatever_its_process_says() {
     let mut up = running();
     up["started"] = json!(true);
-    assert_eq!(life_of(&pod(&up), Some(&moved(5)), HALF_AN_HOUR), Life::Up);
+    assert_eq!(life_of(&pod(&up), Some(&moved(5)), HALF_AN_HOUR, None), Life::Up);
     let crashed = json!({
         "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 3,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
     });
-    assert_eq!(life_of(&pod(&crashed), None, HALF_AN_HOUR), Life::Down);
+    assert_eq!(life_of(&pod(&crashed), None, HALF_AN_HOUR, None), Life::Down);
 }
 
 #[test]
@@ -106,4 +106,31 @@ fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says
     assert_eq!(said(up(counted)), Players::Unknown { since: counted }, "it was counted when it answered last");
     assert_eq!(players_of(Some(&moved(5)), minute(9)), Players::Nobody);
     assert_eq!(players_of(None, minute(9)), Players::Unknown { since: minute(9) });
+}
+
+#[test]
+fn a_copy_that_was_estimated_when_the_server_was_stopped_is_not_given_up_by_an_operator_that_has_just_started() {
+    let mut seen = crate::server::hot_copies::tests::seen(true, &json!(null));
+    let revision = Revision(0xb);
+    seen.report = None;
+    seen.pod_revision = Some(revision);
+    seen.pod = Some(
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby-0", "uid": "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"},
+            "spec": {"containers": [], "volumes": [{"name": BACKUP_VOLUME}]},
+            "status": {"startTime": minute(0), "initContainerStatuses": [{
+                "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                "state": {"running": {"startedAt": minute(0)}},
+            }]},
+        }))
+        .unwrap(),
+    );
+    let gives_up = |seen: &Observed| seen.seen_pod(HALF_AN_HOUR).map(|pod| pod.life);
+    assert_eq!(gives_up(&seen), Some(Life::Starting { gives_up_at: minute(20 + 120 + 30) }));
+    // As it stands on the StatefulSet: 300 GB at 25 MB a second.
+    let facts = json!({"copying": {"goal": revision, "seconds": 12_000}});
+    seen.facts = serde_json::from_value(facts).unwrap();
+    assert_eq!(gives_up(&seen), Some(Life::Starting { gives_up_at: minute(20 + 600 + 30) }));
+    seen.pod_revision = Some(Revision(0xc));
+    assert_eq!(gives_up(&seen), Some(Life::Starting { gives_up_at: minute(20 + 120 + 30) }), "of another update");
 }

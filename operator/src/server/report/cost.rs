@@ -11,6 +11,8 @@ use super::notes::downtime;
 use super::notices::duration_in_words;
 use crate::server::check::CheckedServer;
 use crate::server::copies::copies;
+use crate::server::observe::Observed;
+use crate::server::plan::Plan;
 
 /// So many bytes are copied and read back in a second where no copy has been timed: what one processor and a slow disk do. A guess that is
 /// too long disappoints nobody.
@@ -50,10 +52,9 @@ impl Cost {
     /// Of the update that is planned. `before` is the last status.
     pub(super) fn of(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
-        let one_way = report.plan.changes.iter().any(|change| change.one_way);
+        let one_way = is_one_way(report.plan);
         let when = server.backup.as_ref().map(|backup| backup.before_update);
-        let goal = &report.plan.record.files.lock;
-        let is_same_set = report.seen.settled_lock.as_ref().is_some_and(|settled| settled.files.lock == *goal);
+        let is_same_set = is_same_set(report.plan, report.seen);
         let contents = contents(when, one_way, is_same_set);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
@@ -90,6 +91,23 @@ impl Cost {
         };
         Some(format!("{down}, plus {copy}"))
     }
+}
+
+/// How long the copy before what is planned takes, by what the agent said last. None: none is due, or nobody knows.
+pub(crate) fn copy_takes(server: &CheckedServer, plan: &Plan, seen: &Observed) -> Option<SignedDuration> {
+    let when = server.backup.as_ref().map(|backup| backup.before_update);
+    let contents = contents(when, is_one_way(plan), is_same_set(plan, seen))?;
+    let copies = seen.last_report()?.backups.as_ref()?;
+    size(copies, contents).map(|size| size.takes)
+}
+
+fn is_one_way(plan: &Plan) -> bool {
+    plan.changes.iter().any(|change| change.one_way)
+}
+
+/// What is planned is the set that settled, with other settings of its pod.
+fn is_same_set(plan: &Plan, seen: &Observed) -> bool {
+    seen.settled_lock.as_ref().is_some_and(|settled| settled.files.lock == plan.record.files.lock)
 }
 
 /// What stands behind the changes in a plan.
@@ -221,6 +239,21 @@ mod tests {
         pass.plan.record = record(131);
         assert!(pass.plan.changes.is_empty());
         assert_eq!(copied(&pass), Some(Contents::Everything), "another digest of the same files");
+    }
+
+    #[test]
+    fn how_long_the_copy_takes_is_known_when_the_server_is_stopped_for_it_also_of_an_agent_that_fell_silent() {
+        let mut pass = Pass::new();
+        pass.checked = check(&server(json!({"backup": {"beforeUpdate": "Always"}}))).unwrap();
+        pass.agent_says(&json!({"backups": {"sizes": sizes(300_000_000_000, 0)}}));
+        let takes = |pass: &Pass| copy_takes(&pass.checked, &pass.plan, &pass.seen).map(|takes| takes.as_secs());
+        assert_eq!(takes(&pass), None, "the set that runs is not copied");
+        pass.plan.record = record(131);
+        assert_eq!(takes(&pass), Some(12_000));
+        pass.seen.heard = pass.seen.report.take();
+        assert_eq!(takes(&pass), Some(12_000), "by its last word");
+        pass.seen.heard = None;
+        assert_eq!(takes(&pass), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
         saved: Some(Saved { act: Act::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
         restarted: Some(Restarted { due: at, pod }),
         draining: Some(Draining { since: at, pod }),
+        copying: Some(Copying { goal: Revision(0xb), seconds: 12_000 }),
     };
     let json = serde_json::to_string(&facts).unwrap();
     assert_eq!(
@@ -28,7 +29,8 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
              \"saved\":{{\"act\":{{\"kind\":\"rollBack\",\"failed\":\"000000000000000c\"}},\"pod\":\"{UID}\",\
              \"at\":\"2026-01-11T03:00:00Z\",\"confirmed\":false}},\
              \"restarted\":{{\"due\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}},\
-             \"draining\":{{\"since\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}}}}"
+             \"draining\":{{\"since\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}},\
+             \"copying\":{{\"goal\":\"000000000000000b\",\"seconds\":12000}}}}"
         )
     );
     assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
@@ -38,6 +40,16 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
 fn no_facts_are_an_empty_object_and_an_unknown_fact_of_a_newer_operator_is_no_error() {
     assert_eq!(serde_json::to_string(&Facts::default()).unwrap(), "{}");
     assert_eq!(serde_json::from_str::<Facts>(r#"{"paused":true}"#).unwrap(), Facts::default());
+}
+
+#[test]
+fn a_copy_is_estimated_for_what_was_brought_in_and_for_the_way_back_from_it_and_for_nothing_else() {
+    let (goal, settled) = (Revision(0xb), Revision(0xa));
+    let mut facts = Facts { copying: Some(Copying { goal, seconds: 60 }), ..Facts::default() };
+    let takes = |facts: &Facts, runs| facts.copy_takes(runs).map(|takes| takes.as_secs());
+    assert_eq!((takes(&facts, goal), takes(&facts, settled)), (Some(60), None));
+    facts.mark_failed(goal, None);
+    assert_eq!(takes(&facts, settled), Some(60), "it goes back");
 }
 
 #[test]
