@@ -217,6 +217,9 @@ pub struct BackupsSeen {
     pub puts_back_everything: bool,
     /// What the next one would hold; None: nobody has measured it yet, or the agent does not.
     pub sizes: Option<Sizes>,
+    /// Bytes that are free on the server's own volume for `last_of_worlds` to be unpacked there, at this look; None: there is none, nobody could
+    /// say, or the agent does not.
+    pub free: Option<u64>,
     /// Why they could not be looked at.
     pub problem: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! Pure. The world on the volume, the copies of it and the plugins' data that were kept, in the words of the rollout.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::backup::restore::room_for;
 use scheduler::protocol::{BackupSeen, BackupsSeen, Report, RestoreOrder};
 use scheduler::seen::{DataVersion, World};
 
@@ -19,12 +20,16 @@ pub(crate) fn look_at_world(seen: &Observed) -> World {
     let is_above = refused.is_some_and(|said| said.is_for_their_age());
     let above = settled_world.filter(|_| is_above).map(|DataVersion(settled)| DataVersion(settled + 1));
     let floor = format.or(said.max(above)).or_else(|| opened_unheard(seen)).or(settled_world);
+    // Who was never known to have stayed away has been there. Who may have come since the last word is looked for by who puts it back.
+    let played_since = last_of_copies(seen).is_none_or(|copies| copies.played_since);
+    // A copy that cannot be unpacked is none: what runs would be stopped for a start that never comes. Where somebody may have played nothing goes
+    // back by itself anyway, and that is what is told.
+    let copy = cold_copy(seen).filter(|_| played_since || no_room(seen).is_none());
     World {
         floor: floor.unwrap_or(DataVersion(0)),
         whole: world.is_none_or(|world| world.whole),
-        backup: cold_copy(seen).and_then(|copy| copy.data_version).map(DataVersion),
-        // Who was never known to have stayed away has been there. Who may have come since the last word is looked for by who puts it back.
-        played_since: last_of_copies(seen).is_none_or(|copies| copies.played_since),
+        backup: copy.and_then(|copy| copy.data_version).map(DataVersion),
+        played_since,
         restore_ordered: restore_order(seen).is_none_or(|order| is_ordered(seen, &order)),
     }
 }
@@ -90,6 +95,23 @@ pub(crate) fn cold_copy(seen: &Observed) -> Option<&BackupSeen> {
     let copy = last_of_copies(seen)?.last_of_worlds.as_ref()?;
     let opens = copy.data_version.is_some_and(|copied| DataVersion(copied) <= settled);
     (copy.before.as_ref() == Some(&order.failed) && opens).then_some(copy)
+}
+
+/// There is a copy to go back to, and no room for it on the server's volume.
+pub(crate) struct NoRoom<'a> {
+    /// The copy.
+    pub(crate) copy: &'a BackupSeen,
+    /// Bytes that have to be free.
+    pub(crate) needed: u64,
+    /// Bytes that are.
+    pub(crate) free: u64,
+}
+
+/// Whether the copy of the worlds finds no room, by the last look of the agent. One that does not say how much is free has room, as far as is known.
+pub(crate) fn no_room(seen: &Observed) -> Option<NoRoom<'_>> {
+    let copy = cold_copy(seen)?;
+    let (needed, free) = (room_for(copy.bytes), last_of_copies(seen)?.free?);
+    (free < needed).then_some(NoRoom { copy, needed, free })
 }
 
 /// The order under which the settled set puts the worlds back after what runs now. None: there is nothing to order, because it could not

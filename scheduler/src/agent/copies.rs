@@ -282,6 +282,8 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
     let lock = volume.manifest().ok().flatten().map(|manifest| manifest.lock);
     let from_what_lies_here = lock.and_then(|lock| way_back_from(&lock, good())).map(seen);
     let (last, last_of_worlds) = (newest(|_| true), from_what_lies_here.or_else(|| newest(Backup::is_way_back)));
+    // Only where there is something to unpack.
+    let free = last_of_worlds.as_ref().and_then(|_| restore::free_for(volume).ok());
     let was_played = |copy: &BackupSeen| played_since(volume, copy.started_at);
     let since_last = last.as_ref().map(was_played);
     // Who has played since the newest has played since those before it: the files of all players are looked through once, if that will do.
@@ -298,6 +300,7 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         // Of the agent that is asked, not of the shelf.
         hot: None,
         sizes: None,
+        free,
         restored,
         restore_refused,
         listed: Some(asked_restore::listed(&listed)),

@@ -4,7 +4,7 @@
 //! The renames are journalled. From the first of them on no server starts before the last: whoever finds the journal goes on.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, FileTimes, OpenOptions};
+use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use walkdir::WalkDir;
 
 use super::Backup;
 use super::archive::{self, Damaged, Target, plain};
@@ -128,8 +129,8 @@ pub fn restore<S: Steps>(
 ) -> Result<Restored, Error> {
     // What an earlier try has left there, of this copy or of another one, takes no room from this one.
     disk.remove_all(&volume.restoring_dir())?;
-    let (free, needed) = (disk::free_bytes(volume.root()).map_err(Error::Space)?, backup.seal.bytes);
-    if free < needed.saturating_add(SPARE) {
+    let (free, needed) = (free_for(volume).map_err(Error::Space)?, backup.seal.bytes);
+    if free < room_for(needed) {
         return Err(Error::Full { id: backup.id.clone(), free, needed });
     }
     let unpacked = volume.restoring_dir();
@@ -164,6 +165,19 @@ pub fn restore<S: Steps>(
     let journal = Journal { done, aside: aside.into_iter().collect(), comes };
     disk.write_record(&volume.restore_journal_path(), &journal)?;
     carry_out(volume, &journal, disk)
+}
+
+/// How many bytes have to be free on the server's volume for a copy of so many: it is unpacked beside what is there, and nothing is deleted.
+pub const fn room_for(copied: u64) -> u64 {
+    copied.saturating_add(SPARE)
+}
+
+/// Bytes that a copy finds free there: what an earlier try has left goes before it.
+pub(crate) fn free_for(volume: &Volume) -> io::Result<u64> {
+    let left = WalkDir::new(volume.restoring_dir()).into_iter().filter_map(Result::ok);
+    let files = left.filter_map(|entry| entry.metadata().ok()).filter(Metadata::is_file);
+    let goes: u64 = files.map(|file| file.len()).sum();
+    Ok(disk::free_bytes(volume.root())?.saturating_add(goes))
 }
 
 /// Where these worlds lie, relative to `root`.
@@ -281,7 +295,7 @@ pub fn unpack<S: Steps>(shelf: &Shelf, backup: &Backup, into: &Path, disk: &mut 
         }
     }
     // Names last: each file's content is on the disk already.
-    for entry in walkdir::WalkDir::new(into).contents_first(true).sort_by_file_name() {
+    for entry in WalkDir::new(into).contents_first(true).sort_by_file_name() {
         let entry = entry.map_err(io::Error::from);
         let path = disk.step("look through", into, |_| entry)?;
         if path.file_type().is_dir() {

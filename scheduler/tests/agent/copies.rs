@@ -214,7 +214,7 @@ async fn always_copies_all_there_is_before_another_set_and_the_report_says_what_
     assert_eq!(pod.report().await.backups, Some(none), "no copy yet");
     fs::rename(server.copies.path().join("lobby"), pod.shared.path().join("copies")).unwrap();
     let seen = pod.report().await.backups.unwrap();
-    assert_eq!((seen.good, seen.damaged), (2, 0));
+    assert_eq!((seen.good, seen.damaged, seen.free.is_some()), (2, 0, true));
     assert_eq!(seen.last.unwrap().id, listed[1].id);
     assert_eq!(seen.last_of_worlds.unwrap().contents, Contents::Everything);
     fs::write(pod.shared.path().join("copies").join(&listed[1].id).join("archive.tar.gz"), b"cut").unwrap();

@@ -81,6 +81,24 @@ fn the_copy_from_before_this_set_is_the_one_that_is_put_back_and_that_has_to_be_
 }
 
 #[test]
+fn a_copy_that_finds_no_room_is_no_way_back_until_there_is_some_and_who_does_not_say_has_it() {
+    let look = |played, free: &Value| {
+        let mut said = copy("a", "b", played);
+        said["lastOfWorlds"]["bytes"] = json!(60_000_000_000_u64);
+        said["free"] = free.clone();
+        let seen = seen(true, &said);
+        (look_at_world(&seen).backup, no_room(&seen).map(|no_room| (no_room.needed, no_room.free)))
+    };
+    let (copy, needed) = (Some(DataVersion(4556)), room_for(60_000_000_000));
+    let free = 40_000_000_000_u64;
+    assert_eq!(look(false, &json!(free)), (None, Some((needed, free))));
+    assert_eq!(look(false, &json!(needed - 1)).0, None, "what must stay free counts");
+    assert_eq!(look(false, &json!(needed)), (copy, None));
+    assert_eq!(look(false, &json!(null)), (copy, None), "an agent from before");
+    assert_eq!(look(true, &json!(free)).0, copy, "what may be lost is a person's to decide, first of all");
+}
+
+#[test]
 fn a_copy_of_another_step_is_no_way_back() {
     assert_eq!(look_at_world(&seen(true, &copy("a", "c", false))).backup, None);
 }

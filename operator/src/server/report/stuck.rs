@@ -8,7 +8,7 @@ use crate::chain::cut;
 use crate::k8s::labels::APPLY_NOW;
 use crate::server::change;
 use crate::server::check::CheckedServer;
-use crate::server::copies::cold_copy;
+use crate::server::copies::{NoRoom, cold_copy, no_room};
 use crate::server::restore;
 
 /// What to change after a set that failed.
@@ -18,18 +18,23 @@ const WHAT_FAILED: &str = "change in the spec what failed";
 const TOO_OLD: &str = "choose in the spec a Minecraft that can open the worlds";
 
 pub(super) fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String {
-    let copy = match backup::unreadable(report) {
-        Some(why) => format!(
+    let copy = match (backup::unreadable(report), no_room(report.seen)) {
+        (Some(why), _) => format!(
             "whether there is a copy from right before it is not known, because the copies cannot be read ({}); they are looked for \
-             again by themselves",
+             again by themselves;",
             cut(why, 256)
         ),
-        None => "there is no copy from right before it".to_owned(),
+        (None, Some(no_room)) => {
+            format!("{}: it goes back by itself then, if nobody has played; else", room_in_words(&no_room))
+        }
+        (None, None) => "there is no copy from right before it;".to_owned(),
     };
-    let back =
-        restore::newest(report.seen).map_or_else(String::new, |copy| format!("{}. ", in_its_place(checked, &copy)));
+    let back = restore::newest(report.seen).map_or_else(String::new, |copy| {
+        let first = if no_room(report.seen).is_some() { "With room for it: " } else { "" };
+        format!("{first}{}. ", in_its_place(checked, &copy))
+    });
     let text = format!(
-        "the new version has rewritten the world, and {copy}; a person decides (docs/guides/troubleshooting.md). {} {back}{}",
+        "the new version has rewritten the world, and {copy} a person decides (docs/guides/troubleshooting.md). {} {back}{}",
         forward(checked, report, WHAT_FAILED),
         report.plan.proof.problem
     );
@@ -38,14 +43,30 @@ pub(super) fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String 
 
 pub(super) fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> String {
     let copy = cold_copy(report.seen).map(|copy| copy.id.as_str()).unwrap_or_default();
+    let room = no_room(report.seen)
+        .map_or_else(String::new, |no_room| format!("First make room: {}. ", room_in_words(&no_room)));
     let text = format!(
-        "the new version has rewritten the worlds, and somebody may have played since, so a person decides. {}, and what ran before comes back. \
-         {} {}",
+        "the new version has rewritten the worlds, and somebody may have played since, so a person decides. {room}{}, and what ran before comes \
+         back. {} {}",
         in_its_place(checked, copy),
         forward(checked, report, WHAT_FAILED),
         report.plan.proof.problem
     );
     cut(&text, LONGEST_MESSAGE)
+}
+
+/// What is wanting, and how it comes. The one figure is rounded up and the other one down: they never seem to be the same.
+fn room_in_words(no_room: &NoRoom<'_>) -> String {
+    const TENTH: u64 = 100_000_000;
+    let NoRoom { copy, needed, free } = no_room;
+    let gigabytes = |tenths: u64| format!("{}.{} GB", tenths / 10, tenths % 10);
+    format!(
+        "there is no room on the server's volume to put the copy `{}` from right before it back: {} have to be free, and {} are. Delete there \
+         what is not needed, or enlarge `spec.storage.size`",
+        copy.id,
+        gigabytes(needed.div_ceil(TENTH)),
+        gigabytes(free / TENTH)
+    )
 }
 
 /// The way on from worlds that what settled cannot open, if that is why it is not started.
@@ -154,6 +175,29 @@ mod tests {
         let stuck = says(&pass, "NoBackup");
         let forward = "Forward: change in the spec what failed, and that comes instead, in a window or with nightshift.dev/apply-now.";
         assert!(stuck.contains(forward), "{stuck}");
+    }
+
+    #[test]
+    fn where_the_copy_finds_no_room_both_figures_are_said_and_that_it_goes_back_when_there_is_some() {
+        let said = |played: bool| {
+            json!({"good": 1, "playedSince": played, "free": 40_000_000_000_u64, "lastOfWorlds": {
+                "id": "20261122T030000Z-aaaaaaaa", "startedAt": "2026-11-22T03:00:00Z", "completedAt": "2026-11-22T03:03:10Z",
+                "trigger": "beforeUpdate", "contents": "worlds", "before": "b".repeat(64), "dataVersion": 4556,
+                "bytes": 60_000_000_000_u64, "archiveBytes": 1,
+            }})
+        };
+        let mut pass = stuck();
+        pass.seen = on_trial(&said(false));
+        let wanting = "there is no room on the server's volume to put the copy `20261122T030000Z-aaaaaaaa` from right before it back: \
+                       60.1 GB have to be free, and 40.0 GB are. Delete there what is not needed, or enlarge `spec.storage.size`";
+        let stays = says(&pass, "NoBackup");
+        let ends = ": it goes back by itself then, if nobody has played; else a person decides (docs";
+        assert!(stays.contains(&format!("and {wanting}{ends}")), "{stays}");
+        assert!(stays.contains("What is planned now comes instead, "), "the way forward is open: {stays}");
+        pass.step = Step::Wait(WaitingOn::UndoWouldLose);
+        pass.seen = on_trial(&said(true));
+        let undo = says(&pass, "UndoWouldLose");
+        assert!(undo.contains(&format!("so a person decides. First make room: {wanting}. The copy ")), "{undo}");
     }
 
     #[test]

@@ -152,6 +152,30 @@ fn the_worlds_are_those_of_the_copy_and_no_file_of_the_newer_layout_remains() {
 }
 
 #[test]
+fn what_a_try_before_has_left_is_room_for_the_next_one_because_it_goes_first() {
+    let server = Server::new(Contents::Worlds);
+    let large = 1 << 43;
+    assert!(free_for(&server.volume).unwrap() < large, "no volume for tests has so much");
+    put(&server.volume.restoring_dir(), &[("world/region/r.0.0.mca", b"half")]);
+    let left = server.volume.restoring_dir().join("world/region/r.0.0.mca");
+    // Zeros, which take no room themselves.
+    File::options().write(true).open(left).unwrap().set_len(large).unwrap();
+    assert!(free_for(&server.volume).unwrap() > large);
+}
+
+#[test]
+fn a_copy_of_which_there_is_no_room_touches_nothing_and_says_what_it_needs() {
+    let mut server = Server::new(Contents::Worlds);
+    server.backup.seal.bytes = 1 << 60;
+    let error = server.restore(&mut Disk::new(Unhindered), 60).unwrap_err();
+    assert!(
+        matches!(error, Error::Full { free, needed, .. } if needed == 1 << 60 && free < room_for(needed)),
+        "{error}"
+    );
+    assert_eq!(server.files(), files(&[&NEW, &OTHER]));
+}
+
+#[test]
 fn an_interruption_after_any_operation_leaves_the_worlds_of_before_or_a_journal_that_brings_those_of_the_copy() {
     for left in 0.. {
         let server = Server::new(Contents::Worlds);
