@@ -20,6 +20,7 @@ mod loaded;
 mod log;
 mod new_volume;
 mod observe;
+mod obstacle;
 pub mod on_volume;
 mod plugin_data;
 pub mod running;

@@ -1,7 +1,8 @@
 //! Edge (writes). `agent init`: makes the volume ready for one start of the server, or waits and says why.
 //!
-//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. Only two things end it with an error: a world that must
-//! not be opened, because time does not mend that, and a read-only disk, because time does not mend it in this container.
+//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. Only three things end it with an error: a world that must
+//! not be opened, because time does not mend that; a read-only disk, because time does not mend it in this container; and, once, an obstacle
+//! that stays, because nobody sees from outside what a container that runs is waiting for.
 
 use std::fs;
 use std::io;
@@ -13,6 +14,7 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
+use super::obstacle::Obstacle;
 use super::{Chain, asked_restore, copies, new_volume, plugin_data, running, settings, stage};
 use crate::properties;
 use crate::protocol::last_words::WorldRefused;
@@ -114,6 +116,7 @@ pub async fn run(settings: &settings::Init) -> Outcome {
     let mut locks = SessionLocks::default();
     let mut backoff = Backoff::default();
     let (mut copies_failed, mut read_only) = (0, 0);
+    let mut obstacle = Obstacle::new(&settings.shared);
     loop {
         match prepare(settings, &mut locks).await {
             Ok(Prepared::Ready) => return Outcome::Ready(locks),
@@ -138,6 +141,11 @@ pub async fn run(settings: &settings::Init) -> Outcome {
                 let why = Chain(&error).to_string();
                 read_only = if is_of_read_only_disk(&error) { read_only + 1 } else { 0 };
                 if read_only == READ_ONLY_TRIES {
+                    leave_last_words(settings, &why);
+                    return Outcome::TryAnew(why);
+                }
+                if obstacle.is_to_be_told(&why) {
+                    obstacle.is_told();
                     leave_last_words(settings, &why);
                     return Outcome::TryAnew(why);
                 }

@@ -13,13 +13,43 @@ use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 /// A `session.lock` could not be opened or asked.
 #[derive(Debug, thiserror::Error)]
-#[error("could not ask for the lock on `{path}`")]
-pub struct Error {
-    /// Which.
-    path: String,
-    /// Why.
-    #[source]
-    source: io::Error,
+pub enum Error {
+    /// Somebody else put the folder there. It is not passed over: what is not locked may be open, and is not copied whole.
+    #[error(
+        "could not ask for the lock on `{path}`, because user {user} may not write it. Each folder with a `level.dat` is a world and is locked \
+         before a server starts: give it to that user (`chown -R {user} {folder}`), or move it out of the server's directory"
+    )]
+    Denied {
+        /// Which.
+        path: String,
+        /// Where it lies.
+        folder: String,
+        /// Who we are.
+        user: u32,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Anything else.
+    #[error("could not ask for the lock on `{path}`")]
+    Unasked {
+        /// Which.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Error {
+    fn of(lock: &Path, source: io::Error) -> Self {
+        let path = lock.display().to_string();
+        if source.kind() != io::ErrorKind::PermissionDenied {
+            return Self::Unasked { path, source };
+        }
+        let folder = lock.parent().unwrap_or(lock).display().to_string();
+        Self::Denied { path, folder, user: rustix::process::geteuid().as_raw(), source }
+    }
 }
 
 /// Locks that this process holds until it ends.
@@ -37,7 +67,7 @@ impl SessionLocks {
             if self.held.iter().any(|(held, _)| held == path) {
                 continue;
             }
-            let error = |source| Error { path: path.display().to_string(), source };
+            let error = |source| Error::of(path, source);
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(error)?;
             match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => self.held.push((path.clone(), file)),
@@ -51,7 +81,7 @@ impl SessionLocks {
 
 /// Whether another process holds the lock. A file that is not there is held by nobody.
 pub fn held_by_another(path: &Path) -> Result<bool, Error> {
-    let error = |source| Error { path: path.display().to_string(), source };
+    let error = |source| Error::of(path, source);
     // To ask takes no right to write: on a disk that has failed there is none, and a server that ended would seem to run.
     let file = match File::open(path) {
         Ok(file) => file,
@@ -60,4 +90,23 @@ pub fn held_by_another(path: &Path) -> Result<bool, Error> {
     };
     let holder = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock)).map_err(|errno| error(errno.into()))?;
     Ok(holder.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_that_we_may_not_write_is_named_with_the_way_out_and_another_obstacle_without() {
+        let lock = Path::new("/data/world_old/session.lock");
+        let denied = Error::of(lock, io::ErrorKind::PermissionDenied.into()).to_string();
+        let user = rustix::process::geteuid().as_raw();
+        assert!(denied.starts_with("could not ask for the lock on `/data/world_old/session.lock`"), "{denied}");
+        assert!(
+            denied.contains(&format!("`chown -R {user} /data/world_old`")) && denied.contains("move it out"),
+            "{denied}"
+        );
+        let other = Error::of(lock, io::Error::from_raw_os_error(30)).to_string();
+        assert_eq!(other, "could not ask for the lock on `/data/world_old/session.lock`");
+    }
 }

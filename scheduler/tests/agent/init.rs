@@ -92,6 +92,33 @@ async fn init_waits_with_a_sentence_while_another_server_has_the_world_open() {
     assert!(init.data.path().join("plugins/Demo.jar").exists());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_obstacle_that_stays_is_left_as_last_words_once_and_then_waited_out() {
+    let web = tempfile::tempdir().unwrap();
+    let (set, server, demo) = set(&serve(web.path()).await, 'a');
+    fs::write(web.path().join("paper.jar"), &server).unwrap();
+    fs::write(web.path().join("demo.jar"), &demo).unwrap();
+    let init = Init::new(&set);
+    init.put("world/level.dat", &level_dat(4556, "1.21.10"));
+    // What nobody may write as a file, root neither.
+    let lock = init.data.path().join("world/session.lock");
+    fs::create_dir(&lock).unwrap();
+    assert_eq!(tokio::task::block_in_place(|| init.run()).code(), Some(1), "the kubelet starts it again");
+    let words = fs::read_to_string(init.last_words.path()).unwrap();
+    assert!(words.starts_with("could not ask for the lock on `") && words.contains("world/session.lock"), "{words}");
+
+    let mut child = init.spawn();
+    let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    tokio::task::block_in_place(|| {
+        // The third try, at which the container before this one has ended.
+        let mut lines = lines.skip_while(|line| !line.contains("trying again in 4 s"));
+        assert!(lines.next().is_some());
+        fs::remove_dir(&lock).unwrap();
+        lines.for_each(drop);
+    });
+    assert!(child.0.wait().unwrap().success(), "what is mended is found without another container");
+}
+
 #[test]
 fn init_says_what_is_missing_and_does_not_give_up() {
     let (set, _, _) = set("http://127.0.0.1:1", 'a');

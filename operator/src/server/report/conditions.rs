@@ -30,6 +30,7 @@ use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::restore;
 use crate::server::scope::early::Early;
 
+mod prepare;
 mod unplanned;
 
 pub(super) use unplanned::{build_failure, build_on_trial, build_trouble};
@@ -194,7 +195,9 @@ fn ready(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, S
             (false, "ProofFailed", report.plan.proof.problem.clone())
         }
         Some(Life::Up) => (true, "Running", "the server answers".to_owned()),
-        Some(Life::Starting { .. }) => (false, "Starting", "the server is starting".to_owned()),
+        Some(Life::Starting { .. }) => {
+            (false, "Starting", cut(&format!("the server is starting{}", prepare::awaited(report)), LONGEST_MESSAGE))
+        }
         Some(Life::Down) if report.seen.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
             let message = "the server was stopped from inside (`/stop`), and is started again";
             (false, "StoppedInGame", message.to_owned())
@@ -303,7 +306,10 @@ fn waiting_in_words(
         }
         WaitingOn::PodMissing => (true, "PodMissing", "the StatefulSet controller has to make the pod".to_owned()),
         WaitingOn::PodStopping { .. } => (true, "PodStopping", "the pod is being stopped".to_owned()),
-        WaitingOn::Start { until } => (true, "Starting", format!("the server has until {until} to start")),
+        WaitingOn::Start { until } => {
+            let message = format!("the server has until {until} to start{}", prepare::awaited(report));
+            (true, "Starting", cut(&message, LONGEST_MESSAGE))
+        }
         WaitingOn::Images => (true, "PullingImages", images::awaited(report)),
         WaitingOn::NoImage => (false, "NoImage", images::problem(report).unwrap_or_default()),
         WaitingOn::Proof { until } => {
@@ -339,10 +345,7 @@ fn waiting_in_words(
         WaitingOn::WorldRefused => refused(checked, report),
         WaitingOn::NoBackup => (false, "NoBackup", no_backup(checked, report)),
         WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(checked, report)),
-        WaitingOn::ServerDown => {
-            let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
-            (false, "ServerDown", format!("the settled set does not come up{since}; see the server's log"))
-        }
+        WaitingOn::ServerDown => (false, "ServerDown", cut(&prepare::why_down(report), LONGEST_MESSAGE)),
         WaitingOn::FirstStartFailed => (
             false,
             "FirstStartFailed",

@@ -232,7 +232,8 @@ fn left_to_a_person(report: &Report<'_>, before: &PaperMCServerStatus) -> Option
         let why = refusal(report).unwrap_or_else(|| "see the log of container `prepare`".to_owned());
         format!("the server is down, because what ran before does not open the worlds: {why}")
     } else if waiting == WaitingOn::ServerDown {
-        "the server is down, because what ran before does not come up: see the log of container `papermc`".to_owned()
+        let why = refusal(report).unwrap_or_else(|| "see the log of container `papermc`".to_owned());
+        format!("the server is down, because what ran before does not come up: {why}")
     } else {
         return None;
     };
