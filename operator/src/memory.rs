@@ -1,6 +1,6 @@
 //! Pure. What a process remembers between passes to spare requests: all of it is read again from the cluster when it is not there. But for
-//! what an agent that is silent now has said before (`heard`), nothing in it decides anything that a restart of the process would decide
-//! otherwise.
+//! what an agent that is silent now has said before (`heard`), and what upstreams had published when players were told of an update
+//! (`promises`), nothing in it decides anything that a restart of the process would decide otherwise.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,6 +13,7 @@ use scheduler::protocol::{Report, signature};
 use scheduler::seen::Revision;
 
 use crate::server::images::pull::Pull;
+use crate::server::promise::Promise;
 use crate::server::record::{LockRecord, SettledRecord};
 
 /// What is hardly ever changed by others is read again when it was seen so long ago: of hundreds of servers whose window opens at one
@@ -132,6 +133,8 @@ pub(crate) struct Memory {
     pub(crate) unbudgeted: Shared<Key, ()>,
     /// What the node of a server was asked to pull, and what came of it.
     pub(crate) pulls: Shared<Key, Pull>,
+    /// What updates were planned from of which players were told. Only while they wait.
+    pub(crate) promises: Shared<Key, Promise>,
     /// Failures in a row, by server.
     pub(crate) attempts: Shared<Key, u32>,
 }
@@ -169,6 +172,7 @@ impl Memory {
         self.unbudgeted.retain(|key| !of(key));
         self.keys.retain(|key| !of(key));
         self.pulls.retain(|key| !of(key));
+        self.promises.retain(|key| !of(key));
         self.applied.retain(|key| {
             !(key.0 == namespace
                 && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))

@@ -43,6 +43,7 @@ pub(crate) mod observe;
 pub(crate) mod opportunity;
 pub(crate) mod outlook;
 pub(crate) mod plan;
+pub(crate) mod promise;
 pub(crate) mod proof;
 pub(crate) mod record;
 pub(crate) mod report;
@@ -65,6 +66,7 @@ use drain::Drain;
 pub(crate) use error::PassError;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
+use promise::Standpoint;
 use report::{Report, Trouble, status_before};
 use restore::Restores;
 use rollout::{Done, Hand};
@@ -209,8 +211,8 @@ async fn go_all_the_way(
     let before = status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
     let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
-    let snapshot = ctx.catalog.newest();
-    let read = (&ctx.facts, snapshot.as_ref().map(|snapshot| &snapshot.catalog));
+    let from = Standpoint::take(ctx, &checked, &seen, at);
+    let read = (&ctx.facts, from.catalog());
     let request = match plan::request(server, &plugins, &runs, &ctx.config, read, whole_by_hand) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, in_trouble(Trouble::Spec(words))).await,
@@ -218,7 +220,7 @@ async fn go_all_the_way(
     let together = company::join(ctx, &checked.namespace, &checked.name, &request);
     let restores = Restores::of(server, &checked, &seen, &before, at);
     let goes_on = trial::goes_on(&seen, restores.is_open());
-    if snapshot.is_none() && !goes_on {
+    if from.snapshot.is_none() && !goes_on {
         return in_trouble(Trouble::NoCatalog).await;
     }
     if !goes_on && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
@@ -232,7 +234,7 @@ async fn go_all_the_way(
     }
     let followed = follows::look::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
     let (solver, follows) = (&ctx.solver, followed.as_ref());
-    let question = Question { solver, snapshot, request: &request, together, runs: &runs, follows, at };
+    let question = Question { solver, from: &from, request: &request, together, runs: &runs, follows };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
@@ -272,7 +274,8 @@ async fn go_all_the_way(
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &checked, &seen, &mut plan, by_hand.is_some(), at).await;
-    if !start.allows(step) {
+    // A look that has stood at the line may be too old, and what it is planned from too old for what is planned by now.
+    if !start.allows(step) || !from.keep(ctx, &checked, &plan, step) {
         ctx.look_again(&checked.namespace, &checked.name);
         return Ok(Outcome::Acted);
     }
@@ -358,9 +361,6 @@ async fn choose(
     undo: Option<Undo>,
     is_by_hand: bool,
 ) -> Result<(plan::Answer, Option<Undo>, Alone), PassError> {
-    if let Some(snapshot) = &question.snapshot {
-        ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
-    }
     let mut answer = plan::answer(question.whole().await?, question.runs);
     if let Some(undo) = undo {
         let undo = choose::bring_back(ctx, checked, undo, &mut answer, question.runs).await?;

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crds::Plugin;
-use jiff::Timestamp;
 use resolver::Unsolvable;
 use resolver::catalog::Catalog;
 use resolver::lock::{Lock, LockReason};
@@ -16,10 +15,10 @@ use super::check::CheckedServer;
 use super::files;
 use super::follows::Follows;
 use super::plan::{self, WhatRuns, with_image_of};
+use super::promise::Standpoint;
 use super::scope::early::{Candidates, Early, InOwnWindow};
 use super::scope::{Alone, not_alone, unknown, up_to_date};
 use super::undo::Undo;
-use crate::catalog_keeper::Snapshot;
 use crate::context::Context;
 use crate::requests::Group;
 use crate::solver::{Answer, Gone, Solver};
@@ -27,15 +26,14 @@ use crate::solver::{Answer, Gone, Solver};
 /// What a server is decided about by, in one pass.
 pub(super) struct Question<'a> {
     pub(super) solver: &'a Solver,
-    /// None: nothing has been read yet.
-    pub(super) snapshot: Option<Arc<Snapshot>>,
+    /// What upstreams have published, and as of when.
+    pub(super) from: &'a Standpoint,
     pub(super) request: &'a Request,
     /// The servers that share a plugin with it; its own request is among them.
     pub(super) together: Group,
     pub(super) runs: &'a WhatRuns,
     /// The server that goes first, if one does.
     pub(super) follows: Option<&'a Follows>,
-    pub(super) at: Timestamp,
 }
 
 impl Question<'_> {
@@ -91,7 +89,7 @@ impl Question<'_> {
             return Ok(Alone::Nothing);
         }
         let is_due = |scope: &Scope| !answer.solved || scope.differs(runs, whole);
-        let candidates = Candidates::of(server, self.request, plugins, waits, is_due, self.at);
+        let candidates = Candidates::of(server, self.request, plugins, waits, is_due, self.from.now);
         // What may come when nobody is on comes whole: a window that only opens later is no reason to leave the rest behind.
         let may_be_planned = |lock: &Lock| server.opportunistic.is_none() || lock.digest() == whole.digest();
         let shared = self.shared(answer);
@@ -119,8 +117,8 @@ impl Question<'_> {
                 return Ok(Some((base, Early::Urgent(urgent))));
             };
             // What may not wait is there whatever its age, and what comes beside it is as old as in every set.
-            let catalog = self.snapshot.as_ref().map(|snapshot| &snapshot.catalog);
-            let request = Request { running: Some(plan::running(&base, catalog)), ..self.request.clone() };
+            let running = Some(plan::running(&base, self.from.catalog()));
+            let request = Request { running, ..self.request.clone() };
             let beside = Narrow { question: self, request: &request, runs: &base, shared };
             let both = beside.newer(&own.scope.and(&urgent), Delays::AsWritten).await?;
             return Ok(Some(match both.filter(|both| !self.has_to_wait(&base, both)) {
@@ -144,7 +142,7 @@ impl Question<'_> {
     }
 
     fn has_to_wait(&self, from: &Lock, to: &Lock) -> bool {
-        self.follows.is_some_and(|follows| follows.waits(from, to, self.at).is_some())
+        self.follows.is_some_and(|follows| follows.waits(from, to, self.from.at).is_some())
     }
 
     /// What was decided for all servers that share a plugin.
@@ -153,9 +151,10 @@ impl Question<'_> {
     }
 
     async fn ask(&self, request: &Request, together: Group) -> Result<Answer, Gone> {
-        match &self.snapshot {
-            Some(snapshot) => self.solver.ask(Arc::clone(snapshot), together, &request.server, self.at).await,
-            None => Ok(resolver::resolve(&Catalog::unread_at(self.at), request, self.at)),
+        let at = self.from.at;
+        match &self.from.snapshot {
+            Some(snapshot) => self.solver.ask(Arc::clone(snapshot), together, &request.server, at).await,
+            None => Ok(resolver::resolve(&Catalog::unread_at(at), request, at)),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Pure. What comes alone, on a server that was solved whole on Monday and is asked about again on Tuesday.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use resolver::request::Running;
 use scheduler::protocol::FileSet;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::catalog_keeper::Snapshot;
 use crate::server::change::in_words;
 use crate::server::check::check;
 use crate::server::check::tests::server;
@@ -106,9 +107,10 @@ impl Scene {
     async fn ask(&self, only: &str) -> (String, Alone) {
         let solver = Solver::start(Metrics::default().solves).unwrap();
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
+        let from = &Standpoint::of_now(snapshot, tuesday());
         let (request, runs) = (&self.request, &self.runs);
         let together = Arc::clone(&self.together);
-        let question = Question { solver: &solver, snapshot, request, together, runs, follows: None, at: tuesday() };
+        let question = Question { solver: &solver, from, request, together, runs, follows: None };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
         let asks = json!({
             "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={only}")}},
@@ -125,8 +127,9 @@ impl Scene {
     async fn early(&self, plugins: &[Arc<Plugin>], spec: &Value, is_meant: bool) -> Option<(&'static str, String)> {
         let solver = Solver::start(Metrics::default().solves).unwrap();
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
+        let from = &Standpoint::of_now(snapshot, tuesday());
         let (request, runs, together) = (&self.request, &self.runs, Arc::clone(&self.together));
-        let question = Question { solver: &solver, snapshot, request, together, runs, follows: None, at: tuesday() };
+        let question = Question { solver: &solver, from, request, together, runs, follows: None };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
         let server = check(&server(spec.clone())).unwrap();
         let alone = question.early(&server, plugins, false, |_| is_meant, &mut answer).await.unwrap();
@@ -293,7 +296,8 @@ async fn a_server_that_is_kept_at_a_set_is_not_asked_about_and_a_first_start_com
     scene.runs.lock = None;
     let solver = Solver::start(Metrics::default().solves).unwrap();
     let (request, runs, together) = (&scene.request, &scene.runs, Arc::clone(&scene.together));
-    let question = Question { solver: &solver, snapshot: None, request, together, runs, follows: None, at: tuesday() };
+    let from = &Standpoint::of_now(None, tuesday());
+    let question = Question { solver: &solver, from, request, together, runs, follows: None };
     let mut answer = plan::answer(question.whole().await.unwrap(), runs);
     let asked = Some(Err("not read on a first start".to_owned()));
     assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), Alone::Nothing);
