@@ -39,7 +39,7 @@ use std::thread::available_parallelism;
 
 use walk::{
     Walked, end_an_order, walk, walk_asleep_before, walk_held, walk_on_a_forced_pod, walk_on_a_hanging_agent,
-    walk_on_a_move_that_breaks_off, walk_on_replaced, walk_suspended_in_a_countdown,
+    walk_on_a_move_that_breaks_off, walk_on_replaced, walk_released_in_a_countdown, walk_suspended_in_a_countdown,
 };
 
 /// All walks together.
@@ -192,6 +192,23 @@ fn players_who_count_down_to_what_a_person_suspends_are_told_that_it_does_not_co
     let told: Vec<_> = story.iter().filter(|line| line.contains("players are told")).collect();
     let [first, last] = told[..] else { panic!("{told:?}") };
     assert!(first.contains("update/") && last.contains("called off"), "{told:?}");
+}
+
+#[test]
+fn players_are_told_once_of_what_comes_and_what_is_released_in_their_countdown_comes_after_it() {
+    let Walked { broken, story, end, .. } = on_this_thread(walk_released_in_a_countdown(address()));
+    assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
+    let places = |what: &str| -> Vec<usize> {
+        story.iter().enumerate().filter(|(_, line)| line.contains(what)).map(|(at, _)| at).collect()
+    };
+    let (told, written, released) =
+        (places("players are told"), places("another template is written"), places("release something newer"));
+    let ([first, second, ..], [heap, update], [released]) = (&told[..], &written[..], &released[..]) else {
+        panic!("{}", story.join("\n"))
+    };
+    let is_in_order = first < released && released < heap && heap < second && second < update;
+    let is_called_off = !places("called off").is_empty();
+    assert!(is_in_order && !is_called_off, "{}", story.join("\n"));
 }
 
 #[test]

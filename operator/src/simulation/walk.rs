@@ -173,6 +173,18 @@ pub(super) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> Walked {
     walk.end()
 }
 
+/// Upstreams release something newer while players count down to another heap, which a person asked for before the window opened.
+pub(super) async fn walk_released_in_a_countdown(address: Ipv4Addr) -> Walked {
+    let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
+    let opens = Scenario::opened_at(begins) + EVERY;
+    walk.released_at = opens + SignedDuration::from_mins(2);
+    walk.go_until(opens - SignedDuration::from_mins(1)).await;
+    walk.shared.world().write(Wish::AnotherHeap);
+    walk.shared.world().join(2, opens + SignedDuration::from_mins(20));
+    walk.go_until(opens + EVERY + EVERY / 2).await;
+    walk.end()
+}
+
 /// The server dies while the first start of 26.1 moves its worlds, with a copy from before and nobody on. None: it moved them all at once.
 pub(super) async fn walk_on_a_move_that_breaks_off(number: u64, address: Ipv4Addr) -> Option<Walked> {
     let moves = |scenario: Scenario| Scenario {
