@@ -22,14 +22,15 @@ use scheduler::seen::Policy;
 
 use super::build::heap::Heap;
 use super::build::owner_of;
-use super::build::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
 use crate::quantity;
 
 pub(crate) mod on_trial;
+mod pod_template;
 mod restore_from;
 mod texts;
 pub(crate) mod windows;
 
+use pod_template::check_pod_template;
 use restore_from::check_restore_from;
 pub(crate) use restore_from::{CheckedRestoreFrom, is_copy};
 use texts::{ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, SHORT_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT};
@@ -170,12 +171,12 @@ impl CheckedServer {
 
     /// The name that other operators of the field give the claim, so that an existing volume is adopted.
     pub(crate) fn claim_name(&self) -> String {
-        format!("data-{}-0", self.name)
+        data_claim(&self.name)
     }
 
     /// The claim of the copies, unless the user brought one.
     pub(crate) fn backup_claim_name(&self) -> String {
-        format!("backup-{}-0", self.name)
+        backup_claim(&self.name)
     }
 
     /// The claim with the copies; None: it has none.
@@ -197,6 +198,14 @@ impl CheckedServer {
     pub(crate) fn may_be_ordered_back(&self) -> bool {
         self.backup.is_some() || self.restore_from.is_some() || self.keep_plugin_data > 0
     }
+}
+
+fn data_claim(server: &str) -> String {
+    format!("data-{server}-0")
+}
+
+fn backup_claim(server: &str) -> String {
+    format!("backup-{server}-0")
 }
 
 /// Collects complaints while values are read.
@@ -366,6 +375,7 @@ fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<C
         }
         return None;
     }
+    check_apart(server, backup.storage.existing_claim.as_deref(), complaints);
     let max_age = backup.retention.max_age.as_deref();
     let (copies, schedule_problem) =
         schedule.map_or((None, None), |schedule| check_copies(schedule, &server.spec.time_zone, complaints));
@@ -383,6 +393,21 @@ fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<C
         max_count: backup.retention.max_count,
         max_age: max_age.map(|text| complaints.duration("spec.backup.retention.maxAge", text)),
     })
+}
+
+/// Each copy of everything would hold all those before it, and one lost volume would take the server and its copies.
+fn check_apart(server: &PaperMCServer, copies: Option<&str>, complaints: &mut Complaints) {
+    let name = server.name_any();
+    let data = server.spec.storage.existing_claim.clone().unwrap_or_else(|| data_claim(&name));
+    if copies.map_or_else(|| backup_claim(&name), str::to_owned) == data {
+        complaints.add(
+            "spec.backup.storage.existingClaim",
+            format_args!(
+                "the copies would lie on `{data}`, the claim of the server itself: each copy of everything would hold all those before it, \
+                 and who loses that volume would lose both. Name another claim"
+            ),
+        );
+    }
 }
 
 /// In bytes; 0: none is kept.
@@ -404,83 +429,6 @@ fn check_heap(heap: &str, complaints: &mut Complaints) -> Heap {
     }
     complaints.add("spec.jvm.heap", format_args!("`{heap}` is no amount of memory: write `auto` or `4Gi`"));
     Heap::Auto
-}
-
-/// What a user's `podTemplate` may not say, because the safety of the world hangs on it. Named, never silently dropped.
-fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Complaints) {
-    const SPEC: &str = "spec.podTemplate.spec";
-    let Some(spec) = &template.spec else { return };
-    for container in &spec.containers {
-        let path = format!("{SPEC}.containers[{}]", container.name);
-        for (what, set) in [
-            ("lifecycle", container.lifecycle.is_some()),
-            ("startupProbe", container.startup_probe.is_some()),
-            ("readinessProbe", container.readiness_probe.is_some()),
-            ("livenessProbe", container.liveness_probe.is_some()),
-        ] {
-            if set && container.name == SERVER_CONTAINER {
-                complaints.add(
-                    &format!("{path}.{what}"),
-                    "Nightshift warns, saves and watches the server with it; remove the field",
-                );
-            }
-        }
-        if container.image.is_some() && container.name == SERVER_CONTAINER {
-            complaints.add(&format!("{path}.image"), "set `spec.image`");
-        }
-        if container.name == SERVER_CONTAINER {
-            for variable in container.env.iter().flatten() {
-                if let Some((name, fix)) = refused_variables().find(|(name, _)| *name == variable.name) {
-                    complaints.add(&format!("{path}.env[{name}]"), format_args!("not yours to set: {fix}"));
-                }
-            }
-        }
-        for (what, set) in [
-            ("command", container.command.is_some()),
-            ("args", container.args.is_some()),
-            ("envFrom", container.env_from.is_some()),
-        ] {
-            if set && container.name == SERVER_CONTAINER {
-                complaints.add(
-                    &format!("{path}.{what}"),
-                    "the image's own start and its variables are what Nightshift relies on; remove the field",
-                );
-            }
-        }
-        for mount in container.volume_mounts.iter().flatten() {
-            if container.name == SERVER_CONTAINER && matches!(mount.mount_path.as_str(), "/data" | "/nightshift") {
-                complaints.add(
-                    &format!("{path}.volumeMounts[{}]", mount.mount_path),
-                    "Nightshift mounts its own volume there",
-                );
-            }
-        }
-    }
-    for container in spec.init_containers.iter().flatten() {
-        if container.name == PREPARE_CONTAINER || container.name == AGENT_CONTAINER {
-            complaints.add(
-                &format!("{SPEC}.initContainers[{}]", container.name),
-                "Nightshift has a container of this name; choose another",
-            );
-        }
-    }
-    for volume in spec.volumes.iter().flatten() {
-        if OUR_VOLUMES.contains(&volume.name.as_str()) {
-            complaints.add(
-                &format!("{SPEC}.volumes[{}]", volume.name),
-                "Nightshift has a volume of this name; choose another",
-            );
-        }
-    }
-    if spec.termination_grace_period_seconds.is_some() {
-        complaints.add(&format!("{SPEC}.terminationGracePeriodSeconds"), "set `spec.gracefulShutdown.timeout`");
-    }
-    if spec.host_network == Some(true) {
-        complaints.add(&format!("{SPEC}.hostNetwork"), "RCON would listen on the node's loopback; remove the field");
-    }
-    if spec.restart_policy.as_deref().is_some_and(|policy| policy != "Always") {
-        complaints.add(&format!("{SPEC}.restartPolicy"), "must be `Always`; remove the field");
-    }
 }
 
 #[cfg(test)]

@@ -164,6 +164,20 @@ fn what_the_safety_of_the_world_hangs_on_cannot_be_overridden_by_a_pod_template(
 }
 
 #[test]
+fn the_claim_of_the_server_itself_is_none_for_its_copies() {
+    let of = |storage: Value, backup: Value| paths(json!({"storage": storage, "backup": {"storage": backup}}));
+    let named = |claim: &str| json!({"existingClaim": claim});
+    let refused = ["spec.backup.storage.existingClaim"];
+    assert_eq!(of(json!({}), named("data-lobby-0")), refused);
+    assert_eq!(of(named("old-world"), named("old-world")), refused);
+    assert_eq!(of(named("backup-lobby-0"), json!({})), refused);
+    assert_eq!(of(named("old-world"), named("data-lobby-0")), [""; 0], "it is not the server's own then");
+    assert_eq!(of(json!({}), named("nas")), [""; 0]);
+    assert_eq!(of(json!({}), json!({})), [""; 0]);
+    assert_eq!(paths(json!({"storage": named("backup-lobby-0"), "backup": {"enabled": false}})), [""; 0]);
+}
+
+#[test]
 fn blackouts_and_latest_starts_are_read_and_wrong_ones_named() {
     let schedule = |more: Value| {
         let mut schedule = json!({"maintenanceWindow": {"cron": "0 4 * * 0", "duration": "2h"}});

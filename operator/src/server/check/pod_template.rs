@@ -1,0 +1,206 @@
+//! Pure. What a user's `podTemplate` may not say: what Nightshift says itself, and what would hide the worlds from it.
+
+use std::path::{Component, Path, PathBuf};
+
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, Volume, VolumeMount};
+
+use super::super::build::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
+use super::Complaints;
+
+/// Where the server's directory is mounted.
+const DATA: &str = "/data";
+
+/// What a user's `podTemplate` may not say, because the safety of the world hangs on it. Named, never silently dropped.
+pub(super) fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Complaints) {
+    const SPEC: &str = "spec.podTemplate.spec";
+    let Some(spec) = &template.spec else { return };
+    for container in &spec.containers {
+        let path = format!("{SPEC}.containers[{}]", container.name);
+        for (what, set) in [
+            ("lifecycle", container.lifecycle.is_some()),
+            ("startupProbe", container.startup_probe.is_some()),
+            ("readinessProbe", container.readiness_probe.is_some()),
+            ("livenessProbe", container.liveness_probe.is_some()),
+        ] {
+            if set && container.name == SERVER_CONTAINER {
+                complaints.add(
+                    &format!("{path}.{what}"),
+                    "Nightshift warns, saves and watches the server with it; remove the field",
+                );
+            }
+        }
+        if container.image.is_some() && container.name == SERVER_CONTAINER {
+            complaints.add(&format!("{path}.image"), "set `spec.image`");
+        }
+        if container.name == SERVER_CONTAINER {
+            for variable in container.env.iter().flatten() {
+                if let Some((name, fix)) = refused_variables().find(|(name, _)| *name == variable.name) {
+                    complaints.add(&format!("{path}.env[{name}]"), format_args!("not yours to set: {fix}"));
+                }
+            }
+        }
+        for (what, set) in [
+            ("command", container.command.is_some()),
+            ("args", container.args.is_some()),
+            ("envFrom", container.env_from.is_some()),
+        ] {
+            if set && container.name == SERVER_CONTAINER {
+                complaints.add(
+                    &format!("{path}.{what}"),
+                    "the image's own start and its variables are what Nightshift relies on; remove the field",
+                );
+            }
+        }
+        if container.name == SERVER_CONTAINER {
+            for mount in container.volume_mounts.iter().flatten() {
+                if let Some(problem) = problem_of(mount, spec) {
+                    complaints.add(&format!("{path}.volumeMounts[{}]", mount.mount_path), problem);
+                }
+            }
+        }
+    }
+    for container in spec.init_containers.iter().flatten() {
+        if container.name == PREPARE_CONTAINER || container.name == AGENT_CONTAINER {
+            complaints.add(
+                &format!("{SPEC}.initContainers[{}]", container.name),
+                "Nightshift has a container of this name; choose another",
+            );
+        }
+    }
+    for volume in spec.volumes.iter().flatten() {
+        if OUR_VOLUMES.contains(&volume.name.as_str()) {
+            complaints.add(
+                &format!("{SPEC}.volumes[{}]", volume.name),
+                "Nightshift has a volume of this name; choose another",
+            );
+        }
+    }
+    if spec.termination_grace_period_seconds.is_some() {
+        complaints.add(&format!("{SPEC}.terminationGracePeriodSeconds"), "set `spec.gracefulShutdown.timeout`");
+    }
+    if spec.host_network == Some(true) {
+        complaints.add(&format!("{SPEC}.hostNetwork"), "RCON would listen on the node's loopback; remove the field");
+    }
+    if spec.restart_policy.as_deref().is_some_and(|policy| policy != "Always") {
+        complaints.add(&format!("{SPEC}.restartPolicy"), "must be `Always`; remove the field");
+    }
+}
+
+/// Why the server must not have this mount. The init container and the agent mount the server's own volume and nothing else of its
+/// directory: on another one they see no world, so none is copied before a step that cannot be undone, and nobody knows that a newer
+/// Minecraft has opened it.
+fn problem_of(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
+    let at = plain(&mount.mount_path);
+    if at == Path::new(DATA) || at == Path::new("/nightshift") {
+        return Some("Nightshift mounts its own volume there");
+    }
+    if !at.starts_with(DATA) {
+        return None;
+    }
+    if mount.name == "data" {
+        return Some(
+            "the server would find there what those who guard the worlds see in another place: move it to this place on the data \
+             volume, and remove the mount",
+        );
+    }
+    let is_harmless = spec.volumes.iter().flatten().any(|volume| volume.name == mount.name && holds_no_world(volume));
+    (!is_harmless).then_some(
+        "what lies there is seen by nobody who guards the worlds: it is not copied before a newer Minecraft opens it, and an older one \
+         would not be kept from it. Put it on the data volume, or outside of `/data`",
+    )
+}
+
+/// What cannot be written to, or goes with the pod.
+fn holds_no_world(volume: &Volume) -> bool {
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.projected.is_some()
+        || volume.downward_api.is_some()
+        || volume.empty_dir.is_some()
+        || volume.image.is_some()
+}
+
+/// The place as the container's runtime takes it, for which `/data//world/`, `data/world` and `/data/./world` are one.
+fn plain(path: &str) -> PathBuf {
+    let mut plain = PathBuf::from("/");
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::check;
+    use super::super::tests::server;
+
+    fn complaints(container: &str, mount: &Value, volumes: &Value) -> Vec<String> {
+        let spec = json!({"containers": [{"name": container, "volumeMounts": [mount]}], "volumes": volumes});
+        let found = check(&server(json!({"podTemplate": {"spec": spec}}))).err().unwrap_or_default();
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_volume_below_the_servers_directory_that_may_hold_a_world_is_refused_however_its_place_is_written() {
+        let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
+        for at in
+            ["/data/world", "/data/world/", "/data//world", "/data/./world", "data/world", "/srv/../data/worlds/a"]
+        {
+            for mount in
+                [json!({"name": "fast", "mountPath": at}), json!({"name": "fast", "mountPath": at, "subPath": "x"})]
+            {
+                let found = complaints("papermc", &mount, &fast);
+                assert_eq!(found.len(), 1, "{mount}");
+                let path =
+                    format!("spec.podTemplate.spec.containers[papermc].volumeMounts[{at}]: what lies there is seen by");
+                assert!(found[0].starts_with(&path), "{}", found[0]);
+                assert!(found[0].ends_with("Put it on the data volume, or outside of `/data`"), "{}", found[0]);
+            }
+        }
+        for mut volume in [
+            json!({"hostPath": {"path": "/mnt/fast"}}),
+            json!({"nfs": {"server": "nas", "path": "/"}}),
+            json!({"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}),
+        ] {
+            volume["name"] = json!("fast");
+            let mount = json!({"name": "fast", "mountPath": "/data/world"});
+            assert_eq!(complaints("papermc", &mount, &json!([volume])).len(), 1, "{volume}");
+        }
+        let own =
+            complaints("papermc", &json!({"name": "data", "mountPath": "/data/world", "subPath": "a"}), &json!([]));
+        assert!(own[0].ends_with("move it to this place on the data volume, and remove the mount"), "{own:?}");
+        let whole = complaints("papermc", &json!({"name": "fast", "mountPath": "/data/"}), &fast);
+        assert!(whole[0].ends_with("Nightshift mounts its own volume there"), "{whole:?}");
+    }
+
+    #[test]
+    fn what_holds_no_world_may_be_mounted_anywhere_and_other_places_and_containers_are_their_owners() {
+        for mut volume in [
+            json!({"configMap": {"name": "motd"}}),
+            json!({"secret": {"secretName": "forwarding"}}),
+            json!({"projected": {"sources": []}}),
+            json!({"downwardAPI": {"items": []}}),
+            json!({"emptyDir": {}}),
+            json!({"image": {"reference": "example.com/packs:1"}}),
+        ] {
+            volume["name"] = json!("small");
+            let mount = json!({"name": "small", "mountPath": "/data/config/small", "subPath": "x"});
+            assert_eq!(complaints("papermc", &mount, &json!([volume])), [""; 0], "{volume}");
+        }
+        let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
+        for (container, at) in
+            [("papermc", "/maps"), ("papermc", "/database"), ("papermc", "/data-old/x"), ("map", "/data/world")]
+        {
+            let found = complaints(container, &json!({"name": "fast", "mountPath": at}), &fast);
+            assert_eq!(found, [""; 0], "{container} {at}");
+        }
+    }
+}
