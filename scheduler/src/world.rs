@@ -1,19 +1,22 @@
 //! Edge (reads). The worlds on a volume: which folders they are, which Minecraft opened them last, and who has them open now.
 //!
 //! Folders are found by their content, never by the name `world`. A world that a newer Minecraft has opened cannot go back, so the
-//! highest version in any `level.dat` is the floor; one that cannot be read is unknown and allows no change of version.
+//! highest version in any `level.dat` is the floor; one that cannot be read is unknown and allows no change of version. Only where the
+//! server's own level is to be, its name counts: a link that leads to nothing there is no sign that there is no world.
 
 pub mod damage;
 mod level;
 pub mod lock;
 pub mod opened;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use crate::properties::level_name;
 use crate::protocol::{FileSet, Floor, OUR_DIR, WorldSeen};
 pub use level::Level;
 
@@ -22,8 +25,16 @@ pub use level::Level;
 const NO_WORLDS: [&str; 10] =
     ["bundler", "cache", "config", "crash-reports", "libraries", "logs", "lost+found", "plugins", "versions", OUR_DIR];
 
-/// How deep worlds are looked for: beside server.properties, or in one `world-container` below.
-const DEPTH: usize = 2;
+/// How deep worlds are looked for: beside server.properties, in a `world-container` below, or where a plugin keeps its own
+/// (`worlds/minigames/map1`). As deep as dimensions of the new layout.
+const DEPTH: usize = 4;
+
+/// How deep in folders of which each has many, or more than one of the same world.
+const FLAT_DEPTH: usize = 2;
+
+/// Such folders, wherever they lie and however they are written: unpacked copies that people or plugins keep, which would be copied again
+/// with each copy of the worlds; the tiles of `BlueMap`; and what a world without a `level.dat` has below it, which are no worlds of their own.
+const FLAT: [&str; 4] = ["backup", "backups", "bluemap", "dimensions"];
 
 /// How many files one look at the progress of a start may touch. A world of 100 GB has about 20,000 region files.
 const PROGRESS_FILES: usize = 50_000;
@@ -39,6 +50,20 @@ pub struct Folder {
     pub old_layout: bool,
     /// It has region files where Minecraft since 26.1 keeps those of its own three dimensions.
     pub new_layout: bool,
+    /// What the server has to do with it.
+    pub role: Role,
+}
+
+/// What the server has to do with a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// It is the server's own level: each start opens it.
+    Level,
+    /// The last start had it open.
+    Opened,
+    /// It lies there.
+    #[default]
+    Lies,
 }
 
 /// All world folders of a volume, ordered by path.
@@ -49,12 +74,19 @@ pub struct Worlds {
 }
 
 impl Worlds {
-    /// Looks at the volume. A folder that cannot be listed is an error: it may hold the newest world.
+    /// Looks at the volume. A folder that cannot be listed is an error: it may hold the newest world. So is a link to nothing in the place
+    /// of the server's own level: the world lies somewhere, and here nobody sees it.
     pub fn read(data: &Path) -> io::Result<Self> {
+        let level = level_name(data);
+        for dimension in ["", "_nether", "_the_end"] {
+            check_links(data, &format!("{level}{dimension}"))?;
+        }
         let mut folders = Vec::new();
-        find(data, 0, &mut folders)?;
+        find(data, 0, DEPTH, &mut folders)?;
         folders.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { folders })
+        let mut worlds = Self { folders };
+        opened::tell_roles(data, &mut worlds);
+        Ok(worlds)
     }
 
     /// The newest Minecraft that opened any of them.
@@ -114,29 +146,68 @@ fn belongs_to(other: &Path, level: &Path) -> bool {
     matches!(suffix, Some("_nether" | "_the_end"))
 }
 
-fn find(directory: &Path, depth: usize, found: &mut Vec<Folder>) -> io::Result<()> {
+/// Refuses a link that leads to nothing, at `name` or on the way to it. The claim that it led to may be mounted into the server's container
+/// alone, or be lost: either way nothing may be copied, started or put back as if there were no world.
+fn check_links(data: &Path, name: &str) -> io::Result<()> {
+    let mut path = data.to_owned();
+    for part in Path::new(name).components() {
+        path.push(part);
+        if path.is_symlink()
+            && let Err(error) = fs::metadata(&path)
+        {
+            let words = format!(
+                "`{}` is a link that leads to nothing here ({error}): put the worlds on the data volume in its place, or remove the \
+                 link where there are none",
+                path.display()
+            );
+            return Err(io::Error::new(error.kind(), words));
+        }
+    }
+    Ok(())
+}
+
+fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<Folder>) -> io::Result<()> {
     let with_place = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()));
-    for entry in fs::read_dir(directory).map_err(with_place)? {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if holds_none(error.kind(), depth) => return Ok(()),
+        entries => entries.map_err(with_place)?,
+    };
+    for entry in entries {
         let entry = entry.map_err(with_place)?;
-        let name = entry.file_name();
-        // Follows symbolic links: worlds are often linked to another disk.
-        if !entry.path().is_dir() || (depth == 0 && NO_WORLDS.iter().any(|no| name == *no)) {
+        let (name, path) = (entry.file_name(), entry.path());
+        // Follows symbolic links: worlds are often linked. What else is no directory takes no look of its own, there may be thousands.
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir()) || (is_link && path.is_dir());
+        if !is_directory || (depth == 0 && NO_WORLDS.iter().any(|no| name == *no)) {
             continue;
         }
-        let path = entry.path();
         let level_dat = path.join("level.dat");
         let level = if level_dat.exists() { Some(level::read(&level_dat)) } else { None };
         let old_layout = ["region", "DIM-1/region", "DIM1/region"].iter().any(|place| has_regions(&path.join(place)));
         let own = ["overworld", "the_nether", "the_end"];
         let new_layout =
             own.iter().any(|dimension| has_regions(&path.join("dimensions/minecraft").join(dimension).join("region")));
+        // A link may lead up again, and what it leads to is found in its own place.
+        let deepest = if is_link || is_flat(&name) { deepest.min(FLAT_DEPTH) } else { deepest };
         if level.is_some() || old_layout || new_layout {
-            found.push(Folder { path, level, old_layout, new_layout });
-        } else if depth + 1 < DEPTH {
-            find(&path, depth + 1, found)?;
+            found.push(Folder { path, level, old_layout, new_layout, role: Role::default() });
+        } else if depth + 1 < deepest {
+            find(&path, depth + 1, deepest, found)?;
         }
     }
     Ok(())
+}
+
+/// Whether a folder that cannot be listed can hold no world that the server opens. One that went while a server runs holds none. Far below,
+/// neither does one that this user may not look into: the server is the same user. Higher up that is a mistake which somebody has to see.
+fn holds_none(why: io::ErrorKind, depth: usize) -> bool {
+    (depth > 0 && why == io::ErrorKind::NotFound) || (depth >= FLAT_DEPTH && why == io::ErrorKind::PermissionDenied)
+}
+
+/// Hidden folders are of tools: the objects of a `.git` lie in 256 folders.
+fn is_flat(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with('.') || FLAT.iter().any(|flat| name.eq_ignore_ascii_case(flat))
 }
 
 fn has_regions(directory: &Path) -> bool {
@@ -216,16 +287,33 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Whether `set` is a newer Minecraft than any that opened these worlds: once it has, they cannot go back.
-pub fn is_one_way(worlds: &Worlds, set: &FileSet) -> bool {
-    match worlds.floor() {
-        Some(floor) => match set.data_version {
+/// Whether `set` is a newer Minecraft than those that opened these worlds: once it has, they cannot go back. `last` is the Minecraft that our
+/// manifest names, if there is one.
+///
+/// Of worlds that only lie there the newest counts alone, else something old that nobody opens would be copied before each update. But a
+/// newer one that somebody has put there says nothing of those that are played on.
+pub fn is_one_way(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
+    let is_older = |level: &Level| match level {
+        Level::OpenedBy(floor) => match set.data_version {
             Some(wanted) => floor.data_version < wanted,
             None => level::is_older(&floor.minecraft, &set.minecraft),
         },
         // Older than every Minecraft that says which one it is.
+        Level::BeforeVersions => true,
+        Level::Unreadable(_) => false,
+    };
+    let are_all = match worlds.floor() {
+        Some(floor) => is_older(&Level::OpenedBy(floor)),
         None => worlds.folders.iter().any(|folder| folder.level == Some(Level::BeforeVersions)),
-    }
+    };
+    // A plugin may open a world and never have it saved: its `level.dat` stays as old as it was, whatever has opened it since.
+    let comes_first = last != Some(&set.minecraft);
+    let is_opened = |folder: &Folder| match folder.role {
+        Role::Level => true,
+        Role::Opened => comes_first,
+        Role::Lies => false,
+    };
+    are_all || worlds.folders.iter().any(|folder| is_opened(folder) && folder.level.as_ref().is_some_and(is_older))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub fn due(before: Before, last: Option<&Manifest>, set: &FileSet, worlds: &Worl
     if last.is_some_and(|last| last.lock == set.lock) {
         return None;
     }
-    let one_way = is_one_way(worlds, set);
+    let one_way = is_one_way(worlds, set, last.map(|last| last.minecraft.as_str()));
     let goes_back = last.is_some_and(|last| last.previous.as_ref() == Some(&set.lock));
     match before {
         Before::Never => None,
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::protocol::Floor;
-    use crate::world::{self, Folder, Level};
+    use crate::world::{self, Folder, Level, Role};
 
     fn set(lock: &str, minecraft: &str, data_version: Option<u32>) -> FileSet {
         FileSet { lock: lock.into(), ..world::tests::set(minecraft, data_version) }
@@ -85,12 +85,20 @@ mod tests {
         }
     }
 
+    fn folder(path: &str, level: Option<Level>, role: Role) -> Folder {
+        Folder { path: path.into(), level, old_layout: true, new_layout: false, role }
+    }
+
     fn one_world(level: Option<Level>) -> Worlds {
-        Worlds { folders: vec![Folder { path: "/data/world".into(), level, old_layout: true, new_layout: false }] }
+        Worlds { folders: vec![folder("/data/world", level, Role::Level)] }
+    }
+
+    fn level(minecraft: &str, data_version: u32) -> Option<Level> {
+        Some(Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version }))
     }
 
     fn opened_by(minecraft: &str, data_version: u32) -> Worlds {
-        one_world(Some(Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version })))
+        one_world(level(minecraft, data_version))
     }
 
     #[test]
@@ -114,6 +122,30 @@ mod tests {
             Some(Contents::Worlds)
         );
         assert_eq!(due(Before::OneWay, None, &by_name, &Worlds::default()), None, "there is no world to copy");
+    }
+
+    #[test]
+    fn a_newer_world_that_somebody_has_put_there_switches_off_no_copy_of_those_that_are_played_on() {
+        let of = |of_level, of_event, of_creative| Worlds {
+            folders: vec![
+                folder("/data/creative", of_creative, Role::Opened),
+                folder("/data/event", of_event, Role::Lies),
+                folder("/data/world", of_level, Role::Level),
+            ],
+        };
+        let (old, new) = (|| level("1.21.10", 4556), || level("1.21.11", 4671));
+        let newer = set("b", "1.21.11", Some(4671));
+        let before = |worlds: &Worlds, last: &Manifest| due(Before::OneWay, Some(last), &newer, worlds);
+        assert_eq!(before(&of(old(), new(), old()), &ran("a", None)), Some(Contents::Worlds));
+        assert_eq!(before(&of(Some(Level::BeforeVersions), new(), new()), &ran("a", None)), Some(Contents::Worlds));
+        assert_eq!(before(&of(new(), new(), old()), &ran("a", None)), Some(Contents::Worlds), "a plugin opens it");
+        assert_eq!(before(&of(new(), old(), new()), &ran("a", None)), None, "what only lies there is not in the way");
+        let same = Manifest { minecraft: "1.21.11".into(), ..ran("a", None) };
+        assert_eq!(
+            before(&of(new(), old(), old()), &same),
+            None,
+            "this Minecraft has opened it before, and not saved it"
+        );
     }
 
     #[test]

@@ -9,9 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use serde::Deserialize;
 
-use super::{Worlds, level};
+use super::{Role, Worlds, level};
 use crate::properties::level_name;
+use crate::staging::{Volume, read_record};
 
 /// The datapack that Bukkit writes into the folder for people's own, until Paper 1.20.5 took it into the server's JAR.
 const BUKKITS: &str = "bukkit";
@@ -31,12 +33,48 @@ pub enum Tells {
     Console(String),
 }
 
-/// The folder of the server's own level; None before its first start.
+/// `opened.json`, as far as it says which worlds are played on. The agent that sees a start writes it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Record {
+    worlds: OfWorlds,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OfWorlds {
+    /// What the last start has opened, by the names of [`worlds`].
+    opened: BTreeSet<String>,
+}
+
+/// The folder of the server's own level; None before its first start. In a container it is the one that lies highest: what has the same name
+/// further down is somebody's copy.
 pub fn level_folder(data: &Path, worlds: &Worlds) -> Option<PathBuf> {
     let name = level_name(data);
     let beside = data.join(&name);
-    let below = worlds.folders.iter().map(|folder| &folder.path).find(|path| path.ends_with(&name));
-    [Some(&beside), below].into_iter().flatten().find(|path| path.join("level.dat").exists()).cloned()
+    let is_level = |path: &&PathBuf| path.join("level.dat").exists();
+    if is_level(&&beside) {
+        return Some(beside);
+    }
+    let below = worlds.folders.iter().map(|folder| &folder.path).filter(|path| path.ends_with(&name)).filter(is_level);
+    below.min_by_key(|path| path.components().count()).cloned()
+}
+
+/// Tells of each folder what the server has to do with it. Where the record cannot be read, only the level is known.
+pub(super) fn tell_roles(data: &Path, worlds: &mut Worlds) {
+    let Some(level) = level_folder(data, worlds) else { return };
+    let record: Option<Record> = read_record(&Volume::new(data).opened_path()).unwrap_or_default();
+    let opened = record.unwrap_or_default().worlds.opened;
+    for folder in &mut worlds.folders {
+        let is_opened = || name_beside(&folder.path, &level).is_some_and(|name| opened.contains(&name));
+        folder.role = if folder.path == level {
+            Role::Level
+        } else if is_opened() {
+            Role::Opened
+        } else {
+            Role::Lies
+        };
+    }
 }
 
 /// The worlds that lie on the volume, by the names of [`crate::protocol::loaded::Loaded`].

@@ -111,6 +111,66 @@ fn the_highest_version_of_any_world_is_the_floor_whatever_the_folders_are_called
 }
 
 #[test]
+fn worlds_lie_up_to_four_folders_deep_and_what_is_kept_or_drawn_beside_them_is_none_of_them() {
+    let data = tempfile::tempdir().unwrap();
+    let newer = level_dat(Some((4671, "1.21.11")));
+    put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
+    put(data.path(), "world/backups/a/level.dat", &newer);
+    put(data.path(), "worlds/minigames/map1/level.dat", &newer);
+    put(data.path(), "worlds/minigames/sky/map2/level.dat", &newer);
+    // As deep as before.
+    put(data.path(), "Backups/old/level.dat", &newer);
+    put(data.path(), ".cache/old/level.dat", &newer);
+    for elsewhere in [
+        "a/b/c/d/e",
+        "Backups/2026-11-22/world",
+        "worlds/backup/2026-11-22/world",
+        ".git/objects/ab",
+        "bluemap/web/maps/world",
+        "plugins/Templates/arenas/sky",
+    ] {
+        put(data.path(), &format!("{elsewhere}/level.dat"), &level_dat(Some((9999, "99"))));
+    }
+    // A world that has lost its `level.dat`, and no folder that was moved.
+    put(data.path(), "lost/dimensions/minecraft/creative/region/r.0.0.mca", b"");
+    std::os::unix::fs::symlink(data.path(), data.path().join("worlds/minigames/up")).unwrap();
+    let worlds = Worlds::read(data.path()).unwrap();
+    let found: Vec<_> = worlds.folders.iter().map(|folder| folder.path.strip_prefix(data.path()).unwrap()).collect();
+    let expected = [".cache/old", "Backups/old", "world", "worlds/minigames/map1", "worlds/minigames/sky/map2"];
+    assert_eq!(found, expected.map(Path::new));
+    assert_eq!(worlds.floor(), Some(Floor { minecraft: "1.21.11".into(), data_version: 4671 }));
+    assert!(may_open(&worlds, &set("1.21.10", Some(4556)), Some("1.21.10")).is_err(), "it would open `map1` too");
+}
+
+#[test]
+fn a_link_to_nothing_in_the_place_of_the_servers_own_level_is_no_sign_that_there_is_no_world() {
+    let link = |name: &str, to: &Path| {
+        let data = tempfile::tempdir().unwrap();
+        put(data.path(), "server.properties", b"level-name=maps/lobby\n");
+        fs::create_dir_all(data.path().join("maps")).unwrap();
+        let link = data.path().join(name);
+        if name == "maps" {
+            fs::remove_dir(&link).unwrap();
+        }
+        std::os::unix::fs::symlink(to, &link).unwrap();
+        (Worlds::read(data.path()), link)
+    };
+    for name in ["maps", "maps/lobby", "maps/lobby_nether", "maps/lobby_the_end"] {
+        let (read, link) = link(name, Path::new("/nightshift/of/the/servers/container"));
+        let words = read.unwrap_err().to_string();
+        assert!(words.starts_with(&format!("`{}` is a link that leads to nothing here (", link.display())), "{words}");
+        assert!(words.contains("put the worlds on the data volume in its place"), "{words}");
+    }
+    let (elsewhere, _) = link("maps/creative", Path::new("nowhere"));
+    assert_eq!(elsewhere.unwrap(), Worlds::default(), "the server's own level is not there before the first start");
+    let disk = tempfile::tempdir().unwrap();
+    put(disk.path(), "level.dat", &level_dat(Some((4556, "1.21.10"))));
+    let (there, link) = link("maps/lobby", disk.path());
+    let there = there.unwrap().folders;
+    assert_eq!((there[0].path.as_path(), there[0].role), (link.as_path(), Role::Level));
+}
+
+#[test]
 fn an_older_minecraft_is_refused_by_its_data_version_or_else_by_its_number() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));

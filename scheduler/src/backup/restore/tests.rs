@@ -7,18 +7,20 @@ use crate::backup::take::{Order, take};
 use crate::backup::{Contents, Reading, Trigger};
 use crate::staging::disk::Unhindered;
 
-const OLD: [(&str, &[u8]); 4] = [
+const OLD: [(&str, &[u8]); 5] = [
     ("world/level.dat", b"old"),
     ("world/region/r.0.0.mca", b"old chunks"),
     ("world_nether/DIM-1/region/r.0.0.mca", b"old fire"),
     ("worlds/creative/level.dat", b"old"),
+    ("worlds/minigames/map1/level.dat", b"old"),
 ];
 
 /// As a newer Minecraft leaves them: moved, written over, a folder emptied, and one that is new.
-const NEW: [(&str, &[u8]); 4] = [
+const NEW: [(&str, &[u8]); 5] = [
     ("world/level.dat", b"new"),
     ("world/dimensions/minecraft/overworld/region/r.0.0.mca", b"new chunks"),
     ("worlds/creative/level.dat", b"new"),
+    ("worlds/minigames/map1/level.dat", b"new"),
     ("fresh/level.dat", b"new"),
 ];
 

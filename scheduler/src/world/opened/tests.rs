@@ -91,6 +91,35 @@ fn the_level_is_found_in_a_container_and_worlds_beside_it_are_named_from_there()
 }
 
 #[test]
+fn the_level_of_a_container_is_the_highest_of_its_name() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "archive/2025/world/level.dat", &plain());
+    put(data.path(), "worlds/world/level.dat", &plain());
+    let folders = Worlds::read(data.path()).unwrap();
+    assert_eq!(folders.folders.len(), 2);
+    assert_eq!(level_folder(data.path(), &folders), Some(data.path().join("worlds/world")));
+}
+
+#[test]
+fn a_folder_is_the_level_or_was_opened_by_the_last_start_or_only_lies_there() {
+    let data = tempfile::tempdir().unwrap();
+    let roles = || {
+        let folders = Worlds::read(data.path()).unwrap().folders;
+        folders.into_iter().map(|folder| folder.role).collect::<Vec<_>>()
+    };
+    put(data.path(), "server.properties", b"level-name=lobby\n");
+    for folder in ["Creative World", "event", "lobby", "lobby_nether"] {
+        put(data.path(), &format!("{folder}/level.dat"), &plain());
+    }
+    assert_eq!(roles(), [Role::Lies, Role::Lies, Role::Level, Role::Lies], "no start has told");
+    let opened = br#"{"start": "x", "worlds": {"opened": ["creative_world", "overworld", "the_nether"], "rows": {}}}"#;
+    put(data.path(), ".nightshift/opened.json", opened);
+    assert_eq!(roles(), [Role::Opened, Role::Lies, Role::Level, Role::Opened]);
+    put(data.path(), ".nightshift/opened.json", b"rubbish");
+    assert_eq!(roles(), [Role::Lies, Role::Lies, Role::Level, Role::Lies]);
+}
+
+#[test]
 fn a_copy_of_a_world_beside_its_container_hides_no_lock() {
     let data = tempfile::tempdir().unwrap();
     let folders = ["worlds/creative", "worlds.bak/creative"].map(|folder| data.path().join(folder));
