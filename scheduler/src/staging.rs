@@ -265,12 +265,22 @@ pub struct Manifest {
     pub lock: String,
     /// Digest of the lock before it: its files stay in the store, for the way back.
     pub previous: Option<String>,
+    /// The lock before has been gone back from: this one had lain there before it. False from an agent that did not remember it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub went_back: bool,
     /// The Minecraft version of the lock.
     pub minecraft: String,
     /// Paper's build.
     pub build: u32,
     /// Our files by path.
     pub files: BTreeMap<String, Managed>,
+}
+
+impl Manifest {
+    /// Whether `lock` in the place of this one is a step back. What was gone back from and comes again is none: it is tried once more.
+    pub fn goes_back_to(&self, lock: &str) -> bool {
+        !self.went_back && self.previous.as_deref() == Some(lock)
+    }
 }
 
 /// One file that is ours.

@@ -47,13 +47,13 @@ impl std::fmt::Display for Before {
 /// What has to be copied before `set` starts on this volume, where `last` ran.
 ///
 /// A second start of one lock needs none: what it may change, it has changed. A step back to the lock before needs none either, unless
-/// that is a newer Minecraft: nothing may keep a roll-back waiting.
+/// that is a newer Minecraft: nothing may keep a roll-back waiting. What was gone back from and comes again is no step back.
 pub fn due(before: Before, last: Option<&Manifest>, set: &FileSet, worlds: &Worlds) -> Option<Contents> {
     if last.is_some_and(|last| last.lock == set.lock) {
         return None;
     }
     let one_way = is_one_way(worlds, set, last.map(|last| last.minecraft.as_str()));
-    let goes_back = last.is_some_and(|last| last.previous.as_ref() == Some(&set.lock));
+    let goes_back = last.is_some_and(|last| last.goes_back_to(&set.lock));
     match before {
         Before::Never => None,
         Before::OneWay => one_way.then_some(Contents::Worlds),
@@ -79,6 +79,7 @@ mod tests {
         Manifest {
             lock: lock.into(),
             previous: previous.map(str::to_owned),
+            went_back: false,
             minecraft: "1.21.10".into(),
             build: 1,
             files: BTreeMap::new(),
@@ -146,6 +147,14 @@ mod tests {
             None,
             "this Minecraft has opened it before, and not saved it"
         );
+    }
+
+    #[test]
+    fn a_set_that_was_gone_back_from_is_copied_before_when_it_is_tried_again() {
+        let worlds = opened_by("1.21.10", 4556);
+        let tried = set("b", "1.21.10", Some(4556));
+        let back = Manifest { went_back: true, ..ran("a", Some("b")) };
+        assert_eq!(due(Before::Always, Some(&back), &tried, &worlds), Some(Contents::Everything));
     }
 
     #[test]

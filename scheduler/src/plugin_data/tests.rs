@@ -121,6 +121,7 @@ impl Server {
         let manifest = Manifest {
             lock: set.lock.clone(),
             previous: self.volume.manifest().unwrap().map(|before| before.lock),
+            went_back: false,
             minecraft: set.minecraft.clone(),
             build: set.build,
             files: set.plugins.iter().map(managed).collect(),

@@ -107,14 +107,18 @@ fn what_is_ours(
 }
 
 fn manifest_of(set: &FileSet, before: Option<&Manifest>) -> Manifest {
-    let previous = before
-        .and_then(|before| if before.lock == set.lock { before.previous.clone() } else { Some(before.lock.clone()) });
+    let (previous, went_back) = match before {
+        None => (None, false),
+        Some(before) if before.lock == set.lock => (before.previous.clone(), before.went_back),
+        Some(before) => (Some(before.lock.clone()), before.goes_back_to(&set.lock)),
+    };
     let managed = |file: &crate::protocol::File| {
         (file.path.clone(), Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
     };
     Manifest {
         lock: set.lock.clone(),
         previous,
+        went_back,
         minecraft: set.minecraft.clone(),
         build: set.build,
         files: all(set).map(managed).collect(),

@@ -103,11 +103,21 @@ fn problem_of(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
              volume, and remove the mount",
         );
     }
-    let is_harmless = spec.volumes.iter().flatten().any(|volume| volume.name == mount.name && holds_no_world(volume));
-    (!is_harmless).then_some(
+    let is_harmless = || spec.volumes.iter().flatten().any(|volume| volume.name == mount.name && holds_no_world(volume));
+    (!is_no_place_of_worlds(&at) && !is_harmless()).then_some(
         "what lies there is seen by nobody who guards the worlds: it is not copied before a newer Minecraft opens it, and an older one \
          would not be kept from it. Put it on the data volume, or outside of `/data`",
     )
+}
+
+/// Where no worlds are looked for, and no file of a set lies: maps and databases of plugins are often kept on another disk.
+fn is_no_place_of_worlds(at: &Path) -> bool {
+    let below = at.strip_prefix(DATA).unwrap_or(at);
+    let mut parts = below.iter().filter_map(|part| part.to_str());
+    match (parts.next(), parts.next()) {
+        (Some("logs" | "crash-reports" | "bluemap"), _) | (Some("plugins"), Some(_)) => true,
+        (Some(_) | None, _) => false,
+    }
 }
 
 /// What cannot be written to, or goes with the pod.
@@ -152,7 +162,7 @@ mod tests {
     fn a_volume_below_the_servers_directory_that_may_hold_a_world_is_refused_however_its_place_is_written() {
         let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
         for at in
-            ["/data/world", "/data/world/", "/data//world", "/data/./world", "data/world", "/srv/../data/worlds/a"]
+            ["/data/plugins", "/data/logs-of-world", "/data/world", "/data/world/", "/data//world", "/data/./world", "data/world", "/srv/../data/worlds/a"]
         {
             for mount in
                 [json!({"name": "fast", "mountPath": at}), json!({"name": "fast", "mountPath": at, "subPath": "x"})]
@@ -197,7 +207,7 @@ mod tests {
         }
         let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
         for (container, at) in
-            [("papermc", "/maps"), ("papermc", "/database"), ("papermc", "/data-old/x"), ("map", "/data/world")]
+            [("papermc", "/data/plugins/Map/web"), ("papermc", "/data/logs"), ("papermc", "/maps"), ("papermc", "/database"), ("papermc", "/data-old/x"), ("map", "/data/world")]
         {
             let found = complaints(container, &json!({"name": "fast", "mountPath": at}), &fast);
             assert_eq!(found, [""; 0], "{container} {at}");

@@ -48,21 +48,45 @@ struct Size {
     is_guess: bool,
 }
 
+/// What is planned, seen from the set that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comes {
+    /// The set that runs, with other settings of its pod.
+    Same,
+    /// What ran before it: a step back.
+    Before,
+    /// Another one, also one that was gone back from and is tried again.
+    Other,
+}
+
+impl Comes {
+    /// The volume remembers which set was there before, and does not tell. But a server that is copied before each change has a copy from
+    /// right before what runs, and that names both.
+    fn of(goal: &str, settled: Option<&str>, seen: Option<&BackupsSeen>) -> Self {
+        if settled == Some(goal) {
+            return Self::Same;
+        }
+        let last = seen.and_then(|seen| seen.last_of_worlds.as_ref());
+        let leads_back = |copy: &BackupSeen| copy.lock.as_deref() == Some(goal) && copy.before.as_deref() == settled;
+        if settled.is_some() && last.is_some_and(leads_back) { Self::Before } else { Self::Other }
+    }
+}
+
 impl Cost {
     /// Of the update that is planned. `before` is the last status.
     pub(super) fn of(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = is_one_way(report.plan);
         let when = server.backup.as_ref().map(|backup| backup.before_update);
-        let is_same_set = is_same_set(report.plan, report.seen);
-        let contents = contents(when, one_way, is_same_set);
+        let comes = comes(report.plan, report.seen);
+        let contents = contents(when, one_way, comes);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
             copy: contents.map(|contents| CopyBefore {
                 contents,
                 size: copies(report.seen).and_then(|seen| size(seen, contents)),
             }),
-            is_leap: is_leap(when, one_way, is_same_set),
+            is_leap: is_leap(when, one_way, comes),
         }
     }
 
@@ -96,7 +120,7 @@ impl Cost {
 /// How long the copy before what is planned takes, by what the agent said last. None: none is due, or nobody knows.
 pub(crate) fn copy_takes(server: &CheckedServer, plan: &Plan, seen: &Observed) -> Option<SignedDuration> {
     let when = server.backup.as_ref().map(|backup| backup.before_update);
-    let contents = contents(when, is_one_way(plan), is_same_set(plan, seen))?;
+    let contents = contents(when, is_one_way(plan), comes(plan, seen))?;
     let copies = seen.last_report()?.backups.as_ref()?;
     size(copies, contents).map(|size| size.takes)
 }
@@ -105,9 +129,9 @@ fn is_one_way(plan: &Plan) -> bool {
     plan.changes.iter().any(|change| change.one_way)
 }
 
-/// What is planned is the set that settled, with other settings of its pod.
-fn is_same_set(plan: &Plan, seen: &Observed) -> bool {
-    seen.settled_lock.as_ref().is_some_and(|settled| settled.files.lock == plan.record.files.lock)
+fn comes(plan: &Plan, seen: &Observed) -> Comes {
+    let settled = seen.settled_lock.as_ref().map(|settled| settled.files.lock.as_str());
+    Comes::of(&plan.record.files.lock, settled, copies(seen))
 }
 
 /// What stands behind the changes in a plan.
@@ -116,21 +140,22 @@ pub(super) fn behind(cost: Option<&str>) -> String {
 }
 
 /// What is copied before: the rules of the agent, `scheduler::backup::due`. For the set that runs, with other settings of its pod, nothing is. Nor is
-/// it before a step back, but only the volume remembers which set was there before: a copy is told of then that is not taken.
-fn contents(before: Option<BeforeUpdate>, one_way: bool, is_same_set: bool) -> Option<Contents> {
-    if is_same_set {
+/// it before a step back.
+fn contents(before: Option<BeforeUpdate>, one_way: bool, comes: Comes) -> Option<Contents> {
+    if comes == Comes::Same {
         return None;
     }
     match (before?, one_way) {
         (BeforeUpdate::OneWay, true) => Some(Contents::Worlds),
-        (BeforeUpdate::Always, _) => Some(Contents::Everything),
+        (BeforeUpdate::Always, true) => Some(Contents::Everything),
+        (BeforeUpdate::Always, false) => (comes != Comes::Before).then_some(Contents::Everything),
         (BeforeUpdate::OneWay, false) | (BeforeUpdate::Never, _) => None,
     }
 }
 
 /// The worlds cannot go back, and are not copied.
-fn is_leap(before: Option<BeforeUpdate>, one_way: bool, is_same_set: bool) -> bool {
-    one_way && !contents(before, one_way, is_same_set).is_some_and(Contents::has_worlds)
+fn is_leap(before: Option<BeforeUpdate>, one_way: bool, comes: Comes) -> bool {
+    one_way && !contents(before, one_way, comes).is_some_and(Contents::has_worlds)
 }
 
 /// How much that is, and how long it takes. None: nobody has measured it, and it was never copied.
@@ -218,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_step_without_a_way_back_and_without_a_copy_says_both() {
-        let is_leap = |before, one_way| is_leap(before, one_way, false);
+        let is_leap = |before, one_way| is_leap(before, one_way, Comes::Other);
         let without = [None, Some(BeforeUpdate::Never)];
         assert!(without.into_iter().all(|before| is_leap(before, true) && !is_leap(before, false)));
         assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_leap(Some(before), true)));
@@ -230,8 +255,8 @@ mod tests {
 
     #[test]
     fn other_settings_of_the_pod_are_not_copied_before_and_another_set_is_also_one_with_another_image_alone() {
-        let always = |is_same_set| contents(Some(BeforeUpdate::Always), false, is_same_set);
-        assert_eq!((always(true), always(false)), (None, Some(Contents::Everything)));
+        let always = |comes| contents(Some(BeforeUpdate::Always), false, comes);
+        assert_eq!((always(Comes::Same), always(Comes::Other)), (None, Some(Contents::Everything)));
         let mut pass = Pass::new();
         pass.checked = check(&server(json!({"backup": {"beforeUpdate": "Always"}}))).unwrap();
         let copied = |pass: &Pass| Cost::of(&pass.checked, &pass.report(), &pass.before).copy.map(|copy| copy.contents);
@@ -284,10 +309,25 @@ mod tests {
 
     #[test]
     fn what_is_copied_before_is_what_the_agent_copies() {
-        let of = |before| [true, false].map(|one_way| contents(before, one_way, false));
+        let of = |before| [true, false].map(|one_way| contents(before, one_way, Comes::Other));
         assert_eq!(of(Some(BeforeUpdate::OneWay)), [Some(Contents::Worlds), None]);
         assert_eq!(of(Some(BeforeUpdate::Always)), [Some(Contents::Everything); 2]);
         assert_eq!([of(Some(BeforeUpdate::Never)), of(None)], [[None; 2]; 2]);
+    }
+
+    #[test]
+    fn no_copy_is_promised_before_a_step_back_and_one_before_what_was_gone_back_from_comes_again() {
+        let of = |goal, settled, copy: Value| Comes::of(goal, settled, Some(&seen(&json!({"lastOfWorlds": copy}))));
+        let mut before_b = copy("everything", 41_000_000_000);
+        before_b["lock"] = json!("aa");
+        assert_eq!(of("aa", Some("bb"), before_b.clone()), Comes::Before);
+        assert_eq!(of("bb", Some("aa"), before_b.clone()), Comes::Other, "it failed, and is tried again");
+        assert_eq!(of("aa", Some("cc"), before_b.clone()), Comes::Other, "the copy is not from right before");
+        assert_eq!(of("bb", Some("bb"), before_b), Comes::Same);
+        assert_eq!((Comes::of("aa", None, None), of("aa", None, json!(null))), (Comes::Other, Comes::Other));
+        let back = |before, one_way| contents(Some(before), one_way, Comes::Before);
+        assert_eq!(back(BeforeUpdate::Always, false), None);
+        assert_eq!(back(BeforeUpdate::Always, true), Some(Contents::Everything), "a newer Minecraft cannot go back");
     }
 
     #[test]

@@ -202,7 +202,17 @@ fn the_directory_becomes_equal_to_the_lock_and_back_and_what_is_not_ours_stays()
     );
     assert_eq!(server.files(), with(&new, &foreign()));
     let manifest = server.volume.manifest().unwrap().unwrap();
+    assert!(manifest.goes_back_to(&"a".repeat(64)));
     assert_eq!((manifest.lock, manifest.previous), ("b".repeat(64), Some("a".repeat(64))));
+    server.swap(&old.files);
+    assert_eq!(server.files(), with(&old, &foreign()));
+    let manifest = server.volume.manifest().unwrap().unwrap();
+    assert_eq!((manifest.previous.as_deref(), manifest.went_back), (Some("b".repeat(64).as_str()), true));
+    assert!(!manifest.goes_back_to(&"b".repeat(64)), "what was gone back from is tried again");
+    server.swap(&old.files);
+    assert_eq!(server.volume.manifest().unwrap(), Some(manifest), "a second start of it changes nothing");
+    server.swap(&new.files);
+    assert!(server.volume.manifest().unwrap().unwrap().goes_back_to(&"a".repeat(64)), "and gone back from once more");
     server.swap(&old.files);
     assert_eq!(server.files(), with(&old, &foreign()));
     assert!(!server.volume.journal_path().exists());
