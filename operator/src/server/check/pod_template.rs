@@ -103,7 +103,8 @@ fn problem_of(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
              volume, and remove the mount",
         );
     }
-    let is_harmless = || spec.volumes.iter().flatten().any(|volume| volume.name == mount.name && holds_no_world(volume));
+    let is_harmless =
+        || spec.volumes.iter().flatten().any(|volume| volume.name == mount.name && holds_no_world(volume));
     (!is_no_place_of_worlds(&at) && !is_harmless()).then_some(
         "what lies there is seen by nobody who guards the worlds: it is not copied before a newer Minecraft opens it, and an older one \
          would not be kept from it. Put it on the data volume, or outside of `/data`",
@@ -161,9 +162,16 @@ mod tests {
     #[test]
     fn a_volume_below_the_servers_directory_that_may_hold_a_world_is_refused_however_its_place_is_written() {
         let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
-        for at in
-            ["/data/plugins", "/data/logs-of-world", "/data/world", "/data/world/", "/data//world", "/data/./world", "data/world", "/srv/../data/worlds/a"]
-        {
+        for at in [
+            "/data/plugins",
+            "/data/logs-of-world",
+            "/data/world",
+            "/data/world/",
+            "/data//world",
+            "/data/./world",
+            "data/world",
+            "/srv/../data/worlds/a",
+        ] {
             for mount in
                 [json!({"name": "fast", "mountPath": at}), json!({"name": "fast", "mountPath": at, "subPath": "x"})]
             {
@@ -206,9 +214,14 @@ mod tests {
             assert_eq!(complaints("papermc", &mount, &json!([volume])), [""; 0], "{volume}");
         }
         let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
-        for (container, at) in
-            [("papermc", "/data/plugins/Map/web"), ("papermc", "/data/logs"), ("papermc", "/maps"), ("papermc", "/database"), ("papermc", "/data-old/x"), ("map", "/data/world")]
-        {
+        for (container, at) in [
+            ("papermc", "/data/plugins/Map/web"),
+            ("papermc", "/data/logs"),
+            ("papermc", "/maps"),
+            ("papermc", "/database"),
+            ("papermc", "/data-old/x"),
+            ("map", "/data/world"),
+        ] {
             let found = complaints(container, &json!({"name": "fast", "mountPath": at}), &fast);
             assert_eq!(found, [""; 0], "{container} {at}");
         }

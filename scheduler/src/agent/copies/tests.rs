@@ -43,7 +43,7 @@ impl Server {
     /// What lies on the volume is the set of this lock.
     fn has(&self, lock: &str) {
         let (lock, minecraft) = (lock.to_owned(), "1.21.11".to_owned());
-        let manifest = Manifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new() };
+        let manifest = Manifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
         let path = self.volume.root().join(".nightshift/manifest.json");
         Disk::new(Unhindered).write_record(&path, &manifest).unwrap();
     }
