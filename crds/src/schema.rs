@@ -170,11 +170,20 @@ pub fn texts(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "maxItems": 100, "items": {"type": "string", "maxLength": 64}})
 }
 
-/// Conditions as the field has them, one of each type. A server has some two dozen types, and one that cannot be written would keep the whole status
-/// from being written.
+/// The conditions of a Plugin.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
+    conditions_up_to(20)
+}
+
+/// Those of a server, of which there are some two dozen types: one that cannot be written would keep the whole status from being written.
+pub fn conditions_of_a_server(_: &mut SchemaGenerator) -> Schema {
+    conditions_up_to(40)
+}
+
+/// As the field has them, one of each type.
+fn conditions_up_to(most: u32) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 40, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "type": "array", "maxItems": most, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
         "items": {
             "type": "object", "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {

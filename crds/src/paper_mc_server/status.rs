@@ -124,7 +124,7 @@ pub struct PaperMCServerStatus {
     pub selector: Option<String>,
     /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `BackupCronValid`, `FilesBrought`, `ImagesPulled`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `WaitsForFollowed`, `Draining`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `RestoredFrom`, `Drifted`, `CrashLoop`, `WorldDamaged`, `NamesShared`, `JarsSetAside`, `AgentRefuses`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
+    #[schemars(schema_with = "schema::conditions_of_a_server")]
     pub conditions: Vec<Condition>,
 }
 
