@@ -1,8 +1,9 @@
 //! Pure, without features. Copies of a server that are kept apart from it: what a copy is, which ones are kept, and (feature `edge`) the
 //! tar archive that it is made as.
 //!
-//! What a copy holds and how long it stays does not depend on how it is kept. [`Backup`] and [`retention`] know nothing of archives, so
-//! that another way of keeping one (a snapshot of the volume) can stand beside [`archive`] and [`shelf`].
+//! What a copy holds, why it was taken and how long it stays does not depend on how it is kept: [`Contents`], [`Trigger`] and [`retention`] know
+//! nothing of archives, so that another way of keeping one (a snapshot of the volume) can stand beside [`archive`] and [`shelf`]. It would have
+//! a record without a [`Seal`].
 
 #[cfg(feature = "edge")]
 pub mod archive;

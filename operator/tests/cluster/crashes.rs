@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::node::kill_9;
 use super::notify::another_operator;
 use super::server::Server;
 use super::wait::{A_START, until};
@@ -87,6 +88,34 @@ async fn a_loop_of_crashes_is_ended_where_its_owner_wishes_so_until_a_person_say
         lobby.condition_is("Ready", "True", "Running").await;
         assert_eq!(lobby.condition("CrashLoop").await, None);
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "years");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_with_its_agent_is_told_as_not_saved_by_the_agent_that_comes_after_it() {
+    in_a_world("unseen-end", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        // The agent has noted that this process runs.
+        until("the process is on the volume", A_START, async || {
+            let there = lobby.shell("ls /data/.nightshift").await;
+            if there.contains("running.json") { Ok(()) } else { Err(there) }
+        })
+        .await;
+        let pod = lobby.pod().await.unwrap();
+        kill_9(&pod, "/agent");
+        kill_9(&pod, "/paper-stand-in");
+        let unsaved = until("an Event StoppedUnsaved", A_START, async || {
+            world.notes(LOBBY, "StoppedUnsaved").await.pop().ok_or_else(|| "none".to_owned())
+        })
+        .await;
+        assert!(unsaved.contains(" or later, and nobody confirmed that it had saved before: "), "{unsaved}");
+        let last = lobby.object().await.status.unwrap().last_stop.unwrap();
+        assert!(!last.saved && last.why.starts_with("nobody saw the process end"), "{last:?}");
+        lobby.condition_is("Ready", "True", "Running").await;
+        assert_eq!(world.notes(LOBBY, "StoppedUnsaved").await, [unsaved]);
     })
     .await;
 }
