@@ -5,7 +5,7 @@
 //! | `GET /started`, `GET /ready` | kubelet, unsigned | 200, or 503 and a sentence |
 //! | `GET /v1/report` | operator | [`Report`] |
 //! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
-//! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end |
+//! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end. 409 with `not_now` during the flush of a copy |
 //! | `POST /v1/call-off` with [`CallOff`] | operator | 204; another act, or none, is left alone |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
 //! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |

@@ -98,6 +98,24 @@ impl Worlds {
         floors.max_by_key(|floor| floor.data_version).cloned()
     }
 
+    /// It is known which of them the server opens.
+    pub fn are_in_use(&self) -> bool {
+        self.folders.iter().any(|folder| folder.role != Role::Lies)
+    }
+
+    /// Where worlds of this format lie, if the server had none of them open: who looks at the worlds that are played on would not find why.
+    fn strays_of(&self, floor: &Floor) -> String {
+        let is_of = |folder: &&Folder| folder.level == Some(Level::OpenedBy(floor.clone()));
+        let all: Vec<_> = self.folders.iter().filter(is_of).collect();
+        match all.first() {
+            Some(stray) if self.are_in_use() && all.iter().all(|folder| folder.role == Role::Lies) => format!(
+                ". It is `{}`, which the server did not have open: if it is not wanted here, move it out of the server's directory",
+                stray.path.display()
+            ),
+            Some(_) | None => String::new(),
+        }
+    }
+
     /// The `level.dat` files that cannot be read, each with the reason.
     pub fn unreadable(&self) -> Vec<(&Path, &str)> {
         let unreadable = |folder: &'_ Folder| matches!(&folder.level, Some(Level::Unreadable(_)));
@@ -184,9 +202,9 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<Folder>)
         let level_dat = path.join("level.dat");
         let level = if level_dat.exists() { Some(level::read(&level_dat)) } else { None };
         let old_layout = ["region", "DIM-1/region", "DIM1/region"].iter().any(|place| has_regions(&path.join(place)));
-        let own = ["overworld", "the_nether", "the_end"];
-        let new_layout =
-            own.iter().any(|dimension| has_regions(&path.join("dimensions/minecraft").join(dimension).join("region")));
+        let own = path.join("dimensions/minecraft");
+        let regions_of = |dimension: &&str| has_regions(&own.join(dimension).join("region"));
+        let new_layout = own.exists() && ["overworld", "the_nether", "the_end"].iter().any(regions_of);
         // A link may lead up again, and what it leads to is found in its own place.
         let deepest = if is_link || is_flat(&name) { deepest.min(FLAT_DEPTH) } else { deepest };
         if level.is_some() || old_layout || new_layout {
@@ -221,13 +239,15 @@ pub enum Refusal {
     /// The worlds were opened by a newer one.
     #[error(
         "Minecraft {wanted} must not open this world: Minecraft {floor} has opened it, and a world cannot go back. \
-         Choose {floor} or newer, or restore a backup from before"
+         Choose {floor} or newer, or restore a backup from before{of}"
     )]
     Older {
         /// In the lock.
         wanted: String,
         /// On the volume.
         floor: String,
+        /// Where that world lies, in words, if it is not the server's own. Else empty.
+        of: String,
     },
     /// A newer one has begun to move them to its layout, and did not end it.
     #[error(
@@ -266,7 +286,8 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
             None => level::is_older(&set.minecraft, &floor.minecraft),
         };
         if older {
-            return Err(Refusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft });
+            let of = worlds.strays_of(&floor);
+            return Err(Refusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft, of });
         }
     }
     // Its `level.dat` is stamped only when all is moved, so by that it could. What ran here last found them as they are, and has been played on since.

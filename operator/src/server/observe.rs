@@ -319,7 +319,8 @@ fn mounts(spec: &PodSpec, name: &str) -> bool {
     spec.volumes.iter().flatten().any(|volume| volume.name == name)
 }
 
-fn has_refused(container: &ContainerStatus) -> bool {
+/// Whether the init container did not let the server start.
+pub(crate) fn has_refused(container: &ContainerStatus) -> bool {
     last_end(container).is_some_and(|ended| ended.exit_code == REFUSED_EXIT)
 }
 

@@ -178,7 +178,9 @@ fn missing<'l>(lock: &'l Lock, catalog: &Catalog) -> BTreeSet<&'l str> {
         .iter()
         .filter(|version| version.minecraft == lock.minecraft)
         .any(|version| version.builds.iter().any(|build| build.number == lock.build));
-    let server = (!versions.is_empty() && !has_build).then_some(lock.paper.hash.as_str());
+    // A version whose builds could not be read has none.
+    let is_read = versions.iter().any(|version| version.minecraft == lock.minecraft && !version.builds.is_empty());
+    let server = (is_read && !has_build).then_some(lock.paper.hash.as_str());
     let is_missing = |plugin: &&LockedPlugin| {
         let project = catalog.project(&plugin.key);
         project.is_some_and(|project| !project.releases.iter().any(|release| release.id == plugin.release_id))

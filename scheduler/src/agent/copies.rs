@@ -278,7 +278,7 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
     let good = || listed.iter().filter_map(|copy| copy.state.as_ref().ok());
     let newest = |wanted: fn(&Backup) -> bool| good().rev().find(|backup| wanted(backup)).map(seen);
     let is_from_before_damage = |backup: &Backup| backup.contents.has_worlds() && !backup.after_damage;
-    // As the init container looks for it that puts it back.
+    // Where a clock was ahead once, the newest by name may be of another step.
     let lock = volume.manifest().ok().flatten().map(|manifest| manifest.lock);
     let from_what_lies_here = lock.and_then(|lock| way_back_from(&lock, good())).map(seen);
     let (last, last_of_worlds) = (newest(|_| true), from_what_lies_here.or_else(|| newest(Backup::is_way_back)));

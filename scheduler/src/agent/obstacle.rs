@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-/// How often it is met until it is told: what is over in a few seconds (a store that starts, a network that comes) is nobody's business.
-const TRIES: u32 = 3;
+/// How often it is met until it is told, by the waits between a quarter of a minute: what is over by then (a store that starts, a network that
+/// comes) is nobody's business.
+const TRIES: u32 = 5;
 
 /// What is in the way.
 #[derive(Debug)]
@@ -61,10 +62,10 @@ mod tests {
             obstacle.is_told();
             told
         };
-        assert_eq!(told("no room: 12 bytes free"), Some(2));
+        assert_eq!(told("no room: 12 bytes free"), Some(4));
         assert_eq!(told("no room: 9 bytes free"), None, "the next container, of the same obstacle");
-        assert_eq!(told("not found"), Some(2));
-        assert_eq!(told("no room: 9 bytes free"), Some(2), "it was another one meanwhile");
+        assert_eq!(told("not found"), Some(4));
+        assert_eq!(told("no room: 9 bytes free"), Some(4), "it was another one meanwhile");
     }
 
     #[test]

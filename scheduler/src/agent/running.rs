@@ -256,7 +256,9 @@ pub(super) async fn keep(shared: &Arc<Shared>, look: &Look) {
 fn write_down(shared: &Shared) {
     let _turn = shared.record_turn.lock().unwrap_or_else(PoisonError::into_inner);
     let running = shared.state().record.running().cloned();
-    if let Some(running) = running {
+    // The agent of a pod that was deleted by force may take the locks of the next one for those of the server that it knows.
+    let there = || read_or_warn::<Running>(read_record(&shared.volume.running_path()));
+    if let Some(running) = running.filter(|running| there().is_none_or(|there| there.since <= running.since)) {
         note(&shared.volume, &running);
     }
 }

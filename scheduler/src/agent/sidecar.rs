@@ -56,10 +56,10 @@ impl Sidecar {
     pub async fn run(self, terminated: impl Future<Output = ()>) {
         let Self { shared, http, socket } = self;
         let hooks = tokio::spawn(stopping::serve(Arc::clone(&shared), socket));
+        remember(&shared).await;
         // Beside a server that runs: whoever asked before the first look would be told that there is none, so that nobody is on.
         observe::look_once(&shared).await;
         let serving = tokio::spawn(axum::serve(http, http::routes(Arc::clone(&shared))).into_future());
-        remember(&shared).await;
         let watching = tokio::spawn(observe::watch(Arc::clone(&shared)));
         let reading = tokio::spawn(damage::keep(Arc::clone(&shared)));
         terminated.await;

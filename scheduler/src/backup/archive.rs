@@ -104,7 +104,15 @@ pub(super) fn write<S: Steps>(
                 write_line(&mut list, &line).map_err(failed)?;
                 files += u64::from(line.size.is_some());
                 bytes = bytes.saturating_add(line.size.unwrap_or(0));
-                changed.extend(while_read.then(name));
+                if while_read {
+                    // Those of chunks first: one that is cut off here would not be missed.
+                    let place = if item.name.extension().is_some_and(|it| it == "mca" || it == "mcc") {
+                        0
+                    } else {
+                        changed.len()
+                    };
+                    changed.insert(place, name());
+                }
             }
             Appended::Gone => gone.push(name()),
         }

@@ -14,7 +14,7 @@ use super::contents::{self, Source, text_of};
 use super::shelf::{PARTIAL, RECORD, Shelf};
 use super::{Backup, Contents, FORMAT, Reading, Trigger, id_of, shelf};
 use crate::staging::disk::{self, Disk, Steps};
-use crate::world::Worlds;
+use crate::world::{Folder, Role, Worlds};
 
 /// What must stay free where the copies lie, in bytes: the list of files and the record need a little, a full file system harms others.
 const SPARE: u64 = 64 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub enum Error {
         "the copy may need {needed} bytes and there are {free} free where copies are kept (copies there now: {there}). \
          Give it more room with `spec.backup.storage.size`, where the storage class lets a volume grow, or lower \
          `spec.backup.retention.maxCount`, which counts from the server's next start on. Some copies stay whatever it says: \
-         docs/guides/backup.md"
+         docs/guides/backup.md{apart}"
     )]
     Full {
         /// Bytes free now, less what must stay free.
@@ -42,6 +42,8 @@ pub enum Error {
         needed: u64,
         /// How many copies lie there: what may go has gone before.
         there: usize,
+        /// Which worlds take the room that the server did not have open, in words. Empty: none.
+        apart: String,
     },
     /// Nobody could say how much room there is.
     #[error("could not ask for the free space where copies are kept")]
@@ -111,7 +113,7 @@ pub fn take<S: Steps>(
 pub fn prepare<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &mut Disk<S>) -> Result<(), Error> {
     disk.make_directory(shelf.root())?;
     shelf.tidy(disk)?;
-    check_room(&order.source(), shelf, disk)
+    check_room(order, shelf, disk)
 }
 
 /// A copy that is whole and not yet read back. It does not count before it is on the shelf.
@@ -186,7 +188,8 @@ impl Written {
     }
 }
 
-fn check_room<S: Steps>(source: &Source<'_>, shelf: &Shelf, disk: &Disk<S>) -> Result<(), Error> {
+fn check_room<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &Disk<S>) -> Result<(), Error> {
+    let source = order.source();
     let (mut items, mut needed) = (0_u64, 0_u64);
     source.each::<Error>(|item| {
         items += 1;
@@ -200,7 +203,21 @@ fn check_room<S: Steps>(source: &Source<'_>, shelf: &Shelf, disk: &Disk<S>) -> R
     if free >= needed {
         return Ok(());
     }
-    Err(Error::Full { free, needed, there: shelf.list()?.len() })
+    Err(Error::Full { free, needed, there: shelf.list()?.len(), apart: apart(order) })
+}
+
+/// An unpacked copy that somebody keeps in the server's directory is a world like others, and is copied each time.
+fn apart(order: &Order<'_>) -> String {
+    let lies = |folder: &&Folder| folder.role == Role::Lies && folder.level.is_some();
+    let apart: Vec<_> = order.worlds.folders.iter().filter(lies).collect();
+    match apart.first() {
+        Some(first) if order.contents.has_worlds() && order.worlds.are_in_use() => format!(
+            ". Worlds that the server did not have open are copied too ({}, the first is `{}`): move what is not wanted out of its directory",
+            apart.len(),
+            first.path.strip_prefix(order.data).unwrap_or(&first.path).display()
+        ),
+        Some(_) | None => String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -200,6 +200,18 @@ fn an_older_minecraft_is_refused_by_its_data_version_or_else_by_its_number() {
 }
 
 #[test]
+fn a_newer_world_that_the_server_did_not_have_open_is_named_so_that_nobody_looks_for_it_in_those_that_are_played_on() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
+    put(data.path(), "archive/2027/world/level.dat", &level_dat(Some((4671, "1.21.11"))));
+    let words =
+        || may_open(&Worlds::read(data.path()).unwrap(), &set("1.21.10", Some(4556)), None).unwrap_err().to_string();
+    assert!(words().contains("archive/2027/world`, which the server did not have open"), "{}", words());
+    put(data.path(), "world/level.dat", &level_dat(Some((4671, "1.21.11"))));
+    assert!(words().ends_with("or restore a backup from before"), "{}", words());
+}
+
+#[test]
 fn an_unreadable_level_allows_only_the_minecraft_that_ran_last() {
     let cut = &level_dat(Some((4556, "1.21.10")))[..20];
     for content in [b"".as_slice(), b"rubbish", cut] {
@@ -273,7 +285,7 @@ fn only_worlds_of_a_newer_minecraft_are_refused_for_their_age() {
     let said =
         |refusal: Refusal| WorldRefused { why: refusal.to_string(), floor: None, copies: None, not_obeyed: None };
     let (wanted, floor) = ("1.21.10".to_owned(), "1.21.11".to_owned());
-    assert!(said(Refusal::Older { wanted: wanted.clone(), floor }).is_for_their_age());
+    assert!(said(Refusal::Older { wanted: wanted.clone(), floor, of: String::new() }).is_for_their_age());
     assert!(!said(Refusal::Moved { wanted }).is_for_their_age());
 }
 

@@ -437,7 +437,7 @@ async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be
 async fn a_copy_that_a_person_names_while_another_one_is_taken_stays_beside_it() {
     let (pod, server, first) = with_one_copy().await;
     // Takes seconds to be read back.
-    put_zeros(&pod, 768 * MIB);
+    put_zeros(&pod, 128 * MIB);
     begin_when_free(&pod, &asked("asked-2")).await;
     until("saving is off", async || !saves(&server)).await;
     let in_an_hour = scheduler::agent::clock::now() + jiff::SignedDuration::from_hours(1);
@@ -452,7 +452,7 @@ async fn a_copy_that_a_person_names_while_another_one_is_taken_stays_beside_it()
 async fn no_copy_goes_for_another_one_that_is_read_back_while_the_server_stops() {
     let (mut pod, server, first) = with_one_copy().await;
     // Takes seconds to be read back.
-    put_zeros(&pod, 768 * MIB);
+    put_zeros(&pod, 256 * MIB);
     begin_when_free(&pod, &asked("asked-2")).await;
     until("saving is off", async || !saves(&server)).await;
     until("saving is on", async || saves(&server)).await;

@@ -116,7 +116,7 @@ fn is_no_place_of_worlds(at: &Path) -> bool {
     let below = at.strip_prefix(DATA).unwrap_or(at);
     let mut parts = below.iter().filter_map(|part| part.to_str());
     match (parts.next(), parts.next()) {
-        (Some("logs" | "crash-reports" | "bluemap"), _) | (Some("plugins"), Some(_)) => true,
+        (Some("logs" | "crash-reports"), _) | (Some("plugins"), Some(_)) | (Some("bluemap"), Some("web")) => true,
         (Some(_) | None, _) => false,
     }
 }

@@ -7,15 +7,26 @@ use super::Report;
 use super::backup::failed_for;
 use super::conditions::refusal;
 use crate::chain::cut;
+use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::crashes::end_in_words;
-use crate::server::observe::{last_end, server_of};
+use crate::server::observe::{has_refused, last_end, server_of};
 
 /// Never empty. A pod whose init container refused has no proof to speak of, and one that never came up has none that has ended.
 pub(super) fn why_it_failed(report: &Report<'_>) -> String {
     let proof = || report.plan.proof.unproven().map(str::to_owned);
-    let said = refusal(report).or_else(|| failed_for(report)).or_else(proof);
+    let said = refusal(report).map(|why| as_of_prepare(report, why)).or_else(|| failed_for(report)).or_else(proof);
     let life = report.plan.seen.pod.map(|pod| pod.life);
     said.unwrap_or_else(|| without_a_word(life, report.seen.pod.as_ref()))
+}
+
+/// Where it did not refuse and goes on trying, what it told of may be over, and something else was in the way at the end.
+fn as_of_prepare(report: &Report<'_>, why: String) -> String {
+    let statuses = report.seen.pod.iter().filter_map(|pod| pod.status.as_ref());
+    let prepare = statuses.flat_map(|status| status.init_container_statuses.iter().flatten());
+    if prepare.into_iter().any(|container| container.name == PREPARE_CONTAINER && has_refused(container)) {
+        return why;
+    }
+    format!("the server did not come up by its deadline; the last that `prepare` told of was: {why}")
 }
 
 /// What is seen of a pod that has said nothing itself.
@@ -105,5 +116,15 @@ mod tests {
             .unwrap(),
         );
         assert_eq!(why_it_failed(&pass.report()), "a world cannot go back");
+        pass.seen.pod = Some(
+            serde_json::from_value(json!({"status": {"initContainerStatuses": [{
+                "name": "prepare", "ready": false, "restartCount": 1, "image": "", "imageID": "", "state": {"running": {}},
+                "lastState": {"terminated": {"exitCode": 1, "message": "could not fetch a.jar"}},
+            }]}}))
+            .unwrap(),
+        );
+        let late =
+            "the server did not come up by its deadline; the last that `prepare` told of was: could not fetch a.jar";
+        assert_eq!(why_it_failed(&pass.report()), late, "what it is at since nobody knows");
     }
 }

@@ -228,14 +228,16 @@ fn left_to_a_person(report: &Report<'_>, before: &PaperMCServerStatus) -> Option
     } else if !last.going_back {
         // What ran before has been up since: what keeps it down now is no update's fault.
         return None;
-    } else if waiting == WaitingOn::WorldRefused {
-        let why = refusal(report).unwrap_or_else(|| "see the log of container `prepare`".to_owned());
-        format!("the server is down, because what ran before does not open the worlds: {why}")
-    } else if waiting == WaitingOn::ServerDown {
-        let why = refusal(report).unwrap_or_else(|| "see the log of container `papermc`".to_owned());
-        format!("the server is down, because what ran before does not come up: {why}")
     } else {
-        return None;
+        let (does_not, log) = if waiting == WaitingOn::WorldRefused {
+            ("open the worlds", "prepare")
+        } else if waiting == WaitingOn::ServerDown {
+            ("come up", "papermc")
+        } else {
+            return None;
+        };
+        let why = refusal(report).unwrap_or_else(|| format!("see the log of container `{log}`"));
+        format!("the server is down, because what ran before does not {does_not}: {why}")
     };
     Some((last.applied_at, why))
 }

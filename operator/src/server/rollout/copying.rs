@@ -6,10 +6,11 @@ use scheduler::seen::{Copying, Facts};
 use super::Hand;
 
 impl Hand<'_> {
-    /// The facts, with how long the copy before the goal takes.
+    /// The facts, with how long the copy before the goal takes. Where nobody says so any more, what was said before of the same goal stands.
     pub(super) fn facts_of_goal(&self) -> Facts {
+        let goal = self.goal.rendered.revision;
         let seconds = self.copy_takes.map(|takes| u32::try_from(takes.as_secs()).unwrap_or(u32::MAX));
-        let copying = seconds.map(|seconds| Copying { goal: self.goal.rendered.revision, seconds });
-        Facts { copying, ..self.seen.facts.clone() }
+        let known = self.seen.facts.copying.filter(|copying| copying.goal == goal);
+        Facts { copying: seconds.map(|seconds| Copying { goal, seconds }).or(known), ..self.seen.facts.clone() }
     }
 }

@@ -3,9 +3,10 @@
 use super::super::Report;
 use super::refusal;
 
-/// What it has left behind, as more than a word in a log. None once it has ended well.
+/// What it has left behind, as more than a word in a log. None once it has ended well. What it is at by now only its log says.
 pub(super) fn awaited(report: &Report<'_>) -> String {
-    refusal(report).map_or_else(String::new, |why| format!("; `prepare` waits, and tries again by itself: {why}"))
+    refusal(report)
+        .map_or_else(String::new, |why| format!("; `prepare` has told of this, and is at it again since: {why}"))
 }
 
 /// Why what settled does not come up.
@@ -13,7 +14,7 @@ pub(super) fn why_down(report: &Report<'_>) -> String {
     let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
     let why = refusal(report).map_or_else(
         || "; see the server's log".to_owned(),
-        |why| format!(": `prepare` does not let it start, and tries again by itself: {why}"),
+        |why| format!(": `prepare` has told of this, and tries again by itself: {why}"),
     );
     format!("the settled set does not come up{since}{why}")
 }
@@ -51,17 +52,17 @@ mod tests {
         let mut pass = starting(&json!({"running": {}}), &told);
         assert_eq!(
             message(&pass, "Ready"),
-            format!("the server is starting; `prepare` waits, and tries again by itself: {WHY}")
+            format!("the server is starting; `prepare` has told of this, and is at it again since: {WHY}")
         );
         pass.step = Step::Wait(WaitingOn::Start { until: Timestamp::UNIX_EPOCH });
         assert!(
             message(&pass, "Updating")
-                .ends_with(&format!("to start; `prepare` waits, and tries again by itself: {WHY}"))
+                .ends_with(&format!("to start; `prepare` has told of this, and is at it again since: {WHY}"))
         );
         pass.step = Step::Wait(WaitingOn::ServerDown);
         let down = message(&pass, "Updating");
         assert!(
-            down.starts_with("the settled set does not come up: `prepare` does not let it start")
+            down.starts_with("the settled set does not come up: `prepare` has told of this, and tries again")
                 && down.ends_with(WHY),
             "{down}"
         );

@@ -32,7 +32,7 @@ fn a_full_shelf_takes_no_copy_and_loses_none_and_has_room_again_when_fewer_are_w
     let taken = [0, 60, 120].map(|second| take_at(second).unwrap().id);
 
     let failed = take_at(180).unwrap_err();
-    let Error::Full { free, needed, there } = failed else { panic!("{failed:?}") };
+    let Error::Full { free, needed, there, apart: _ } = failed else { panic!("{failed:?}") };
     assert!(free < needed && there == 3, "{free} bytes free of {needed}, beside {there} copies");
     let told = failed.to_string();
     let numbers =
@@ -41,6 +41,14 @@ fn a_full_shelf_takes_no_copy_and_loses_none_and_has_room_again_when_fewer_are_w
     assert!(told.contains("`spec.backup.storage.size`") && told.contains("`spec.backup.retention.maxCount`"), "{told}");
     assert!(told.ends_with("Some copies stay whatever it says: docs/guides/backup.md"), "{told}");
     assert_eq!(server.good(), taken, "none goes for one that was not taken");
+
+    server.put("server.properties", b"level-name=survival\n");
+    server.put("kept/yesterday/level.dat", b"unpacked by somebody");
+    let told = take_at(200).unwrap_err().to_string();
+    assert!(
+        told.ends_with("copied too (1, the first is `kept/yesterday`): move what is not wanted out of its directory"),
+        "{told}"
+    );
 
     let retention = Retention { max_count: 2, max_age: None };
     server.shelf.prune(retention, &[], Timestamp::MAX, &mut disk()).unwrap();
