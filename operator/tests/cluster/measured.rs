@@ -140,8 +140,8 @@ async fn report_copies(servers: &[Server<'_>]) {
 }
 
 /// So many servers, small ones with this in their spec, that run what was out at first.
-async fn settle<'w>(world: &'w World, named: &str, count: usize, spec: &Value) -> Vec<Server<'w>> {
-    let names: Vec<String> = (0..count).map(|number| format!("{named}-{number:03}")).collect();
+async fn settle<'w>(world: &'w World, prefix: &str, count: usize, spec: &Value) -> Vec<Server<'w>> {
+    let names: Vec<String> = (0..count).map(|number| format!("{prefix}-{number:03}")).collect();
     let fields = spec.as_object().expect("fields of a spec");
     let manifests = names.iter().map(|name| {
         let mut object = small_server(name);

@@ -346,4 +346,4 @@ pub(super) fn say(backup: &Backup) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::agent) mod tests;

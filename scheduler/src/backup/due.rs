@@ -94,12 +94,12 @@ mod tests {
         Worlds { folders: vec![folder("/data/world", level, Role::Level)] }
     }
 
-    fn level(minecraft: &str, data_version: u32) -> Option<Level> {
-        Some(Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version }))
+    fn level(minecraft: &str, data_version: u32) -> Level {
+        Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version })
     }
 
     fn opened_by(minecraft: &str, data_version: u32) -> Worlds {
-        one_world(level(minecraft, data_version))
+        one_world(Some(level(minecraft, data_version)))
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
                 folder("/data/world", of_level, Role::Level),
             ],
         };
-        let (old, new) = (|| level("1.21.10", 4556), || level("1.21.11", 4671));
+        let (old, new) = (|| Some(level("1.21.10", 4556)), || Some(level("1.21.11", 4671)));
         let newer = set("b", "1.21.11", Some(4671));
         let before = |worlds: &Worlds, last: &Manifest| due(Before::OneWay, Some(last), &newer, worlds);
         assert_eq!(before(&of(old(), new(), old()), &ran("a", None)), Some(Contents::Worlds));

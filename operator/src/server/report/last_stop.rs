@@ -52,7 +52,7 @@ fn is_news(last: &LastStop, before: &PaperMCServerStatus, now: Timestamp) -> boo
 
 fn is_unsaved(last: &LastStop, pod: Option<&Pod>) -> bool {
     let nobody_knows_why = [NOBODY_ASKED, NOBODY_SAW].into_iter().any(|words| last.why.starts_with(words));
-    !last.saved && !(nobody_knows_why && was_by_a_person(last, pod))
+    !(last.saved || nobody_knows_why && was_by_a_person(last, pod))
 }
 
 /// Whether somebody wrote `/stop` in the game: the process ended without an error, and a server saves before it does.

@@ -23,36 +23,36 @@ impl Server {
         Self { _directory: directory, volume, shelf }
     }
 
-    /// A copy from before the set of a lock, and when it is dated.
-    fn copied_before(&self, lock: &str, at: Timestamp) -> String {
-        let worlds = Worlds::read(self.volume.root()).unwrap();
-        let order = Order {
-            data: self.volume.root(),
-            worlds: &worlds,
-            reading: Reading::Still,
-            contents: Contents::Worlds,
-            trigger: Trigger::BeforeUpdate,
-            lock: Some("aaaaaaaa"),
-            before: Some(lock),
-            request: None,
-            after_damage: false,
-        };
-        take(&order, &self.shelf, &mut Disk::new(Unhindered), || at).unwrap().id
-    }
-
-    /// What lies on the volume is the set of this lock.
-    fn has(&self, lock: &str) {
-        let (lock, minecraft) = (lock.to_owned(), "1.21.11".to_owned());
-        let manifest = Manifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
-        let path = self.volume.root().join(".nightshift/manifest.json");
-        Disk::new(Unhindered).write_record(&path, &manifest).unwrap();
-    }
-
     /// The way back, and whether somebody may have played since.
     fn way_back(&self) -> (Option<String>, bool) {
         let seen = look(self.shelf.root(), &self.volume);
         (seen.last_of_worlds.map(|copy| copy.id), seen.played_since)
     }
+}
+
+/// Takes a copy of the worlds from before the set of a lock, dated so. Its name.
+pub(in crate::agent) fn copied_before(volume: &Volume, shelf: &Shelf, lock: &str, at: Timestamp) -> String {
+    let worlds = Worlds::read(volume.root()).unwrap();
+    let order = Order {
+        data: volume.root(),
+        worlds: &worlds,
+        reading: Reading::Still,
+        contents: Contents::Worlds,
+        trigger: Trigger::BeforeUpdate,
+        lock: Some("aaaaaaaa"),
+        before: Some(lock),
+        request: None,
+        after_damage: false,
+    };
+    take(&order, shelf, &mut Disk::new(Unhindered), || at).unwrap().id
+}
+
+/// What lies on the volume is the set of this lock.
+pub(in crate::agent) fn has(volume: &Volume, lock: &str) {
+    let (lock, minecraft) = (lock.to_owned(), "1.21.11".to_owned());
+    let manifest = Manifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
+    let path = volume.root().join(".nightshift/manifest.json");
+    Disk::new(Unhindered).write_record(&path, &manifest).unwrap();
 }
 
 #[test]
@@ -61,16 +61,16 @@ fn the_way_back_is_the_copy_from_before_what_lies_here_although_one_from_before_
     let now = clock::now();
     let hour = jiff::SignedDuration::from_hours(1);
     // Of a clock that was days ahead.
-    let ahead = server.copied_before("aa", now + jiff::SignedDuration::from_hours(96));
-    let older = server.copied_before("bb", now - hour - hour);
-    let way_back = server.copied_before("bb", now - hour);
-    server.has("bb");
+    let ahead = copied_before(&server.volume, &server.shelf, "aa", now + jiff::SignedDuration::from_hours(96));
+    let older = copied_before(&server.volume, &server.shelf, "bb", now - hour - hour);
+    let way_back = copied_before(&server.volume, &server.shelf, "bb", now - hour);
+    has(&server.volume, "bb");
     assert_eq!(server.way_back(), (Some(way_back.clone()), false));
     fs::write(server.volume.root().join("world/playerdata/steve.dat"), b"steve").unwrap();
     assert_eq!(server.way_back(), (Some(way_back.clone()), true), "since that copy, not since the one dated later");
 
     fs::write(server.shelf.directory(&way_back).join("archive.tar.gz"), b"cut").unwrap();
     assert_eq!(server.way_back().0, Some(older));
-    server.has("cc");
+    has(&server.volume, "cc");
     assert_eq!(server.way_back().0, Some(ahead), "there is none from before that set: the newest of all");
 }

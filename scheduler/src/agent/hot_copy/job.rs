@@ -149,9 +149,9 @@ impl Job {
     /// Goes on to the next stage. If it was told to end, it is given up instead, and why is answered. Who tells it to by its stage holds the
     /// state as well, so that neither misses the other.
     fn comes_to(&self, stage: Stage) -> Result<(), String> {
-        let mut state = self.shared.state();
+        let mut shared = self.shared.state();
         let told = self.halt.why();
-        if let Some(copying) = &mut state.copying {
+        if let Some(copying) = &mut shared.copying {
             copying.stage = if told.is_some() { Stage::Reading } else { stage };
         }
         told.map_or(Ok(()), Err)

@@ -1,14 +1,13 @@
 //! Edge (writes). Which of three copies stay, beside an order that waits for the oldest.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use super::*;
+use crate::agent::copies::tests::{copied_before, has};
 use crate::backup::take::{Order, take};
 use crate::backup::{Contents, Reading, Trigger};
 use crate::protocol::Restored;
 use crate::protocol::restore::{ASKED_ORDER, AskedRestore, NOBODY, RestoreRefused};
-use crate::staging::Manifest;
 use crate::staging::disk::Unhindered;
 use crate::world::Worlds;
 
@@ -69,28 +68,7 @@ impl Server {
 
     /// A copy from before the set of a lock, and when it is dated.
     fn copied_before(&self, lock: &str, second: i64) -> String {
-        let worlds = Worlds::read(self.volume.root()).unwrap();
-        let order = Order {
-            data: self.volume.root(),
-            worlds: &worlds,
-            reading: Reading::Still,
-            contents: Contents::Worlds,
-            trigger: Trigger::BeforeUpdate,
-            lock: Some("aaaaaaaa"),
-            before: Some(lock),
-            request: None,
-            after_damage: false,
-        };
-        let clock = || Timestamp::from_second(1_800_000_000 + second).unwrap();
-        take(&order, &self.shelf, &mut Disk::new(Unhindered), clock).unwrap().id
-    }
-
-    /// What lies on the volume is the set of this lock.
-    fn has(&self, lock: &str) {
-        let (lock, minecraft) = (lock.to_owned(), "1.21.11".to_owned());
-        let manifest = Manifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
-        let path = self.volume.root().join(".nightshift/manifest.json");
-        Disk::new(Unhindered).write_record(&path, &manifest).unwrap();
+        copied_before(&self.volume, &self.shelf, lock, Timestamp::from_second(1_800_000_000 + second).unwrap())
     }
 
     fn writes_order(&self, text: &str) {
@@ -176,12 +154,12 @@ fn an_order_that_is_void_keeps_nothing_and_one_that_nobody_can_read_keeps_all() 
 fn the_way_back_from_what_lies_here_stays_although_a_copy_from_before_another_update_is_dated_later() {
     let server = Server::new();
     let (way_back, ahead) = (server.copied_before("bb", 30), server.copied_before("aa", 900_000));
-    server.has("bb");
+    has(&server.volume, "bb");
     assert_eq!(server.left(), [way_back.clone(), ahead.clone()]);
     // The disk did not give it. It is all that there is from before that set.
     fs::write(server.shelf.directory(&way_back).join("unread.txt"), "a bad sector\n").unwrap();
     assert_eq!(server.left(), [way_back, ahead.clone()]);
-    server.has("cc");
+    has(&server.volume, "cc");
     assert_eq!(server.left(), [ahead], "another set has come since");
 }
 

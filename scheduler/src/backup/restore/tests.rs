@@ -265,13 +265,13 @@ fn plugins_behind_a_link_stay_with_all_that_is_theirs_because_the_copy_has_none(
 
 #[test]
 fn floodgates_key_that_lies_there_stays_and_one_that_is_missing_or_empty_is_brought_back() {
-    let cases: [(Option<&[u8]>, Option<&[u8]>, &[u8]); 4] = [
-        (Some(b"of the network"), Some(b"of old"), b"of the network"),
-        (Some(b"of the network"), None, b"of the network"),
-        (None, Some(b"of old"), b"of old"),
-        (Some(b""), Some(b"of old"), b"of old"),
-    ];
-    for (here, then, comes) in cases {
+    for (here, then, comes) in [
+        (Some("of the network"), Some("of old"), "of the network"),
+        (Some("of the network"), None, "of the network"),
+        (None, Some("of old"), "of old"),
+        (Some(""), Some("of old"), "of old"),
+    ] {
+        let (here, then, comes) = (here.map(str::as_bytes), then.map(str::as_bytes), comes.as_bytes());
         let server = Server::copied_with(Contents::Everything, then.map(|key| (FLOODGATE_KEY, key)).as_slice());
         let key = server.volume.root().join(FLOODGATE_KEY);
         fs::remove_dir_all(server.volume.root().join("plugins/floodgate")).unwrap_or_default();
