@@ -281,7 +281,8 @@ async fn note_pods(server: &Server<'_>, lived: &mut Lived) {
         ListParams::default().labels(&format!("app.kubernetes.io/name=papermc,nightshift.dev/server={}", server.name));
     for pod in server.world.api::<Pod>().list(&of_server).await.unwrap().items {
         let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-        let again = containers.filter(|container| container.name == "papermc").map(|server| server.restart_count).sum();
+        let again: i32 =
+            containers.filter(|container| container.name == "papermc").map(|server| server.restart_count).sum();
         let known = lived.pods.entry(uid_of(&pod)).or_default();
         *known = again.max(*known);
     }
