@@ -476,26 +476,3 @@ async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that
     assert!(server.run().success(), "{}", server.last_words());
     assert_eq!(fs::read(data.join("world/region/r.0.0.mca")).unwrap(), b"chunks");
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_copy_would_hold_is_measured_when_the_server_has_started() {
-    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
-    let level = level_dat(4671, "1.21.11");
-    for (path, content) in [
-        ("world/level.dat", level.as_slice()),
-        ("world/region/r.0.0.mca", b"chunks".as_slice()),
-        ("cache/mojang.jar", b"comes back".as_slice()),
-        ("bukkit.yml", b"settings: {}".as_slice()),
-    ] {
-        let path = pod.data.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-    assert_eq!(pod.report().await.backups.unwrap().sizes, None, "nobody has looked yet");
-    pod.write_log();
-    let _paper = Paper::start(pod.game, pod.rcon, 0).await;
-    let report = pod.report_when("sizes", |report| report.backups.as_ref().unwrap().sizes.is_some()).await;
-    let sizes = report.backups.unwrap().sizes.unwrap();
-    assert_eq!(sizes.worlds, u64::try_from(level.len()).unwrap() + 6);
-    assert!(sizes.server_files >= 12 && sizes.server_files < 2_000, "{sizes:?}");
-}

@@ -1,4 +1,4 @@
-//! Edge (writes). A volume for copies that is full when init is to take one before an update.
+//! Edge (writes). How much room copies need, and a volume for copies that is full when init is to take one before an update.
 
 use std::fs;
 
@@ -8,6 +8,8 @@ use scheduler::backup::shelf::Shelf;
 use scheduler::protocol::FileSet;
 use scheduler::protocol::restore::AskedRestore;
 
+use crate::paper::Paper;
+use crate::pod::Pod;
 use crate::volume::{Init, copy_of, level_dat, served_set, set};
 
 /// In bytes: no volume for copies has so much. Zeros that take no room on the server's own.
@@ -61,4 +63,27 @@ async fn what_is_too_many_goes_before_init_asks_for_room_and_what_is_wanted_stay
     let now = names();
     let stays = left.iter().all(|id| now.contains(id));
     assert!(stays && now.len() == 3, "the newest with settings stays beside one of the worlds alone: {now:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_copy_would_hold_is_measured_when_the_server_has_started() {
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    let level = level_dat(4671, "1.21.11");
+    for (path, content) in [
+        ("world/level.dat", level.as_slice()),
+        ("world/region/r.0.0.mca", b"chunks".as_slice()),
+        ("cache/mojang.jar", b"comes back".as_slice()),
+        ("bukkit.yml", b"settings: {}".as_slice()),
+    ] {
+        let path = pod.data.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    assert_eq!(pod.report().await.backups.unwrap().sizes, None, "nobody has looked yet");
+    pod.write_log();
+    let _paper = Paper::start(pod.game, pod.rcon, 0).await;
+    let report = pod.report_when("sizes", |report| report.backups.as_ref().unwrap().sizes.is_some()).await;
+    let sizes = report.backups.unwrap().sizes.unwrap();
+    assert_eq!(sizes.worlds, u64::try_from(level.len()).unwrap() + 6);
+    assert!(sizes.server_files >= 12 && sizes.server_files < 2_000, "{sizes:?}");
 }
