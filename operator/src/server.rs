@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::{PaperMCServer, Plugin};
+use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
@@ -229,7 +229,7 @@ async fn go_all_the_way(
     }
     let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
     let undo = Undo::of(server, &before, settled, at);
-    if note_requests(ctx, server, &checked, &seen, undo.as_ref(), &restores, at).await? {
+    if note_requests(ctx, server, &checked, (&seen, &before), undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
     let followed = follows::look::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
@@ -334,12 +334,11 @@ async fn note_requests(
     ctx: &Context,
     server: &PaperMCServer,
     checked: &check::CheckedServer,
-    seen: &observe::Observed,
+    (seen, before): (&observe::Observed, &PaperMCServerStatus),
     undo: Option<&Undo>,
     restores: &Restores,
     at: Timestamp,
 ) -> Result<bool, PassError> {
-    let before = &status_before(ctx, server);
     if starts_again(server, before) {
         report::note_crashes(ctx, server, before, None).await.map_err(PassError::Report)?;
         return Ok(true);

@@ -105,7 +105,7 @@ impl Worlds {
 
     /// Where worlds of this format lie, if the server had none of them open: who looks at the worlds that are played on would not find why.
     fn strays_of(&self, floor: &Floor) -> String {
-        let is_of = |folder: &&Folder| folder.level == Some(Level::OpenedBy(floor.clone()));
+        let is_of = |folder: &&Folder| matches!(&folder.level, Some(Level::OpenedBy(by)) if by == floor);
         let all: Vec<_> = self.folders.iter().filter(is_of).collect();
         match all.first() {
             Some(stray) if self.are_in_use() && all.iter().all(|folder| folder.role == Role::Lies) => format!(

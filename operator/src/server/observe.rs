@@ -206,6 +206,11 @@ impl Observed {
         variables.any(|variable| variable.name == ENABLE_RCON && variable.value.as_deref() == Some("false"))
     }
 
+    /// The template that stands there is that of what settled.
+    pub(crate) fn settled_stands(&self) -> bool {
+        self.shape.zip(self.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision)
+    }
+
     /// The pod is made of the files that settled.
     pub(crate) fn runs_settled_files(&self) -> bool {
         let both = self.settled_lock.as_ref().zip(self.pod_lock.as_ref());
@@ -214,9 +219,7 @@ impl Observed {
 
     /// What the init container wrote when it did not let the server start.
     pub(crate) fn last_words(&self) -> Option<&str> {
-        let statuses = self.pod.as_ref()?.status.as_ref()?.init_container_statuses.iter().flatten();
-        let mut prepare = statuses.filter(|container| container.name == PREPARE_CONTAINER);
-        prepare.find_map(|container| last_end(container).and_then(|ended| ended.message.as_deref()))
+        self.pod.as_ref().and_then(prepare_of).and_then(last_end)?.message.as_deref()
     }
 
     /// Why what settled does not open the worlds. Of such a pod no agent answers.
@@ -264,9 +267,7 @@ fn life_of(
         // The API server has added the grace period to the instant already.
         return Life::Stopping { lost_at: deleted_at.0 + LOST_AFTER };
     }
-    let status = pod.status.as_ref();
-    let init = status.and_then(|s| s.init_container_statuses.as_deref()).unwrap_or_default();
-    if init.iter().any(|c| c.name == PREPARE_CONTAINER && has_refused(c)) {
+    if prepare_of(pod).is_some_and(has_refused) {
         return Life::Refused;
     }
     let server = server_of(pod);
@@ -300,6 +301,11 @@ pub(crate) fn has_copies(template: &PodTemplateSpec) -> bool {
 /// What the kubelet says of the server's own container.
 pub(crate) fn server_of(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.container_statuses.iter().flatten().find(|container| container.name == SERVER_CONTAINER)
+}
+
+/// The same of the init container.
+pub(crate) fn prepare_of(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.init_container_statuses.iter().flatten().find(|container| container.name == PREPARE_CONTAINER)
 }
 
 /// Whether the server's process has run in this pod, by the kubelet's word.

@@ -253,11 +253,9 @@ fn is_begun(seen: &Observed, known: &RestoreHandled) -> bool {
 fn is_left_to_init(seen: &Observed, known: &RestoreHandled) -> bool {
     let stands = |order: &AskedRestore| order.request == request_of(known) && order.to != NOBODY;
     let stands = seen.orders.asked.as_ref().is_some_and(stands);
-    let settled = seen.facts.settled.map(|settled| settled.revision);
-    let is_written = seen.shape.is_some_and(|set| Some(set.template) == settled);
     let of_settled = seen.runs_settled_files();
     let is_up = seen.pod.as_ref().and_then(server_of).is_some_and(|server| server.started == Some(true));
-    stands && (is_written || of_settled) && !(of_settled && is_up)
+    stands && (seen.settled_stands() || of_settled) && !(of_settled && is_up)
 }
 
 /// Until when players may count on what they were told: that their server stops for the way back. A blackout ends that too.

@@ -91,7 +91,7 @@ fn read_with_consent(server: &PaperMCServer) -> Option<CheckedServer> {
 /// back for that, which is a second old: only what another set has really begun goes on, and what is at rest is told of.
 pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool {
     let Some(settled) = seen.facts.settled.map(|settled| settled.revision) else { return false };
-    let stands = seen.shape.is_some_and(|set| set.template == settled);
+    let stands = seen.settled_stands();
     if Plan::is_on_trial(seen) {
         return stands || seen.pod_revision != Some(settled);
     }
@@ -129,8 +129,7 @@ pub(crate) fn is_left_to_a_person_by(step: Step) -> bool {
 pub(super) fn goes_on(seen: &Observed, asks_for_copy: bool) -> bool {
     let has_failed = is_failure_left_to_a_person(seen.shape, seen.pod_revision, &look_at_world(seen), &seen.facts);
     // Once another template stands there, that is under way.
-    let stands = seen.shape.zip(seen.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision);
-    let is_left = (has_failed || stands && seen.world_refused().is_some()) && !asks_for_copy;
+    let is_left = (has_failed || seen.settled_stands() && seen.world_refused().is_some()) && !asks_for_copy;
     Plan::is_on_trial(seen) && !is_left
 }
 

@@ -140,12 +140,11 @@ pub async fn run(settings: &settings::Init) -> Outcome {
             Err(error) => {
                 let why = Chain(&error).to_string();
                 read_only = if is_of_read_only_disk(&error) { read_only + 1 } else { 0 };
-                if read_only == READ_ONLY_TRIES {
-                    leave_last_words(settings, &why);
-                    return Outcome::TryAnew(why);
-                }
-                if obstacle.is_to_be_told(&why) {
+                let stays = obstacle.is_to_be_told(&why);
+                if stays {
                     obstacle.is_told();
+                }
+                if stays || read_only == READ_ONLY_TRIES {
                     leave_last_words(settings, &why);
                     return Outcome::TryAnew(why);
                 }

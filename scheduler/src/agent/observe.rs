@@ -277,14 +277,13 @@ async fn saves_told(shared: &Shared) -> SavesTold {
 /// was seen first the record knows.
 fn last_stop(at: Timestamp, stop: Option<StopSent>, confirmed_at: Option<Timestamp>, told: SavesTold) -> LastStop {
     let saved_at = confirmed_at.max(told.last);
-    let Some(StopSent { saved, why, players }) = stop else {
-        let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
-        return LastStop { at, saved: false, why, players: None, saved_at, started_at: None };
+    let (saved, why, players) = match stop {
+        None => (false, format!("{NOBODY_ASKED}: a crash, a kill, or /stop"), None),
+        Some(StopSent { saved: false, why, players }) if told.in_stop => {
+            (true, format!("{why}; its log says that all was saved as it stopped"), players)
+        }
+        Some(StopSent { saved, why, players }) => (saved, why, players),
     };
-    if told.in_stop && !saved {
-        let why = format!("{why}; its log says that all was saved as it stopped");
-        return LastStop { at, saved: true, why, players, saved_at, started_at: None };
-    }
     LastStop { at, saved, why, players, saved_at, started_at: None }
 }
 

@@ -14,7 +14,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{Content, Item, Source, is_gone, text_of};
+use super::contents::{Content, Item, Source, holds_chunks, is_gone, text_of};
 use super::{LEFT_OUT_NAMED, Reading, Seal, contents};
 use crate::protocol::OUR_DIR;
 use crate::staging::disk::{self, Disk, Steps};
@@ -106,11 +106,7 @@ pub(super) fn write<S: Steps>(
                 bytes = bytes.saturating_add(line.size.unwrap_or(0));
                 if while_read {
                     // Those of chunks first: one that is cut off here would not be missed.
-                    let place = if item.name.extension().is_some_and(|it| it == "mca" || it == "mcc") {
-                        0
-                    } else {
-                        changed.len()
-                    };
+                    let place = if holds_chunks(&item.name) { 0 } else { changed.len() };
                     changed.insert(place, name());
                 }
             }

@@ -44,6 +44,11 @@ fn is_secret(name: &Path) -> bool {
     is_beside || SECRETS.iter().any(|place| name == Path::new(place))
 }
 
+/// Whether this is a file of a world in which chunks lie.
+pub fn holds_chunks(name: &Path) -> bool {
+    name.extension().is_some_and(|extension| extension == "mca" || extension == "mcc")
+}
+
 /// The file that a running server locks. Closing any descriptor of it drops a lock that this process holds, so it is never opened here;
 /// Minecraft makes a new one.
 const SESSION_LOCK: &str = "session.lock";

@@ -17,6 +17,7 @@ use scheduler::protocol::{Announce, LastStop, Report, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -58,10 +59,18 @@ pub(crate) fn free_address() -> SocketAddr {
     loop {
         let port = 12_000 + NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(first) % 16_000;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        if std::net::TcpListener::bind(address).is_ok() {
+        if is_free(address) {
             return address;
         }
     }
+}
+
+/// Listened on at no time: a process that another test starts in this moment has what is open here until it is loaded, and whoever looks at the
+/// port would be let in by it.
+fn is_free(address: SocketAddr) -> bool {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).is_ok()
 }
 
 impl Pod {

@@ -13,49 +13,33 @@ const DATA: &str = "/data";
 /// What a user's `podTemplate` may not say, because the safety of the world hangs on it. Named, never silently dropped.
 pub(super) fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Complaints) {
     const SPEC: &str = "spec.podTemplate.spec";
+    const WATCHED: &str = "Nightshift warns, saves and watches the server with it; remove the field";
+    const RELIED_ON: &str = "the image's own start and its variables are what Nightshift relies on; remove the field";
     let Some(spec) = &template.spec else { return };
-    for container in &spec.containers {
-        let path = format!("{SPEC}.containers[{}]", container.name);
-        for (what, set) in [
-            ("lifecycle", container.lifecycle.is_some()),
-            ("startupProbe", container.startup_probe.is_some()),
-            ("readinessProbe", container.readiness_probe.is_some()),
-            ("livenessProbe", container.liveness_probe.is_some()),
+    for container in spec.containers.iter().filter(|container| container.name == SERVER_CONTAINER) {
+        let path = format!("{SPEC}.containers[{SERVER_CONTAINER}]");
+        for (what, set, problem) in [
+            ("lifecycle", container.lifecycle.is_some(), WATCHED),
+            ("startupProbe", container.startup_probe.is_some(), WATCHED),
+            ("readinessProbe", container.readiness_probe.is_some(), WATCHED),
+            ("livenessProbe", container.liveness_probe.is_some(), WATCHED),
+            ("image", container.image.is_some(), "set `spec.image`"),
+            ("command", container.command.is_some(), RELIED_ON),
+            ("args", container.args.is_some(), RELIED_ON),
+            ("envFrom", container.env_from.is_some(), RELIED_ON),
         ] {
-            if set && container.name == SERVER_CONTAINER {
-                complaints.add(
-                    &format!("{path}.{what}"),
-                    "Nightshift warns, saves and watches the server with it; remove the field",
-                );
+            if set {
+                complaints.add(&format!("{path}.{what}"), problem);
             }
         }
-        if container.image.is_some() && container.name == SERVER_CONTAINER {
-            complaints.add(&format!("{path}.image"), "set `spec.image`");
-        }
-        if container.name == SERVER_CONTAINER {
-            for variable in container.env.iter().flatten() {
-                if let Some((name, fix)) = refused_variables().find(|(name, _)| *name == variable.name) {
-                    complaints.add(&format!("{path}.env[{name}]"), format_args!("not yours to set: {fix}"));
-                }
+        for variable in container.env.iter().flatten() {
+            if let Some((name, fix)) = refused_variables().find(|(name, _)| *name == variable.name) {
+                complaints.add(&format!("{path}.env[{name}]"), format_args!("not yours to set: {fix}"));
             }
         }
-        for (what, set) in [
-            ("command", container.command.is_some()),
-            ("args", container.args.is_some()),
-            ("envFrom", container.env_from.is_some()),
-        ] {
-            if set && container.name == SERVER_CONTAINER {
-                complaints.add(
-                    &format!("{path}.{what}"),
-                    "the image's own start and its variables are what Nightshift relies on; remove the field",
-                );
-            }
-        }
-        if container.name == SERVER_CONTAINER {
-            for mount in container.volume_mounts.iter().flatten() {
-                if let Some(problem) = problem_of(mount, spec) {
-                    complaints.add(&format!("{path}.volumeMounts[{}]", mount.mount_path), problem);
-                }
+        for mount in container.volume_mounts.iter().flatten() {
+            if let Some(problem) = problem_of(mount, spec) {
+                complaints.add(&format!("{path}.volumeMounts[{}]", mount.mount_path), problem);
             }
         }
     }

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
 
-use super::{last_end, mounts, server_of};
-use crate::server::build::pod::{BACKUP_VOLUME, PREPARE_CONTAINER, RESTORE_VOLUME};
+use super::{last_end, mounts, prepare_of, server_of};
+use crate::server::build::pod::{BACKUP_VOLUME, RESTORE_VOLUME};
 use crate::server::images::answer::not_pulled;
 
 /// How long bringing the files may take before the start deadline begins, and pulling an image that the node has not got: it was pulled
@@ -42,8 +42,7 @@ pub(super) fn counts_from(pod: &Pod, copy_takes: Option<SignedDuration>) -> Time
 /// When a server whose process does not run could start at the latest, by what comes before it.
 fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>, copy_takes: Option<SignedDuration>) -> Timestamp {
     let status = pod.status.as_ref();
-    let mut init = status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
-    let prepare = init.find(|container| container.name == PREPARE_CONTAINER);
+    let prepare = prepare_of(pod);
     // What `prepare` had to do is done: only the image of the server can be missing. One that the node says it cannot have is given no time.
     if let Some(ended_at) = prepare.and_then(ended_well_at) {
         return if server.is_some_and(|server| not_pulled(server).is_some()) {

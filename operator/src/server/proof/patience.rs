@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 use super::{ENDS_AFTER, ENDS_WITHIN};
-use crate::server::build::pod::{AGENT_CONTAINER, PREPARE_CONTAINER};
+use crate::server::build::pod::AGENT_CONTAINER;
 use crate::server::in_place::or_last_stop;
-use crate::server::observe::{last_end, server_of};
+use crate::server::observe::{last_end, prepare_of, server_of};
 
 /// No first answer comes later after the start of its pod: 20 minutes for files and images and two hours for a copy, and then the 24 hours
 /// that the start-up probe waits. A node that begins the pod anew again and again is not waited for without end.
@@ -30,9 +30,10 @@ pub(crate) fn asked_from(pod: &Pod) -> Option<Timestamp> {
 fn prepared_at(pod: &Pod) -> Option<Timestamp> {
     let initialized = condition(pod, "Initialized").filter(|condition| condition.status == "True").and_then(turned_at);
     // A container that is gone from its node tells of no end any more; and one that a node ran once more has ended later.
-    let mut init = pod.status.as_ref()?.init_container_statuses.iter().flatten();
-    let prepare = init.find(|container| container.name == PREPARE_CONTAINER).and_then(last_end);
-    let ended = prepare.filter(|ended| ended.exit_code == 0).and_then(|ended| ended.finished_at.as_ref());
+    let ended = prepare_of(pod)
+        .and_then(last_end)
+        .filter(|ended| ended.exit_code == 0)
+        .and_then(|ended| ended.finished_at.as_ref());
     initialized.max(ended.map(|at| at.0))
 }
 

@@ -7,9 +7,8 @@ use super::Report;
 use super::backup::failed_for;
 use super::conditions::refusal;
 use crate::chain::cut;
-use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::crashes::end_in_words;
-use crate::server::observe::{has_refused, last_end, server_of};
+use crate::server::observe::{has_refused, last_end, prepare_of, server_of};
 
 /// Never empty. A pod whose init container refused has no proof to speak of, and one that never came up has none that has ended.
 pub(super) fn why_it_failed(report: &Report<'_>) -> String {
@@ -21,9 +20,7 @@ pub(super) fn why_it_failed(report: &Report<'_>) -> String {
 
 /// Where it did not refuse and goes on trying, what it told of may be over, and something else was in the way at the end.
 fn as_of_prepare(report: &Report<'_>, why: String) -> String {
-    let statuses = report.seen.pod.iter().filter_map(|pod| pod.status.as_ref());
-    let prepare = statuses.flat_map(|status| status.init_container_statuses.iter().flatten());
-    if prepare.into_iter().any(|container| container.name == PREPARE_CONTAINER && has_refused(container)) {
+    if report.seen.pod.as_ref().and_then(prepare_of).is_some_and(has_refused) {
         return why;
     }
     format!("the server did not come up by its deadline; the last that `prepare` told of was: {why}")

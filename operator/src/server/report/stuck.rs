@@ -18,19 +18,20 @@ const WHAT_FAILED: &str = "change in the spec what failed";
 const TOO_OLD: &str = "choose in the spec a Minecraft that can open the worlds";
 
 pub(super) fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String {
-    let copy = match (backup::unreadable(report), no_room(report.seen)) {
+    let no_room = no_room(report.seen);
+    let copy = match (backup::unreadable(report), &no_room) {
         (Some(why), _) => format!(
             "whether there is a copy from right before it is not known, because the copies cannot be read ({}); they are looked for \
              again by themselves;",
             cut(why, 256)
         ),
         (None, Some(no_room)) => {
-            format!("{}: it goes back by itself then, if nobody has played; else", room_in_words(&no_room))
+            format!("{}: it goes back by itself then, if nobody has played; else", room_in_words(no_room))
         }
         (None, None) => "there is no copy from right before it;".to_owned(),
     };
     let back = restore::newest(report.seen).map_or_else(String::new, |copy| {
-        let first = if no_room(report.seen).is_some() { "With room for it: " } else { "" };
+        let first = if no_room.is_some() { "With room for it: " } else { "" };
         format!("{first}{}. ", in_its_place(checked, &copy))
     });
     let text = format!(

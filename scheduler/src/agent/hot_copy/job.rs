@@ -14,6 +14,7 @@ use super::super::{Chain, clock, copies};
 use super::halt::Halt;
 use super::saving::{self, On};
 use super::{Stage, record};
+use crate::backup::contents::holds_chunks;
 use crate::backup::shelf::Shelf;
 use crate::backup::take::{self, Order, Written};
 use crate::backup::{Backup, Reading};
@@ -306,7 +307,6 @@ fn of_two_moments(backup: &Backup) -> Option<String> {
 
 /// Chunks, or what says which world it is.
 fn is_of_a_world(backup: &Backup, name: &Path) -> bool {
-    let of_chunks = name.extension().is_some_and(|extension| extension == "mca" || extension == "mcc");
-    let kind = of_chunks || name.file_name().is_some_and(|file| file == "level.dat");
+    let kind = holds_chunks(name) || name.file_name().is_some_and(|file| file == "level.dat");
     kind && backup.folders.iter().any(|folder| name.starts_with(PathBuf::from(folder)))
 }
