@@ -8,8 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::{self, c_short};
 use rustix::fs::{FlockOperation, fcntl_lock};
-use rustix::process::{Flock, FlockType, fcntl_getlk};
 
 /// A `session.lock` could not be opened or asked.
 #[derive(Debug, thiserror::Error)]
@@ -88,8 +89,14 @@ pub fn held_by_another(path: &Path) -> Result<bool, Error> {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(other) => return Err(error(other)),
     };
-    let holder = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock)).map_err(|errno| error(errno.into()))?;
-    Ok(holder.is_some())
+    let mut asked = whole_file(libc::F_WRLCK);
+    fcntl(&file, FcntlArg::F_GETLK(&mut asked)).map_err(|errno| error(errno.into()))?;
+    Ok(asked.l_type != whole_file(libc::F_UNLCK).l_type)
+}
+
+fn whole_file(kind: i32) -> libc::flock {
+    let short = |value: i32| c_short::try_from(value).expect("the kernel's are small");
+    libc::flock { l_type: short(kind), l_whence: short(libc::SEEK_SET), l_start: 0, l_len: 0, l_pid: 0 }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use scheduler::agent::{settings, stop};
 use scheduler::protocol::{Players, Report, Server};
 
-use crate::ends::{BY_ITS_LOG, TIMEOUT, prepared, server};
+use crate::ends::{BY_ITS_LOG, TIMEOUT, laid_out, server};
 use crate::paper::Paper;
 use crate::pod::{Pod, free_address, restart_in};
 
@@ -40,11 +40,9 @@ async fn who_was_promised_minutes_is_told_that_it_is_now_and_who_has_had_their_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it_was_saved() {
-    let (mut pod, set) = prepared(true).await;
+    let (mut pod, set) = laid_out().await;
     let deaf = server(&pod, &set);
     // A firewall between the agent and the console.
-    pod.terminate.take().unwrap().send(()).unwrap();
-    (&mut pod.running).await.unwrap();
     pod.start(settings::Sidecar { rcon_port: free_address().port(), stop_timeout: TIMEOUT, ..pod.settings() }).await;
     pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
     stop_by_the_hook(&pod).await;

@@ -33,7 +33,7 @@ pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
 }
 
 /// A volume that the init container has made ready.
-async fn laid_out() -> (Pod, FileSet) {
+pub(crate) async fn laid_out() -> (Pod, FileSet) {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
     let (set, files) = lock('a', 129, "1.0", &url);
@@ -98,10 +98,10 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_that_confirmed_no_save_and_made_one_is_told_as_saved_in_words_that_say_how_that_is_known() {
-    let (pod, set) = laid_out().await;
+    let (mut pod, set) = laid_out().await;
     let refusing = server(&pod, &set);
-    // A process of its own: locks of one process are in nobody's way there, and a server that stops would seem to have ended.
-    let _agent = pod.start_process().await;
+    let settings = settings::Sidecar { stop_timeout: TIMEOUT, ..pod.settings() };
+    pod.start(settings).await;
     pod.report_when("plugins read", is_read).await;
     assert_eq!(refusing.control("fault save-fails"), "ok");
     let begun = clock::now();
