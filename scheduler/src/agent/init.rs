@@ -30,6 +30,8 @@ use crate::world::{Refusal, Worlds, may_open};
 /// How often a held `session.lock` is asked for again, and how many of those looks lie between two sentences about it.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOKS_PER_SENTENCE: u32 = 10;
+/// After so many looks it is told to who looks at the pod from outside. A server that stops as it should has ended by then, mostly.
+const LOOKS_UNTIL_TOLD: u32 = 30;
 
 /// How often a copy that is due is tried. The server is down meanwhile, and the set before can start again.
 const COPY_TRIES: u32 = 2;
@@ -109,6 +111,9 @@ enum Error {
     Swap(#[from] swap::Error),
     #[error(transparent)]
     Properties(#[from] properties::Error),
+    /// For so long that it is told.
+    #[error("another server has this world open and holds {0}: nothing starts before that one has ended")]
+    WorldOpen(String),
 }
 
 /// Runs until the volume is ready or the start is refused.
@@ -118,7 +123,7 @@ pub async fn run(settings: &settings::Init) -> Outcome {
     let (mut copies_failed, mut read_only) = (0, 0);
     let mut obstacle = Obstacle::new(&settings.shared);
     loop {
-        match prepare(settings, &mut locks).await {
+        match prepare(settings, &mut locks, &obstacle).await {
             Ok(Prepared::Ready) => return Outcome::Ready(locks),
             Ok(Prepared::Refused(refused)) => return refuse(settings, refused.to_string()),
             Err(Error::Copy(error)) => {
@@ -140,7 +145,7 @@ pub async fn run(settings: &settings::Init) -> Outcome {
             Err(error) => {
                 let why = Chain(&error).to_string();
                 read_only = if is_of_read_only_disk(&error) { read_only + 1 } else { 0 };
-                let stays = obstacle.is_to_be_told(&why);
+                let stays = obstacle.is_to_be_told(&why) || matches!(error, Error::WorldOpen(_));
                 if stays {
                     obstacle.is_told();
                 }
@@ -185,29 +190,29 @@ impl Prepared {
     }
 }
 
-async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<Prepared, Error> {
+async fn prepare(settings: &settings::Init, locks: &mut SessionLocks, obstacle: &Obstacle) -> Result<Prepared, Error> {
     place_hook(&settings.hook, &settings.shared.join("agent"))?;
     let set = read_files(&settings.files)?;
     let volume = Volume::new(&settings.data);
-    let worlds = lock_worlds(&settings.data, locks).await?;
+    let worlds = lock_worlds(&settings.data, locks, obstacle).await?;
     let here = worlds.clone();
     // First: it is told whatever comes of this start.
     of_copies(&volume, move |volume| running::tell_of_before(&volume, &here)).await?;
 
     let finished = of_copies(&volume, |volume| copies::finish_restore(&volume)).await??;
-    let worlds = if finished.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
+    let worlds = if finished.is_some() { lock_anew(&settings.data, locks, obstacle).await? } else { worlds };
     say_restored(finished.as_ref());
 
     let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
     let fill = move |volume: Volume| new_volume::fill_if_new(&copies, &volume, &here, &files);
     let filled = of_copies(&volume, fill).await??;
-    let worlds = if filled.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
+    let worlds = if filled.is_some() { lock_anew(&settings.data, locks, obstacle).await? } else { worlds };
     say_restored(filled.as_ref());
 
     let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
     let restore = move |volume: Volume| asked_restore::restore_if_asked(&copies, &volume, &here, &files);
     let asked = of_copies(&volume, restore).await??;
-    let worlds = if asked.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
+    let worlds = if asked.is_some() { lock_anew(&settings.data, locks, obstacle).await? } else { worlds };
     say_restored(asked.as_ref());
 
     let last = volume.manifest()?.map(|manifest| manifest.minecraft);
@@ -220,7 +225,7 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
             match (of_copies(&volume, restore).await??, opened) {
                 (Some(restored), _) => {
                     say_restored(Some(&restored));
-                    lock_anew(&settings.data, locks).await?
+                    lock_anew(&settings.data, locks, obstacle).await?
                 }
                 (None, Err(refusal)) => return Ok(Prepared::refused(settings, &volume, &worlds, &set, &refusal)),
                 (None, Ok(())) => worlds,
@@ -264,9 +269,9 @@ async fn of_copies<T: Send + 'static>(
 }
 
 /// Other folders lie there now: the locks on those before are of no use.
-async fn lock_anew(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Error> {
+async fn lock_anew(data: &Path, locks: &mut SessionLocks, obstacle: &Obstacle) -> Result<Worlds, Error> {
     *locks = SessionLocks::default();
-    lock_worlds(data, locks).await
+    lock_worlds(data, locks, obstacle).await
 }
 
 fn say_restored(restored: Option<&Restored>) {
@@ -297,8 +302,8 @@ fn read_files(path: &Path) -> Result<FileSet, Error> {
     serde_json::from_slice(&bytes).map_err(|source| Error::ParseFiles { path: name(), source })
 }
 
-/// Waits until no server has a world of this volume open, and keeps it so.
-async fn lock_worlds(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Error> {
+/// Waits until no server has a world of this volume open, and keeps it so. One that goes on is an error once in a pod, so that it is told.
+async fn lock_worlds(data: &Path, locks: &mut SessionLocks, obstacle: &Obstacle) -> Result<Worlds, Error> {
     let mut tries = 0_u32;
     loop {
         let worlds = Worlds::read(data).map_err(Error::Worlds)?;
@@ -306,8 +311,12 @@ async fn lock_worlds(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Er
         if busy.is_empty() {
             return Ok(worlds);
         }
+        let open = Error::WorldOpen(listed(&busy));
+        if tries == LOOKS_UNTIL_TOLD && !obstacle.was_told(&open.to_string()) {
+            return Err(open);
+        }
         if tries.is_multiple_of(LOOKS_PER_SENTENCE) {
-            info!("waiting: another server has this world open and holds {}", listed(&busy));
+            info!("waiting: {open}");
         }
         tries += 1;
         tokio::time::sleep(LOOK).await;

@@ -30,10 +30,15 @@ impl Obstacle {
 
     /// Counts a try that ended with this, and answers whether it is to be told now: it stays, and was not told before.
     pub(super) fn is_to_be_told(&mut self, why: &str) -> bool {
-        let why = without_figures(why);
-        self.tries = if self.last == why { self.tries + 1 } else { 1 };
-        self.last = why;
-        self.tries >= TRIES && fs::read_to_string(&self.note).ok().as_ref() != Some(&self.last)
+        let words = without_figures(why);
+        self.tries = if self.last == words { self.tries + 1 } else { 1 };
+        self.last = words;
+        self.tries >= TRIES && !self.was_told(why)
+    }
+
+    /// Whether this was told by a container of this pod before.
+    pub(super) fn was_told(&self, why: &str) -> bool {
+        fs::read_to_string(&self.note).ok() == Some(without_figures(why))
     }
 
     /// It is told. Where that cannot be put down, it is told again by the next container: often is better than never.
@@ -60,6 +65,7 @@ mod tests {
             let mut obstacle = Obstacle::new(pod.path());
             let told = (0..9).position(|_| obstacle.is_to_be_told(why));
             obstacle.is_told();
+            assert!(obstacle.was_told(why));
             told
         };
         assert_eq!(told("no room: 12 bytes free"), Some(4));

@@ -70,7 +70,7 @@ fn init_refuses_a_world_of_a_newer_minecraft_in_one_sentence_and_touches_nothing
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn init_waits_with_a_sentence_while_another_server_has_the_world_open() {
+async fn init_waits_while_another_server_has_the_world_open_and_leaves_that_as_last_words_once() {
     let web = tempfile::tempdir().unwrap();
     let (set, server, demo) = set(&serve(web.path()).await, 'a');
     fs::write(web.path().join("paper.jar"), &server).unwrap();
@@ -86,6 +86,15 @@ async fn init_waits_with_a_sentence_while_another_server_has_the_world_open() {
     assert!(line.contains("another server has this world open") && line.contains("session.lock"), "{line}");
     assert!(!init.data.path().join("plugins").exists());
     assert!(child.0.try_wait().unwrap().is_none());
+    tokio::task::block_in_place(|| lines.for_each(drop));
+    assert_eq!(child.0.wait().unwrap().code(), Some(1), "the kubelet starts it again, and shows its words meanwhile");
+    let words = fs::read_to_string(init.last_words.path()).unwrap();
+    assert!(words.starts_with("another server has this world open") && words.contains("session.lock"), "{words}");
+
+    let mut child = init.spawn();
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let line = tokio::task::block_in_place(|| lines.next().unwrap().unwrap());
+    assert!(line.contains("waiting: another server has this world open"), "{line}");
     drop(lock);
     tokio::task::block_in_place(|| lines.for_each(drop));
     assert!(child.0.wait().unwrap().success());
