@@ -56,6 +56,9 @@ pub const NOBODY_SAW: &str = "nobody saw the process end";
 /// The port of the agent in each server pod; start-up and readiness probes of the server container ask here too.
 pub const PORT: u16 = 8470;
 
+/// How long a stop with its save may take where nothing else is said, in seconds: that of `agent stop` and of `spec.gracefulShutdown.timeout`.
+pub const STOP_TIMEOUT_SECONDS: u64 = 300;
+
 /// The directory on the volume that belongs to Nightshift; everything we remember there is below it.
 pub const OUR_DIR: &str = ".nightshift";
 

@@ -175,7 +175,7 @@ pub(super) fn restore_if_ordered(
     for backup in meant.iter().filter_map(Shelved::record) {
         let is_newest = newest.as_ref() == Some(&backup.id);
         // That nobody has played was said of the newest copy, and not of those before it.
-        if (order.unless_played || !is_newest) && played_since(volume, backup.started_at) {
+        if (order.unless_played || !is_newest) && played_since(volume, worlds, backup.started_at) {
             warn!("somebody may have played since the copy {}, so the worlds are not put back from it", backup.id);
             continue;
         }
@@ -225,13 +225,12 @@ pub(super) fn note_players(volume: &Volume) -> Result<(), disk::Error> {
 
 /// Whether somebody may have played since `copied_at`, when a copy was begun: by what an agent noted, and by the files that Minecraft writes about each player.
 /// What cannot be read counts as yes.
-pub(super) fn played_since(volume: &Volume, copied_at: Timestamp) -> bool {
+pub(super) fn played_since(volume: &Volume, worlds: &Worlds, copied_at: Timestamp) -> bool {
     match read_record::<Played>(&volume.played_path()) {
         Ok(Some(played)) if played.at > copied_at => return true,
         Err(_) => return true,
         Ok(_) => {}
     }
-    let Ok(worlds) = Worlds::read(volume.root()) else { return true };
     let places =
         worlds.folders.iter().flat_map(|folder| ["playerdata", "players"].map(|place| folder.path.join(place)));
     let files = places.filter(|place| place.exists()).flat_map(WalkDir::new);
@@ -259,8 +258,8 @@ pub(super) fn note_failure(volume: &Volume, set: &FileSet, why: String) {
     }
 }
 
-/// What lies there. `backups` is the server's own directory.
-pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
+/// What lies there. `backups` is the server's own directory; `lock` and `worlds` are what lies on its volume.
+pub(super) fn look(backups: &Path, volume: &Volume, lock: Option<&str>, worlds: &Worlds) -> BackupsSeen {
     let failed = read_record(&volume.copy_failed_path()).unwrap_or(None);
     let restored = read_record(&volume.restored_path()).unwrap_or(None);
     let restore_refused = read_record(&volume.restore_refused_path()).unwrap_or(None);
@@ -279,12 +278,11 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
     let newest = |wanted: fn(&Backup) -> bool| good().rev().find(|backup| wanted(backup)).map(seen);
     let is_from_before_damage = |backup: &Backup| backup.contents.has_worlds() && !backup.after_damage;
     // Where a clock was ahead once, the newest by name may be of another step.
-    let lock = volume.manifest().ok().flatten().map(|manifest| manifest.lock);
-    let from_what_lies_here = lock.and_then(|lock| way_back_from(&lock, good())).map(seen);
+    let from_what_lies_here = lock.and_then(|lock| way_back_from(lock, good())).map(seen);
     let (last, last_of_worlds) = (newest(|_| true), from_what_lies_here.or_else(|| newest(Backup::is_way_back)));
     // Only where there is something to unpack.
     let free = last_of_worlds.as_ref().and_then(|_| restore::free_for(volume).ok());
-    let was_played = |copy: &BackupSeen| played_since(volume, copy.started_at);
+    let was_played = |copy: &BackupSeen| played_since(volume, worlds, copy.started_at);
     let since_last = last.as_ref().map(was_played);
     // Who has played since the newest has played since those before it: the files of all players are looked through once, if that will do.
     let since = |copy: &BackupSeen| match &last {

@@ -37,12 +37,14 @@ impl OnVolume {
     pub fn read(volume: &Volume, backups: Option<&Path>) -> Result<Self, String> {
         let worlds = Worlds::read(volume.root()).map_err(|error| Chain(&error).to_string())?;
         let manifest = volume.manifest().map_err(|error| Chain(&error).to_string())?;
+        let unmanaged = unmanaged(volume, manifest.as_ref()).map_err(|error| Chain(&error).to_string())?;
+        let lock = manifest.map(|manifest| manifest.lock);
         Ok(Self {
             world: worlds.seen(),
-            unmanaged: unmanaged(volume, manifest.as_ref()).map_err(|error| Chain(&error).to_string())?,
-            lock: manifest.map(|manifest| manifest.lock),
+            unmanaged,
             replaced: replaced::replaced(volume),
-            backups: backups.map(|backups| copies::look(backups, volume)),
+            backups: backups.map(|backups| copies::look(backups, volume, lock.as_deref(), &worlds)),
+            lock,
             plugin_data: crate::plugin_data::last(volume),
             new_volume: read_record(&volume.new_volume_path()).unwrap_or(None),
         })

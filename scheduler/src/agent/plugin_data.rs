@@ -11,6 +11,7 @@ use crate::protocol::plugin_data::{Piece, PluginData, PutBack, Settings};
 use crate::protocol::{FileSet, RestoreOrder, Restored};
 use crate::staging::disk::{Disk, Unhindered};
 use crate::staging::{Volume, read_record};
+use crate::world::Worlds;
 
 /// What has to be done between the stop of one set and the swap to `set`. `limit` is what one folder or file may have, in bytes; 0: nothing is kept.
 /// `order` is where an order to go back is mounted.
@@ -52,7 +53,8 @@ fn failed_before(volume: &Volume, set: &FileSet, order: Option<&Path>) -> Result
 fn may_have_played(volume: &Volume, kept_at: Timestamp) -> bool {
     let restored: Option<Restored> = read_record(&volume.restored_path()).unwrap_or(None);
     let worlds_went_back = restored.is_some_and(|restored| restored.at > kept_at);
-    !worlds_went_back && copies::played_since(volume, kept_at)
+    let nobody_has = || Worlds::read(volume.root()).is_ok_and(|worlds| !copies::played_since(volume, &worlds, kept_at));
+    !worlds_went_back && !nobody_has()
 }
 
 /// The server starts: what is older than the last two changes goes.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::backup::due::Before;
+use crate::protocol::STOP_TIMEOUT_SECONDS;
 use crate::protocol::signature::Key;
 use crate::rcon::Password;
 
@@ -111,7 +112,7 @@ pub struct Sidecar {
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_AGE")]
     pub backup_max_age: Option<u32>,
     /// How long a stop with its save may take, in seconds.
-    #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = 300)]
+    #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = STOP_TIMEOUT_SECONDS)]
     pub stop_timeout: u64,
     /// What players read when they are disconnected for a stop.
     #[arg(
@@ -142,7 +143,7 @@ pub struct Stop {
     #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
     pub shared: PathBuf,
     /// How long to wait until the stop was sent, in seconds.
-    #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = 300)]
+    #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = STOP_TIMEOUT_SECONDS)]
     pub stop_timeout: u64,
 }
 

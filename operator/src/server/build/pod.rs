@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use resolver::lock::Lock;
-use scheduler::protocol::{FileSet, PORT};
+use scheduler::protocol::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 
 use super::super::check::CheckedServer;
 use super::lock_map::lock_map_name;
@@ -58,8 +58,6 @@ const LOCK_DIR: &str = "/etc/nightshift";
 const SHARED_DIR: &str = "/nightshift";
 /// What `save-all flush` may take on a large world before the hook goes on without it, in seconds.
 const FLUSH_SECONDS: i64 = 60;
-/// How long `agent stop` waits where it is told nothing: the default of its `--stop-timeout`, and of `spec.gracefulShutdown.timeout`.
-const HOOK_SECONDS: i64 = 300;
 /// What SIGTERM is left with when the hook has used all its time: the kubelet gives 2 s after the period (measured).
 const AFTER_THE_HOOK_SECONDS: i64 = 45;
 /// The start-up probe asks this often.
@@ -154,7 +152,7 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
 fn stop_command(server: &CheckedServer) -> Vec<String> {
     let mut command = vec![format!("{SHARED_DIR}/agent"), "stop".to_owned()];
     let seconds = server.stop_timeout.as_secs();
-    if seconds != HOOK_SECONDS {
+    if seconds.cast_unsigned() != STOP_TIMEOUT_SECONDS {
         // The server's container has none of the agent's variables.
         command.extend(["--stop-timeout".to_owned(), seconds.to_string()]);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::*;
+use crate::agent::on_volume::OnVolume;
 use crate::backup::Contents;
 use crate::staging::Manifest;
 
@@ -25,7 +26,8 @@ impl Server {
 
     /// The way back, and whether somebody may have played since.
     fn way_back(&self) -> (Option<String>, bool) {
-        let seen = look(self.shelf.root(), &self.volume);
+        let OnVolume { backups, .. } = OnVolume::read(&self.volume, Some(self.shelf.root())).unwrap();
+        let seen = backups.unwrap();
         (seen.last_of_worlds.map(|copy| copy.id), seen.played_since)
     }
 }
