@@ -37,10 +37,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use walk::{
-    Walked, end_an_order, walk, walk_asleep_before, walk_held, walk_on_a_forced_pod, walk_on_a_hanging_agent,
-    walk_on_a_move_that_breaks_off, walk_on_replaced, walk_released_in_a_countdown, walk_suspended_in_a_countdown,
+use walk::directed::{
+    end_an_order, walk_asleep_before, walk_copied_as_a_countdown_begins, walk_held, walk_named_beside_a_copy,
+    walk_on_a_forced_pod, walk_on_a_hanging_agent, walk_on_a_move_that_breaks_off, walk_on_replaced,
+    walk_released_in_a_countdown, walk_suspended_in_a_countdown,
 };
+use walk::{Walked, walk};
 
 /// All walks together.
 #[derive(Default)]
@@ -209,6 +211,26 @@ fn players_are_told_once_of_what_comes_and_what_is_released_in_their_countdown_c
     let is_in_order = first < released && released < heap && heap < second && second < update;
     let is_called_off = !places("called off").is_empty();
     assert!(is_in_order && !is_called_off, "{}", story.join("\n"));
+}
+
+#[test]
+fn the_agent_is_told_to_keep_a_copy_that_a_person_names_while_another_one_is_taken() {
+    let (named, kept, Walked { broken, story, .. }) = on_this_thread(walk_named_beside_a_copy(address()));
+    assert_eq!(kept, Some(named), "{}", story.join("\n"));
+    assert!(broken.is_empty(), "{broken:?}\n{}", story.join("\n"));
+}
+
+#[test]
+fn players_who_cannot_be_told_during_the_flush_of_a_copy_are_told_after_it_and_have_their_whole_notice() {
+    let (notice, copying, walked) = on_this_thread(walk_copied_as_a_countdown_begins(address()));
+    let Walked { broken, story, end, .. } = walked;
+    assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
+    let told = || story.iter().position(|line| line.contains("players are told"));
+    let refused = story.iter().position(|line| line.contains("cannot be told"));
+    assert!(refused.is_some() && refused < told(), "{}", story.join("\n"));
+    assert_eq!(notice, Some(rules::NOTICE), "{}", story.join("\n"));
+    // An operator that comes anew finds how long the copy takes, for which nobody can be asked then.
+    assert_eq!(copying, Some(10), "{}", story.join("\n"));
 }
 
 #[test]

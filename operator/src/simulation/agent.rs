@@ -16,9 +16,10 @@ use scheduler::agent::watch::{Change, Look, Pinged, Witness};
 use scheduler::ping::Answer;
 use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::signature::{Guard, Headers, Key, Received, Refused, verify};
+use scheduler::protocol::sizes::Sizes;
 use scheduler::protocol::{
-    Announce, BackupsSeen, CallOff, File, FileSet, HotCopy, HotCopyOutcome, HotCopySeen, PORT, Players, PluginSeen,
-    Report, Save, Saved, Server, Staging,
+    Announce, BackupsSeen, CallOff, File, FileSet, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, PORT, Players,
+    PluginSeen, Refusal, Report, Save, Saved, Server, Staging,
 };
 use scheduler::staging::Volume;
 use scheduler::staging::hash::Known;
@@ -34,6 +35,12 @@ use super::shared::{Mishap, Shared};
 use super::world::World;
 use crate::agent_client::ANSWER_WITHIN;
 use crate::clock::{now, simulated};
+
+/// For so long the console answers nobody else when a copy of the running server begins.
+const FLUSHES_FOR: SignedDuration = SignedDuration::from_secs(10);
+
+/// What the agent says of the worlds, which are some kilobytes here: a copy that takes ten seconds at the speed that is guessed.
+const WORLDS_BYTES: u64 = 249_000_000;
 
 /// What the agent of a pod has in memory, and what players have heard from it.
 #[derive(Debug)]
@@ -62,8 +69,19 @@ pub(super) struct Mind {
     pub(super) saved_at: Option<Timestamp>,
     /// It was asked to stop the server, which has not ended yet.
     pub(super) stop: Option<Sent>,
-    /// The last copy of the running server, and until when it is under way.
-    hot: Option<(HotCopySeen, Timestamp)>,
+    hot: Option<Hot>,
+    /// What the copy that is under way may push out for none.
+    kept: Option<KeepCopy>,
+}
+
+/// The last copy of the running server.
+#[derive(Debug, Clone)]
+struct Hot {
+    taken: HotCopySeen,
+    /// The console is busy until then.
+    flushes_until: Timestamp,
+    /// It is under way until then.
+    until: Timestamp,
 }
 
 /// Players were told of a stop.
@@ -95,6 +113,7 @@ impl Mind {
             saved_at: None,
             stop: None,
             hot: None,
+            kept: None,
         }
     }
 
@@ -126,6 +145,8 @@ impl Mind {
         (self.answers_from, self.began_at) = (Some(at), at);
         self.hangs = false;
         (self.announced, self.staging, self.stop, self.record) = (None, None, None, None);
+        self.kept = None;
+        self.hot.iter_mut().for_each(|hot| hot.flushes_until = at);
     }
 }
 
@@ -238,7 +259,14 @@ impl World {
                     agent.staging = Some((set, now() + takes));
                 }
             }
-            "/v1/announce" => self.announce(serde_json::from_slice(body).expect("an announcement")),
+            "/v1/announce" => {
+                if self.flushes() {
+                    self.tell("players cannot be told during the flush of a copy");
+                    let refusal = Refusal { not_now: true, ..Refusal::because("a copy is flushed") };
+                    return json(StatusCode::CONFLICT, &refusal);
+                }
+                self.announce(serde_json::from_slice(body).expect("an announcement"));
+            }
             "/v1/call-off" => {
                 let CallOff { act, text: _ } = serde_json::from_slice(body).expect("a call");
                 let agent = &mut self.pod.as_mut().expect("it was asked").agent;
@@ -254,10 +282,13 @@ impl World {
                 let asked: HotCopy = serde_json::from_slice(body).expect("a copy");
                 let Some(taken) = self.copy_running(&asked) else { return (StatusCode::CONFLICT, b"not now".to_vec()) };
                 let until = now() + self.seconds(5, 200);
-                self.pod.as_mut().expect("it was asked").agent.hot = Some((taken, until));
+                let hot = Hot { taken, flushes_until: until.min(now() + FLUSHES_FOR), until };
+                self.pod.as_mut().expect("it was asked").agent.hot = Some(hot);
             }
-            // Copies here are complete when they begin, and push none out.
-            "/v1/keep" => {}
+            "/v1/keep" => {
+                let kept = serde_json::from_slice(body).expect("a copy");
+                self.pod.as_mut().expect("it was asked").agent.kept = Some(kept);
+            }
             "/v1/players" => {
                 self.agent_looks();
                 return json(StatusCode::OK, &self.list());
@@ -265,6 +296,45 @@ impl World {
             other => self.must(false, &format!("nobody asks for {other}")),
         }
         done
+    }
+
+    fn flushes(&self) -> bool {
+        let hot = self.pod.as_ref().and_then(|pod| pod.agent.hot.as_ref());
+        hot.is_some_and(|hot| now() < hot.flushes_until)
+    }
+
+    fn hot(&mut self) -> &mut Hot {
+        let agent = self.pod.as_mut().map(|pod| &mut pod.agent);
+        agent.and_then(|agent| agent.hot.as_mut()).expect("the running server is copied")
+    }
+
+    /// Whether a copy of the running server is under way.
+    pub(super) fn is_copying(&self) -> bool {
+        let hot = self.pod.as_ref().and_then(|pod| pod.agent.hot.as_ref());
+        hot.is_some_and(|hot| now() < hot.until)
+    }
+
+    /// The copy that is under way ends then.
+    pub(super) fn copy_goes_on_until(&mut self, ends: Timestamp) {
+        self.hot().until = ends;
+    }
+
+    /// The flush of the copy that is under way ends then, and the copy a moment later.
+    pub(super) fn flush_goes_on_until(&mut self, ends: Timestamp) {
+        let hot = self.hot();
+        (hot.flushes_until, hot.until) = (ends, ends + FLUSHES_FOR);
+    }
+
+    /// The copy that a person named last, and that which the agent was told to keep.
+    pub(super) fn named_and_kept(&self) -> (String, Option<String>) {
+        let kept = self.pod.as_ref().and_then(|pod| pod.agent.kept.as_ref());
+        (self.copy_asked_for().expect("a person asked for one").to_owned(), kept.map(|kept| kept.copy.clone()))
+    }
+
+    /// How long before the stop players were told of it last. None: they were not told.
+    pub(super) fn notice_given(&self) -> Option<SignedDuration> {
+        let told = self.pod.as_ref().and_then(|pod| pod.agent.told.last());
+        told.map(|told| told.ends.duration_since(told.at))
     }
 
     fn announce(&mut self, announce: Announce) {
@@ -360,10 +430,11 @@ impl World {
         self.agent_looks();
         let pod = self.pod.as_ref().expect("it was asked");
         let found = OnVolume::read(&Volume::new(self.disks.data()), self.shelf().as_deref()).expect("a volume");
-        let hot = pod.agent.hot.clone().map(|(taken, until)| {
+        let hot = pod.agent.hot.clone().map(|Hot { taken, until, .. }| {
             if now() < until { HotCopySeen { outcome: HotCopyOutcome::Running, ..taken } } else { taken }
         });
         let staging = pod.agent.staging.as_ref();
+        let sizes = Sizes { at: pod.agent.clock(), worlds: WORLDS_BYTES, server_files: 1_000_000 };
         Report {
             at: pod.agent.clock(),
             pod_uid: pod.uid.clone(),
@@ -387,7 +458,7 @@ impl World {
             last_stop: self.last_end(),
             rcon_exposed: false,
             announced: pod.agent.announced.clone(),
-            backups: found.backups.map(|backups| BackupsSeen { hot, ..backups }),
+            backups: found.backups.map(|backups| BackupsSeen { hot, sizes: Some(sizes), ..backups }),
             plugin_data: found.plugin_data,
             new_volume: found.new_volume,
         }

@@ -134,6 +134,11 @@ impl World {
         self.copies.asked.as_ref().map(|asked| asked.at)
     }
 
+    /// The copy that a person wants in place.
+    pub(super) fn copy_asked_for(&self) -> Option<&str> {
+        self.copies.asked.as_ref().map(|asked| asked.copy.as_str())
+    }
+
     /// Whether a person wants a copy in place, has not got it yet, and may still get it.
     pub(super) fn waits_for_copy(&self) -> bool {
         self.copies.asked.as_ref().is_some_and(|asked| asked.came == 0 && now() < asked.at + ASKED_FOR + NOTICE)
