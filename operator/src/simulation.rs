@@ -214,9 +214,11 @@ fn players_are_told_once_of_what_comes_and_what_is_released_in_their_countdown_c
 }
 
 #[test]
-fn the_agent_is_told_to_keep_a_copy_that_a_person_names_while_another_one_is_taken() {
-    let (named, kept, Walked { broken, story, .. }) = on_this_thread(walk_named_beside_a_copy(address()));
+fn a_copy_that_a_person_names_while_another_one_is_taken_is_kept_and_has_its_time_to_be_put_in_place() {
+    let (named, kept, seconds, walked) = on_this_thread(walk_named_beside_a_copy(address()));
+    let Walked { broken, story, .. } = walked;
     assert_eq!(kept, Some(named), "{}", story.join("\n"));
+    assert_eq!(seconds, Some(10), "{}", story.join("\n"));
     assert!(broken.is_empty(), "{broken:?}\n{}", story.join("\n"));
 }
 

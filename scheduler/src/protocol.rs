@@ -367,7 +367,7 @@ pub struct Floor {
 pub struct LastStop {
     /// When the process was gone, or was there last if nobody saw it go.
     pub at: Timestamp,
-    /// Whether `save-all flush` was confirmed by its text, or the log of a stop that was asked for says that all is saved.
+    /// Whether `save-all flush` was confirmed by its text, or the log says that all was saved in a stop that was asked for, or that nobody saw.
     pub saved: bool,
     /// In words: what asked for the stop, and what went wrong if anything did.
     pub why: String,

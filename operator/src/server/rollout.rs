@@ -219,7 +219,7 @@ impl Hand<'_> {
         }
         // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
         // the pod would come back as something else.
-        let facts = Facts { restarted: Some(Restarted { due, pod }), ..self.seen.facts.clone() };
+        let facts = Facts { restarted: Some(Restarted { due, pod }), ..self.facts_of_restart(due) };
         self.write("record the restart on", &facts, Vec::new()).await?;
         self.fresh("restart", not_after)?;
         self.delete_pod(pod).await

@@ -224,8 +224,12 @@ pub(super) fn note_players(volume: &Volume) -> Result<(), disk::Error> {
 }
 
 /// Whether somebody may have played since `copied_at`, when a copy was begun: by what an agent noted, and by the files that Minecraft writes about each player.
-/// What cannot be read counts as yes.
+/// What cannot be read counts as yes, and so does whatever has been since a copy that is dated later than now: that clock was ahead, and all that
+/// was played since seems to be older.
 pub(super) fn played_since(volume: &Volume, worlds: &Worlds, copied_at: Timestamp) -> bool {
+    if copied_at > clock::now() {
+        return true;
+    }
     match read_record::<Played>(&volume.played_path()) {
         Ok(Some(played)) if played.at > copied_at => return true,
         Err(_) => return true,
@@ -284,10 +288,12 @@ pub(super) fn look(backups: &Path, volume: &Volume, lock: Option<&str>, worlds: 
     let free = last_of_worlds.as_ref().and_then(|_| restore::free_for(volume).ok());
     let was_played = |copy: &BackupSeen| played_since(volume, worlds, copy.started_at);
     let since_last = last.as_ref().map(was_played);
-    // Who has played since the newest has played since those before it: the files of all players are looked through once, if that will do.
+    // Who has played since the newest has played since those before it: the files of all players are looked through once, if that will do. A date
+    // that is still to come tells nothing of others.
+    let is_dated = last.as_ref().is_some_and(|last| last.started_at <= clock::now());
     let since = |copy: &BackupSeen| match &last {
         Some(last) if last.id == copy.id => since_last == Some(true),
-        _ => since_last == Some(true) || was_played(copy),
+        _ => is_dated && since_last == Some(true) || was_played(copy),
     };
     BackupsSeen {
         unplayed_since_last: since_last == Some(false),

@@ -1,8 +1,8 @@
 //! Edge (writes). `agent init`: makes the volume ready for one start of the server, or waits and says why.
 //!
-//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. Only three things end it with an error: a world that must
-//! not be opened, because time does not mend that; a read-only disk, because time does not mend it in this container; and, once, an obstacle
-//! that stays, because nobody sees from outside what a container that runs is waiting for.
+//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. It ends with an error where time mends nothing: a world that
+//! must not be opened, a copy that is due and was not taken, a copy for a new volume that cannot be had; where time mends nothing in this
+//! container: a read-only disk; and, once, for an obstacle that stays, because nobody sees from outside what a container that runs is waiting for.
 
 use std::fs;
 use std::io;

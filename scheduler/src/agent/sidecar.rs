@@ -55,8 +55,11 @@ impl Sidecar {
     /// Runs until `terminated` comes true, and then until the server is gone.
     pub async fn run(self, terminated: impl Future<Output = ()>) {
         let Self { shared, http, socket } = self;
+        // A hook that comes first waits with its look: what is remembered would replace what it has seen.
+        let turn = shared.look_turn.lock().await;
         let hooks = tokio::spawn(stopping::serve(Arc::clone(&shared), socket));
         remember(&shared).await;
+        drop(turn);
         // Beside a server that runs: whoever asked before the first look would be told that there is none, so that nobody is on.
         observe::look_once(&shared).await;
         let serving = tokio::spawn(axum::serve(http, http::routes(Arc::clone(&shared))).into_future());

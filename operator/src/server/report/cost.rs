@@ -125,6 +125,13 @@ pub(crate) fn copy_takes(server: &CheckedServer, plan: &Plan, seen: &Observed) -
     size(copies, contents).map(|size| size.takes)
 }
 
+/// How long it takes to put a copy in place of what lies here, which is of about its size; to write it takes no longer than to read and pack it.
+/// None: nobody knows.
+pub(crate) fn restore_takes(seen: &Observed) -> Option<SignedDuration> {
+    let copies = seen.last_report()?.backups.as_ref()?;
+    size(copies, Contents::Everything).or_else(|| size(copies, Contents::Worlds)).map(|size| size.takes)
+}
+
 fn is_one_way(plan: &Plan) -> bool {
     plan.changes.iter().any(|change| change.one_way)
 }

@@ -1,16 +1,30 @@
-//! Pure. What is remembered of the copy that is taken before an update: nobody can be asked while it is under way, and whoever looks then may
-//! be another operator than the one that began it.
+//! Pure. What is remembered of the copy that is taken before an update, or put in place: nobody can be asked while that is under way, and whoever
+//! looks then may be another operator than the one that began it.
 
+use jiff::{SignedDuration, Timestamp};
 use scheduler::seen::{Copying, Facts};
 
 use super::Hand;
+use crate::server::report::cost::restore_takes;
 
 impl Hand<'_> {
     /// The facts, with how long the copy before the goal takes. Where nobody says so any more, what was said before of the same goal stands.
     pub(super) fn facts_of_goal(&self) -> Facts {
         let goal = self.goal.rendered.revision;
-        let seconds = self.copy_takes.map(|takes| u32::try_from(takes.as_secs()).unwrap_or(u32::MAX));
+        let seconds = self.copy_takes.map(seconds);
         let known = self.seen.facts.copying.filter(|copying| copying.goal == goal);
         Facts { copying: seconds.map(|seconds| Copying { goal, seconds }).or(known), ..self.seen.facts.clone() }
     }
+
+    /// The facts, with how long it takes to put in place what a person wants at the restart of this instant.
+    pub(super) fn facts_of_restart(&self, due: Timestamp) -> Facts {
+        let settled = self.seen.facts.settled.filter(|_| self.restore_at(due).is_some());
+        let takes = settled.zip(restore_takes(self.seen));
+        let copying = takes.map(|(settled, takes)| Copying { goal: settled.revision, seconds: seconds(takes) });
+        Facts { copying, ..self.seen.facts.clone() }
+    }
+}
+
+fn seconds(takes: SignedDuration) -> u32 {
+    u32::try_from(takes.as_secs()).unwrap_or(u32::MAX)
 }

@@ -176,8 +176,10 @@ pub(in crate::simulation) async fn walk_on_replaced(address: Ipv4Addr) -> (u32, 
 }
 
 /// Somebody asks for a copy of the running server, and another one while it is under way for a copy to be put in place of the worlds. Which one
-/// that was, and which the agent was told to keep beside the copy that it takes.
-pub(in crate::simulation) async fn walk_named_beside_a_copy(address: Ipv4Addr) -> (String, Option<String>, Walked) {
+/// that was, which the agent was told to keep beside the copy that it takes, and how many seconds are remembered for putting it in place.
+pub(in crate::simulation) async fn walk_named_beside_a_copy(
+    address: Ipv4Addr,
+) -> (String, Option<String>, Option<u64>, Walked) {
     let copies = |scenario: Scenario| Scenario { copies: Some("OneWay"), ..scenario };
     let (mut walk, begins, _clocks) = begin_with(2, address, copies).await;
     walk.copy_at(begins + SignedDuration::from_mins(5)).await;
@@ -186,8 +188,10 @@ pub(in crate::simulation) async fn walk_named_beside_a_copy(address: Ipv4Addr) -
     walk.shared.world().write(Wish::Restore);
     walk.go_until(now() + SignedDuration::from_secs(5)).await;
     let (named, kept) = walk.shared.world().named_and_kept();
+    walk.go_until(begins + EVERY / 6).await;
+    let seconds = walk.shared.world().facts()["copying"]["seconds"].as_u64();
     walk.go_until(begins + EVERY).await;
-    (named, kept, walk.end())
+    (named, kept, seconds, walk.end())
 }
 
 /// A copy of the running server has begun before a window opens, and its flush takes half a minute of it. The worlds are copied for the update,

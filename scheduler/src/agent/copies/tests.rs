@@ -74,5 +74,9 @@ fn the_way_back_is_the_copy_from_before_what_lies_here_although_one_from_before_
     fs::write(server.shelf.directory(&way_back).join("archive.tar.gz"), b"cut").unwrap();
     assert_eq!(server.way_back().0, Some(older));
     has(&server.volume, "cc");
-    assert_eq!(server.way_back().0, Some(ahead), "there is none from before that set: the newest of all");
+    assert_eq!(
+        server.way_back(),
+        (Some(ahead), true),
+        "there is none from before that set: the newest of all, of no known age"
+    );
 }
