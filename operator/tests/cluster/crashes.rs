@@ -107,12 +107,8 @@ async fn a_server_that_dies_with_its_agent_is_told_as_not_saved_by_the_agent_tha
         let pod = lobby.pod().await.unwrap();
         kill_9(&pod, "/agent");
         kill_9(&pod, "/paper-stand-in");
-        let unsaved = until("an Event StoppedUnsaved", A_START, async || {
-            world.notes(LOBBY, "StoppedUnsaved").await.pop().ok_or_else(|| "none".to_owned())
-        })
-        .await;
+        let (unsaved, last) = lobby.stopped_unsaved().await;
         assert!(unsaved.contains(" or later, and nobody confirmed that it had saved before: "), "{unsaved}");
-        let last = lobby.object().await.status.unwrap().last_stop.unwrap();
         assert!(!last.saved && last.why.starts_with("nobody saw the process end"), "{last:?}");
         lobby.condition_is("Ready", "True", "Running").await;
         assert_eq!(world.notes(LOBBY, "StoppedUnsaved").await, [unsaved]);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crds::{PaperMCServer, paper_mc_server::PluginStateKind};
+use crds::PaperMCServer;
+use crds::paper_mc_server::{PluginStateKind, StopSeen};
 use fixtures::stand_in::{CONTROL_PORT, send_control};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -95,6 +96,19 @@ impl<'w> Server<'w> {
         until(&format!("condition {of} of {} is {status} ({reason})", self.name), A_START, async || {
             match self.condition(of).await {
                 Some(found) if found.status == status && found.reason == reason => Ok(found.message),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await
+    }
+
+    /// Waits until it is told that nobody confirmed a save before its end: by an Event first, and then in the status.
+    pub(super) async fn stopped_unsaved(&self) -> (String, StopSeen) {
+        until("an Event StoppedUnsaved, and the same in the status", A_START, async || {
+            let told = self.world.notes(&self.name, "StoppedUnsaved").await.pop();
+            let last = self.object().await.status.and_then(|status| status.last_stop);
+            match (told, last) {
+                (Some(told), Some(last)) if told.contains(&last.why) => Ok((told, last)),
                 other => Err(format!("{other:?}")),
             }
         })

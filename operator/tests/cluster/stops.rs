@@ -88,12 +88,8 @@ async fn a_server_that_hangs_is_ended_all_the_same_and_the_user_is_told_that_it_
         .await;
         lobby.back_after(&before).await;
         assert_eq!(lobby.set().await, set);
-        let told = until("an Event StoppedUnsaved", A_START, async || {
-            world.notes(LOBBY, "StoppedUnsaved").await.pop().ok_or_else(|| "none".to_owned())
-        })
-        .await;
-        let last = lobby.object().await.status.unwrap().last_stop.unwrap();
-        assert!(!last.saved && told.contains(&last.why), "{told}; {last:?}");
+        let (told, last) = lobby.stopped_unsaved().await;
+        assert!(!last.saved, "{told}; {last:?}");
         assert!(last.saved_at.is_none() && told.contains("No save is known since its start"), "{told}; {last:?}");
     })
     .await;

@@ -109,14 +109,17 @@ async fn look(shared: &Arc<Shared>) -> Look {
     let data = shared.settings.data.clone();
     let known = shared.state().session_locks.clone();
     let seen = tokio::task::spawn_blocking(move || {
-        let log = log::read(&data).unwrap_or_default().map(|log| log.mark);
+        let mark = || log::read(&data).unwrap_or_default().map(|log| log.mark);
         if steady {
-            return (None, log, None, known);
+            return (None, mark(), None, known);
         }
         // Files come and go while a server saves, so a look may fail: the worlds of the one before are still there.
-        let Ok(worlds) = Worlds::read(&data) else { return (is_held(&known), log, log::changed_at(&data), known) };
-        let locks = worlds.session_locks();
-        (is_held(&locks), log, worlds.changed_at().max(log::changed_at(&data)), locks)
+        let worlds = Worlds::read(&data);
+        let locks = worlds.as_ref().map_or(known, Worlds::session_locks);
+        let locked = is_held(&locks);
+        // Only now: a server begins its log before it takes its locks, so whoever is seen to hold them is not seen with the log of another one.
+        let progress_at = worlds.map_or(None, |worlds| worlds.changed_at()).max(log::changed_at(&data));
+        (locked, mark(), progress_at, locks)
     });
     // Cannot be joined only while the process ends.
     let (locked, log, progress_at, locks) = seen.await.unwrap_or_default();
