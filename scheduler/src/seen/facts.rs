@@ -123,7 +123,7 @@ pub struct Facts {
     /// The node of a pod was found to be marked: the pod is being made ready to be evicted, or waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draining: Option<Draining>,
-    /// The copy that is taken before what was brought in last.
+    /// The copy that is taken before what was brought in last, or that is put in place at the last restart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copying: Option<Copying>,
 }
@@ -283,8 +283,8 @@ pub struct Draining {
     pub pod: PodUid,
 }
 
-/// How long the copy before an update was estimated to take, when it could still be asked how much there is. Nobody can be asked while it is
-/// taken.
+/// How long the copy before an update was estimated to take, or to be put in place, when it could still be asked how much there is. Nobody can be
+/// asked meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Copying {
