@@ -177,11 +177,13 @@ async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
         for server in &servers {
             server.planned(&TO_AFTER).await;
         }
+        let pods = join_all(servers.iter().map(async |server| server.pod().await.expect("it has settled"))).await;
         for server in &servers {
             server.set_window(ALWAYS).await;
         }
-        let stages = stories.iter().zip(&servers).zip(&volumes);
-        let lived = join_all(stages.map(|((story, server), volume)| live(world, story, server, volume.as_ref()))).await;
+        let stages = stories.iter().zip(&servers).zip(&volumes).zip(&pods);
+        let lived = stages.map(|(((story, server), volume), pod)| live(world, story, server, volume.as_ref(), pod));
+        let lived = join_all(lived).await;
 
         let (mut updated, mut in_place) = (0, 0);
         for ((story, server), lived) in stories.iter().zip(&servers).zip(&lived) {
@@ -230,14 +232,11 @@ fn is_new(set: &Set) -> bool {
 }
 
 /// Strikes at the moments of the story, and waits for its end: the new set has settled, or it is given up and the old one runs.
-async fn live(world: &World, story: &Story, server: &Server<'_>, volume: Option<&SmallVolume>) -> Lived {
+/// `before`: its pod from before its window opened.
+async fn live(world: &World, story: &Story, server: &Server<'_>, volume: Option<&SmallVolume>, before: &Pod) -> Lived {
     let mut lived = Lived::default();
-    let before = {
-        let _calm = CLUSTER.read().await;
-        server.pod().await.expect("it has settled")
-    };
     for (moment, blow) in story.blows {
-        if !comes(server, moment, &before, &mut lived).await {
+        if !comes(server, moment, before, &mut lived).await {
             break;
         }
         match strike(world, server, volume, blow).await {
