@@ -6,6 +6,7 @@
 
 #[cfg(test)] // clippy allows `unwrap` in tests only, and knows helpers of tests by this
 mod cluster {
+    mod alone;
     mod approval;
     mod backup;
     mod blackouts;
@@ -16,12 +17,10 @@ mod cluster {
     mod damage;
     mod definitions;
     mod deletes;
-    mod drain;
     mod dump;
     mod existing_claim;
     mod facts;
     mod first_start;
-    mod fleet;
     mod follows;
     mod forward;
     mod hold;
@@ -33,9 +32,7 @@ mod cluster {
     mod measured;
     mod new_volume;
     mod node;
-    mod node_lost;
     mod notify;
-    mod offline;
     mod opportunistic;
     mod outages;
     mod outside;
@@ -48,7 +45,6 @@ mod cluster {
     mod server;
     mod shared;
     mod stops;
-    mod storm;
     mod suspended;
     mod trial;
     mod turns;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crds::PaperMCServer;
 use kube::api::ListParams;
 
-use super::manifests::{BEFORE, small_server, viabackwards};
-use super::wait::{all_the_while, until};
-use super::world::alone_in_a_world;
+use crate::cluster::manifests::{BEFORE, small_server, viabackwards};
+use crate::cluster::wait::{all_the_while, until};
+use crate::cluster::world::alone_in_a_world;
 
 const SERVERS: usize = 50;
 /// Fifty starts on two cores.

@@ -13,13 +13,13 @@ use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 use tokio::sync::RwLock;
 
-use super::crash::Moment;
-use super::manifests::{AFTER, ALWAYS, BEFORE, TO_AFTER, small_server, viabackwards};
-use super::node::{Blocked, kill_part, try_cut_rcon, try_kill_9};
-use super::server::{Server, Set, in_words, is_ready};
-use super::volume::SmallVolume;
-use super::wait::{AN_UPDATE, all_the_while, until};
-use super::world::{World, alone_in_a_world, uid_of};
+use crate::cluster::crash::Moment;
+use crate::cluster::manifests::{AFTER, ALWAYS, BEFORE, TO_AFTER, small_server, viabackwards};
+use crate::cluster::node::{Blocked, kill_part, try_cut_rcon, try_kill_9};
+use crate::cluster::server::{Server, Set, in_words, is_ready};
+use crate::cluster::volume::SmallVolume;
+use crate::cluster::wait::{AN_UPDATE, all_the_while, until};
+use crate::cluster::world::{World, alone_in_a_world, uid_of};
 
 const SERVERS: u64 = 30;
 /// Thirty updates at once on two cores, and a cluster that comes up again four times.

@@ -7,13 +7,13 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
-use super::kubectl::{ask, run};
-use super::manifests::{BEFORE, FAR, server, viabackwards};
-use super::node::kill_9;
-use super::server::Server;
-use super::wait::{SOON, until};
-use super::witness::Witness;
-use super::world::{RELEASE, World, alone_in_a_world, uid_of};
+use crate::cluster::kubectl::{ask, run};
+use crate::cluster::manifests::{BEFORE, FAR, server, viabackwards};
+use crate::cluster::node::kill_9;
+use crate::cluster::server::Server;
+use crate::cluster::wait::{SOON, until};
+use crate::cluster::witness::Witness;
+use crate::cluster::world::{RELEASE, World, alone_in_a_world, uid_of};
 
 /// No other test has a server of this name: `kubectl drain` looks for its pod in all namespaces.
 const HARBOUR: &str = "harbour";

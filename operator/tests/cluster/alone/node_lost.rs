@@ -7,12 +7,12 @@ use kube::ResourceExt as _;
 use kube::api::Api;
 use serde_json::json;
 
-use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
-use super::node::{lose, processes};
-use super::server::Server;
-use super::wait::{SOON, until};
-use super::witness::Witness;
-use super::world::{World, alone_in_a_world, uid_of};
+use crate::cluster::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use crate::cluster::node::{lose, processes};
+use crate::cluster::server::Server;
+use crate::cluster::wait::{SOON, until};
+use crate::cluster::witness::Witness;
+use crate::cluster::world::{World, alone_in_a_world, uid_of};
 
 /// Kubernetes believes in a node for 50 s after its last word.
 const GIVEN_UP: Duration = Duration::from_mins(2);

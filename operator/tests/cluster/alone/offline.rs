@@ -3,14 +3,14 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::Api;
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
-use super::node::block_all_but;
-use super::server::Server;
-use super::update::updated;
-use super::upstream;
-use super::wait::{SOON, until};
-use super::witness::Witness;
-use super::world::alone_in_a_world;
+use crate::cluster::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use crate::cluster::node::block_all_but;
+use crate::cluster::server::Server;
+use crate::cluster::update::updated;
+use crate::cluster::upstream;
+use crate::cluster::wait::{SOON, until};
+use crate::cluster::witness::Witness;
+use crate::cluster::world::alone_in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_whose_files_are_staged_goes_through_while_the_servers_pod_reaches_nobody() {

@@ -1,0 +1,17 @@
+//! Edge (reads). What is generated from the types lies in the repository as they are now.
+
+use std::fs;
+use std::path::Path;
+
+use crds::definitions::generated;
+
+#[test]
+fn generated_files_are_those_of_the_types() {
+    let differs = |file: &String, text: &String| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        fs::read_to_string(path).ok().as_ref() != Some(text)
+    };
+    let other: Vec<String> =
+        generated().into_iter().filter(|(file, text)| differs(file, text)).map(|(file, _)| file).collect();
+    assert!(other.is_empty(), "not what crds/src says: {}. Run `make generate`", other.join(", "));
+}
