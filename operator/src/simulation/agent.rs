@@ -1,7 +1,6 @@
 //! Edge (writes). The agent beside the server, as the operator meets it: over HTTP, with signatures, and with what the real agent reads from the
 //! volume. What the real one learns from the server by ping and console comes from the world here, in the world's time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode};
@@ -14,7 +13,7 @@ use scheduler::agent::on_volume::OnVolume;
 use scheduler::agent::running::Record;
 use scheduler::agent::watch::{Change, Look, Pinged, Witness};
 use scheduler::ping::Answer;
-use scheduler::protocol::loaded::{AtStart, Loaded};
+use scheduler::protocol::loaded::Loaded;
 use scheduler::protocol::signature::{Guard, Headers, Key, Received, Refused, verify};
 use scheduler::protocol::sizes::Sizes;
 use scheduler::protocol::{
@@ -115,6 +114,20 @@ impl Mind {
             hot: None,
             kept: None,
         }
+    }
+
+    /// The clock of its node is ahead by this much from now on.
+    pub(super) fn set_ahead(&mut self, ahead: SignedDuration) {
+        self.ahead = ahead;
+    }
+
+    /// Somebody has joined: a countdown that goes on only while nobody is on ends.
+    pub(super) fn cancels_for_players(&mut self) -> bool {
+        let cancelled = self.announced.take_if(|announced| announced.only_empty && now() < announced.ends);
+        if let Some(cancelled) = &cancelled {
+            self.told.retain(|told| told.act != cancelled.act);
+        }
+        cancelled.is_some()
     }
 
     /// By its own clock.
@@ -253,26 +266,31 @@ impl World {
             "/v1/stage" => {
                 let set: FileSet = serde_json::from_slice(body).expect("a set");
                 let takes = self.seconds(2, 90);
+                if self.refuses_files(&set) {
+                    return done;
+                }
                 let agent = &mut self.pod.as_mut().expect("it was asked").agent;
                 let is_at_it = agent.staging.as_ref().is_some_and(|(under_way, _)| under_way.lock == set.lock);
                 if !is_at_it {
                     agent.staging = Some((set, now() + takes));
+                    self.relate("agent: makes sure that the files of the update are on the volume");
                 }
             }
             "/v1/announce" => {
                 if self.flushes() {
-                    self.tell("players cannot be told during the flush of a copy");
+                    self.tell("agent: refuses the announcement while a backup flushes the world");
                     let refusal = Refusal { not_now: true, ..Refusal::because("a copy is flushed") };
                     return json(StatusCode::CONFLICT, &refusal);
                 }
                 self.announce(serde_json::from_slice(body).expect("an announcement"));
             }
             "/v1/call-off" => {
-                let CallOff { act, text: _ } = serde_json::from_slice(body).expect("a call");
+                let CallOff { act, text } = serde_json::from_slice(body).expect("a call");
                 let agent = &mut self.pod.as_mut().expect("it was asked").agent;
                 agent.told.retain(|told| told.act != act);
                 agent.announced.take_if(|known| known.act == act);
-                self.tell("players are told that it is called off");
+                let heard = text.replace('\n', " / ");
+                self.tell(format!("players: are told that the restart is called off: {heard}"));
             }
             "/v1/save" => {
                 let Save { timeout_seconds } = serde_json::from_slice(body).expect("a save");
@@ -296,6 +314,14 @@ impl World {
             other => self.must(false, &format!("nobody asks for {other}")),
         }
         done
+    }
+
+    /// A new process of the agent reads which files are on the volume.
+    pub(super) fn agent_finds_staged(&mut self) {
+        let staged = Store::new(Volume::new(self.disks.data())).staged(None).expect("a store on the volume");
+        if let Some(pod) = &mut self.pod {
+            pod.agent.staged = staged;
+        }
     }
 
     fn flushes(&self) -> bool {
@@ -339,7 +365,23 @@ impl World {
 
     fn announce(&mut self, announce: Announce) {
         let players = self.players;
-        self.tell(format!("{players} players are told: {} at {}", announce.act, announce.ends));
+        let left = announce.ends.duration_since(now());
+        let left = if left.as_mins() > 0 {
+            format!("{} minutes", left.as_mins())
+        } else {
+            format!("{} seconds", left.as_secs())
+        };
+        let heard = announce.text.replace('\n', " / ").replace("{in}", &left);
+        let is_going_on = self.pod.as_ref().is_some_and(|pod| {
+            pod.agent.told.iter().any(|told| (&told.act, told.ends) == (&announce.act, announce.ends))
+        });
+        if is_going_on && self.is_scripted() {
+            self.tell("agent: goes on with the countdown");
+        } else if players == 0 && self.is_scripted() {
+            self.tell(format!("agent: announces {} at {}, to nobody", announce.act, announce.ends));
+        } else {
+            self.tell(format!("players: {players} are told of {} at {}: {heard}", announce.act, announce.ends));
+        }
         self.check_announcement(&announce);
         let pod = self.pod.as_mut().expect("it was asked");
         // Where the list cannot be read, nobody knows better than a ping that says so: such a server is taken for empty.
@@ -360,21 +402,22 @@ impl World {
             simulated::pass_until(now() + takes);
             self.save_world();
             self.pod.as_mut().expect("it is up").agent.saved_at = Some(now());
-            self.tell("the world is saved");
+            self.tell("agent: save-all flush is confirmed");
             return Saved { confirmed: true, took_ms: 1, problem: None };
         }
         simulated::pass_until(now() + SignedDuration::from_secs(within.into()));
-        self.tell("a save is not confirmed");
+        self.tell("agent: save-all flush is not confirmed");
         Saved { confirmed: false, took_ms: 1, problem: Some("the server does not answer".to_owned()) }
     }
 
     /// The agent looks at the server's process, by ping and by the lock on the world.
     pub(super) fn agent_looks(&mut self) {
-        let (players, ping) = (self.players, self.scenario.ping);
+        self.by_script.looked_at = Some(now());
+        let (players, ping, no_ping) = (self.players, self.scenario.ping, self.by_script.is_ping_silent());
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
-        let runs = matches!(pod.phase, Phase::Booting | Phase::Up | Phase::Stopping);
+        let runs = pod.runs();
         let pinged = match pod.phase {
-            Phase::Up if pod.hangs() => Pinged::Silent,
+            Phase::Up if pod.hangs() || no_ping => Pinged::Silent,
             Phase::Up => Pinged::Answered(Answer {
                 minecraft: pod.files.minecraft.clone(),
                 online: match ping {
@@ -442,19 +485,21 @@ impl World {
             players: self.who_is_on(),
             empty_since: pod.agent.witness.empty_since(pod.agent.clock()),
             lock: found.lock,
-            drift: Vec::new(),
+            drift: if pod.phase == Phase::Up { self.drifted() } else { Vec::new() },
+            unmanaged_jars: self.unmanaged_jars(&found.unmanaged),
             unmanaged: found.unmanaged,
-            unmanaged_jars: Vec::new(),
             replaced: found.replaced,
             staged: pod.agent.staged.clone(),
-            staging: staging.map(|(set, _)| Staging { lock: set.lock.clone(), done: 0, of: 4, error: None }),
+            staging: staging
+                .map(|(set, _)| Staging { lock: set.lock.clone(), done: 0, of: 4, error: None })
+                .or_else(|| self.staging_refused()),
             world: found.world,
             loaded: (pod.phase == Phase::Up).then(|| Loaded {
-                worlds: Some(BTreeMap::from([("overworld".to_owned(), AtStart::Opened)])),
-                datapacks: Some(BTreeMap::new()),
+                worlds: Some(self.by_script.worlds(pod.fate)),
+                datapacks: Some(self.by_script.datapacks(pod.fate)),
                 ..Loaded::default()
             }),
-            damage: None,
+            damage: self.by_script.damage.clone(),
             last_stop: self.last_end(),
             rcon_exposed: false,
             announced: pod.agent.announced.clone(),

@@ -88,6 +88,9 @@ fn carry_out(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
             world.notice(&asked.key, writes, before.as_ref());
         }
     }
+    if let (Ok(made), Verb::Create(_)) = (&outcome, &asked.verb) {
+        world.relate_created(&asked.key.plural, made);
+    }
     outcome
 }
 

@@ -36,7 +36,7 @@ impl World {
             });
         });
         if completes {
-            self.tell("the controller completes");
+            self.tell("controller: the update is complete; currentRevision = updateRevision");
             self.changed();
         }
         match pod {
@@ -44,10 +44,12 @@ impl World {
                 let revision = if is_open { &update } else { &current };
                 self.create_pod(revision);
             }
-            Some(pod) if asleep && !is_stopping(&pod) => self.end_pod("the controller scales down"),
+            Some(pod) if asleep && !is_stopping(&pod) => {
+                self.end_pod("controller: deletes the pod, since replicas is 0");
+            }
             Some(pod) if is_open && of(&pod) != update && !is_stopping(&pod) => {
                 self.check_replaced(&update);
-                self.end_pod("the controller replaces the pod");
+                self.end_pod("controller: deletes the pod, to replace it");
             }
             None | Some(_) => {}
         }
@@ -93,7 +95,7 @@ impl World {
         } else {
             self.note_disturbance();
         }
-        self.tell(format!("the controller creates a pod of {revision}"));
+        self.tell(format!("controller: creates the pod of revision {revision}"));
         self.check_created(revision);
         self.objects.create("pods", pod, now()).expect("there was none");
         self.changed();

@@ -33,6 +33,8 @@ pub(super) struct Copies {
     left: Tree,
     /// What each copy has to hold, and when it was complete: the name of one that has gone may be given again.
     held: BTreeMap<String, (Timestamp, Tree)>,
+    /// Their names in the order in which they were taken.
+    order: Vec<String>,
     /// Requests that copies of the running server were taken for.
     served: BTreeSet<String>,
     /// What a person wants put in place, whatever it costs.
@@ -79,6 +81,7 @@ impl World {
     pub(super) fn note_cold_copies(&mut self) {
         for Backup { id, completed_at, .. } in self.good_copies() {
             if self.copies.held.get(&id).is_none_or(|(at, _)| *at != completed_at) {
+                self.copies.order.push(id.clone());
                 self.copies.held.insert(id, (completed_at, self.copies.left.clone()));
             }
         }
@@ -102,11 +105,12 @@ impl World {
             lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
             before: None,
             request: Some(&asked.request),
-            after_damage: false,
+            after_damage: self.by_script.damage.is_some(),
         };
         let Backup { id, completed_at, .. } =
             take(&order, &Shelf::new(place), &mut Disk::new(Unhindered), real_now).expect("a copy of a few files");
-        self.tell(format!("a copy of the running server is taken: {id}"));
+        self.tell(format!("agent: takes an online backup: {id}"));
+        self.copies.order.push(id.clone());
         self.copies.held.insert(id.clone(), (completed_at, tree(&data)));
         self.copies.served.insert(asked.request.clone());
         Some(HotCopySeen { request: asked.request.clone(), at: now(), outcome: HotCopyOutcome::Taken { id } })
@@ -122,6 +126,17 @@ impl World {
         }
         self.copies.asked = Some(Asked { value: value.clone(), copy, at: now(), came: 0, is_no_other: false });
         Some(value)
+    }
+
+    /// A scenario file asks for this one.
+    pub(super) fn note_asked(&mut self, copy: &str) {
+        let (value, copy) = (format!("{copy};overwrite"), copy.to_owned());
+        self.copies.asked = Some(Asked { value, copy, at: now(), came: 0, is_no_other: false });
+    }
+
+    /// The name of a backup by its number, oldest first from 1.
+    pub(super) fn backup_numbered(&self, number: usize) -> String {
+        self.copies.order.get(number - 1).cloned().unwrap_or_else(|| format!("there is no backup {number}"))
     }
 
     /// Whether a start has found the copy that a person wanted.
@@ -156,7 +171,9 @@ impl World {
         }
         let of: Vec<String> =
             self.copies.held.iter().filter(|(_, (_, tree))| *tree == found).map(|(id, _)| id.clone()).collect();
-        self.tell(format!("the worlds are those of a copy: {}", of.join(", ")));
+        self.tell(format!("server: finds the worlds of backup {}", of.join(", ")));
+        // Worlds of a backup are whole.
+        self.by_script.damage = None;
         self.must(!of.is_empty(), "a start finds worlds that are neither as they were left nor as a copy holds them");
         let record = std::fs::read(Volume::new(self.disks.data()).restored_path()).expect("it is recorded");
         let Restored { id, request, .. } = serde_json::from_slice(&record).expect("a record");
@@ -178,7 +195,7 @@ impl World {
         let (came, is_no_other) = (*came > 0, *is_no_other);
         let is_its_answer = handled["asked"] == value.as_str();
         let result = handled["result"].as_str().filter(|_| is_its_answer).map(str::to_owned);
-        self.tell(format!("{copy} was asked for at {at}: {result:?} {}", handled["message"]));
+        self.tell(format!("status: the restore of {copy}, requested at {at}: {result:?} {}", handled["message"]));
         match result.as_deref() {
             Some("Restored") => {
                 self.must(came || is_no_other, "a copy is said to be in place that no start has found");

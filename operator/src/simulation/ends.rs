@@ -92,6 +92,10 @@ impl World {
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let (saved, why) = match pod.phase {
             Phase::Booting => (false, "stopped by SIGTERM, before it had answered"),
+            Phase::Up if !pod.has_rcon() && !pod.hangs() => (
+                true,
+                "stopped by SIGTERM, because RCON is switched off; its log says that all was saved as it stopped",
+            ),
             Phase::Up if pod.obeys() => (true, "stopped on request, after `save-all flush` was confirmed"),
             Phase::Up if pod.hangs() => (false, "stopped on request; `save-all flush` was not confirmed: no answer"),
             Phase::Up => (true, "stopped on request; its log says that all was saved as it stopped"),
@@ -122,7 +126,7 @@ impl World {
             let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
             LastStop { at, saved: false, why, players: None, saved_at, started_at }
         };
-        self.tell(format!("the agent writes down an end of the server, saved: {}", end.saved));
+        self.tell(format!("agent: records that the server has stopped, saved: {}", end.saved));
         let end = running::write_end(&Volume::new(self.disks.data()), end);
         self.ends.open = None;
         self.ends.written.push(end);
@@ -147,7 +151,7 @@ impl World {
         let there = record.running().cloned().filter(|_| is_to_write);
         if let Some(ended) = ended {
             let end = running::tell_of_missed(&volume, &ended, is_absent);
-            self.tell("the agent finds that it has missed an end of the server");
+            self.tell("agent: records a stop of the server that it did not see");
             self.ends.open = None;
             self.ends.written.push(end);
         }
@@ -170,10 +174,7 @@ impl World {
         let end = last.filter(is_of_it);
         self.must(end.is_some(), "a server has ended together with its agent, and nobody tells of it");
         if let Some(end) = end {
-            self.tell(format!(
-                "the init container writes down an end that nobody saw, of a server that was there at {}",
-                end.at
-            ));
+            self.tell(format!("init container: records the stop of a server that was last seen at {}", end.at));
             self.ends.written.push(end);
         }
     }
@@ -195,7 +196,7 @@ impl World {
         let is_no_news = end.at + NO_NEWS <= now() && !end.why.starts_with(NOBODY_SAW);
         let is_told = self.events(&[UNSAVED]).iter().any(|(_, note)| note.contains(&in_seconds(end.at)));
         let is_lost = self.ends.lost.contains(UNSAVED);
-        let is_right = end.saved || is_loop || is_no_news || is_told || is_lost;
+        let is_right = end.saved || self.was_stopped_in_game(end.at) || is_loop || is_no_news || is_told || is_lost;
         self.must(is_right, "a server has stopped without a confirmed save, and no Event tells of it");
     }
 

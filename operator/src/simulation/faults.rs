@@ -141,43 +141,32 @@ pub(super) fn plan_faults(
 impl World {
     /// What goes wrong with all but operators.
     pub(super) fn strike(&mut self, blow: Blow) {
-        let has_process = self.pod.as_ref().is_some_and(|pod| matches!(pod.phase, Phase::Up | Phase::Booting));
         match blow {
             Blow::AgentDies | Blow::AgentSilent => {
                 let takes = if blow == Blow::AgentDies { self.seconds(1, 15) } else { self.seconds(30, 1_500) };
                 let hangs = self.dice.once_in(2);
-                let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers_from.is_some()) else { return };
                 if blow == Blow::AgentDies {
-                    pod.agent.begin(now() + takes);
+                    self.restart_agent(takes);
                 } else {
-                    pod.agent.answers_from = Some(now() + takes);
-                    pod.agent.hangs = hangs;
+                    self.silence_agent(takes, hangs);
                 }
             }
-            Blow::ServerCrashes if has_process => {
-                self.crash("the server's process dies");
+            Blow::ServerCrashes if self.has_process() => {
+                self.crash("server: the process dies");
             }
             Blow::ServerHangs => {
                 let takes = self.seconds(20, 1_200);
                 self.hang(takes);
             }
             Blow::CommandsRefused => {
-                let until = now() + self.seconds(60, 1_500);
-                if let Some(pod) = &mut self.pod {
-                    pod.refuses_until = Some(until);
-                }
+                let takes = self.seconds(60, 1_500);
+                self.refuse_commands(takes);
             }
             Blow::ServerCrashesOn => {
-                let until = now() + self.seconds(60, 1_500);
-                if let Some(pod) = &mut self.pod {
-                    pod.crashes_until = Some(until);
-                }
-                if has_process {
-                    self.ledger.crashed_on = true;
-                    self.crash("the server's process dies");
-                }
+                let takes = self.seconds(60, 1_500);
+                self.crash_on(takes);
             }
-            Blow::PodDeleted => self.end_pod("somebody deletes the pod"),
+            Blow::PodDeleted => self.end_pod("admin: deletes the pod"),
             Blow::PodForced => self.force_pod(),
             Blow::NodeDrained => self.drain(),
             Blow::NodeUncordoned => self.uncordon(),
@@ -187,8 +176,8 @@ impl World {
                 self.objects.remove(&self.key_of_set());
                 self.note_taken_back();
                 // Or its pod stays, as by `--cascade=orphan`.
-                if self.dice.once_in(2) {
-                    self.end_pod("the pod goes with its StatefulSet");
+                if self.is_scripted() || self.dice.once_in(2) {
+                    self.end_pod("garbage collector: deletes the pod of the StatefulSet");
                 }
                 let entries = self.objects.list("controllerrevisions", &[]);
                 let names: Vec<_> =
@@ -199,6 +188,43 @@ impl World {
                 self.changed();
             }
             Blow::ServerCrashes => {}
+        }
+    }
+
+    fn has_process(&self) -> bool {
+        self.pod.as_ref().is_some_and(|pod| matches!(pod.phase, Phase::Up | Phase::Booting))
+    }
+
+    /// The agent's process dies, and is there again after this time.
+    pub(super) fn restart_agent(&mut self, takes: SignedDuration) {
+        if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers_from.is_some()) {
+            pod.agent.begin(now() + takes);
+        }
+    }
+
+    /// The agent answers nobody for this time. With `hangs` it takes requests all the same.
+    pub(super) fn silence_agent(&mut self, takes: SignedDuration, hangs: bool) {
+        if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers_from.is_some()) {
+            pod.agent.answers_from = Some(now() + takes);
+            pod.agent.hangs = hangs;
+        }
+    }
+
+    /// The server does nothing that its console is told for this time.
+    pub(super) fn refuse_commands(&mut self, takes: SignedDuration) {
+        if let Some(pod) = &mut self.pod {
+            pod.refuses_until = Some(now() + takes);
+        }
+    }
+
+    /// The server dies, and dies in each start for this time.
+    pub(super) fn crash_on(&mut self, takes: SignedDuration) {
+        if let Some(pod) = &mut self.pod {
+            pod.crashes_until = Some(now() + takes);
+        }
+        if self.has_process() {
+            self.ledger.crashed_on = true;
+            self.crash("server: the process dies");
         }
     }
 }

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use crds::Plugin;
 use fixtures::dice::Dice;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use super::agent;
 use super::faults::{Blow, Fault};
-use super::operator::{Bounds, Operator, Pass, Woken};
+use super::operator::{Bounds, Operator, Pass, Woken, two_plugins};
 use super::pod::step;
 use super::scenario::{EVERY, Scenario};
 use super::shared::{Shared, Struck};
@@ -25,6 +26,7 @@ use scene::Scene;
 use server::Server;
 
 mod rules;
+mod scenario_file;
 mod scene;
 mod server;
 mod tests;
@@ -76,6 +78,9 @@ struct Fleet {
     servers: Vec<Server>,
     struck: mpsc::UnboundedReceiver<Struck>,
     bounds: Bounds,
+    plugins: Vec<Plugin>,
+    /// Those of the operator.
+    flags: Vec<String>,
     dice: Dice,
     /// Those that believe to lead; mostly one.
     processes: Vec<Process>,
@@ -140,6 +145,8 @@ impl Fleet {
             servers,
             struck: heard.expect("there are servers"),
             bounds,
+            plugins: two_plugins(),
+            flags: Vec::new(),
             dice,
             processes: Vec::new(),
             restarts_at: Some(now()),
@@ -219,6 +226,7 @@ impl Fleet {
 
     /// What has changed is heard of by whoever watches it, and who is to be looked at for what happened elsewhere is.
     fn spread_news(&mut self) {
+        let is_scripted = self.servers[0].shared.world().is_scripted();
         for (at, server) in self.servers.iter().enumerate() {
             let mut world = server.shared.world();
             if !std::mem::take(&mut world.news) {
@@ -232,7 +240,8 @@ impl Fleet {
         }
         for process in &mut self.processes {
             while let Ok(woken) = process.woken.try_recv() {
-                let soon = now() + SignedDuration::from_secs(i64::from(self.dice.once_in(2)));
+                let is_soon = is_scripted || self.dice.once_in(2);
+                let soon = now() + SignedDuration::from_secs(i64::from(is_soon));
                 if let Some(at) = self.servers.iter().position(|server| server.name == woken.name) {
                     process.operators[at].hears(soon);
                 }
@@ -274,9 +283,13 @@ impl Fleet {
         for shared in &worlds {
             shared.world().take_lease(self.fence);
         }
-        let (operators, woken) = Operator::start_over(&worlds, self.fence, self.bounds).await;
+        let (mut operators, woken) =
+            Operator::start_over(&worlds, self.fence, self.bounds, self.plugins.clone(), &self.flags).await;
         operators[0].read(&self.snapshot());
         operators[0].sees_first(worlds[0].world().node.object());
+        for operator in &mut operators {
+            operator.is_exact = worlds[0].world().is_scripted();
+        }
         for (operator, shared) in operators.iter().zip(&worlds) {
             operator.sees(shared.world().node.object());
             // All that there are were read before the first pass.
@@ -342,7 +355,10 @@ impl Fleet {
     }
 
     async fn strike(&mut self, at: usize, fault: Fault) {
-        self.servers[at].shared.world().tell(format!("{fault:?}"));
+        let is_scripted = self.servers[at].shared.world().is_scripted();
+        if !is_scripted {
+            self.servers[at].shared.world().tell(format!("{fault:?}"));
+        }
         match fault {
             Fault::OperatorDies => {
                 self.processes.clear();

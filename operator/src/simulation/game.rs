@@ -1,6 +1,7 @@
 //! Edge (writes). The Minecraft server: it loads what lies in its directory, opens the world, keeps what players build, and brings it to the
 //! disk when it saves.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -40,8 +41,13 @@ impl World {
         let pod = self.pod.as_ref().expect("a pod that starts its server");
         let (files, data) = (pod.files.clone(), self.disks.data());
         self.must(self.forced.is_none(), "a server starts beside one that still runs on its volume");
-        self.tell(format!("a server starts: Minecraft {} with lock {}", files.minecraft, &files.lock[..8]));
-        if let Some(wrong) = mixture(&data, &files) {
+        self.tell(format!(
+            "server: starts Minecraft {} with {} (lock {})",
+            files.minecraft,
+            plugins_of(&files),
+            &files.lock[..8]
+        ));
+        if let Some(wrong) = mixture(&data, &files, &self.by_script.jars) {
             self.must(false, &format!("a server starts on a mixture of sets: {wrong}"));
         }
         let floor = Worlds::read(&data).expect("the worlds are readable").floor();
@@ -71,7 +77,7 @@ impl World {
             Layout::Below => moves(&data).len(),
         };
         if to_move > 0 && is_half_moved(&data) {
-            self.tell("the server refuses worlds of both layouts: a move did not end");
+            self.tell("server: refuses the worlds, whose move to the new layout did not end");
             // So does each start after it.
             self.pod.as_mut().expect("a pod that starts its server").fate = Fate::Crashes;
             return;
@@ -81,12 +87,13 @@ impl World {
             return write_worlds(&data, files, &self.marks.in_memory);
         }
         self.marks.is_moving = true;
-        if self.dice.once_in(2) {
+        let moves_for_long = self.pod.as_ref().is_some_and(|pod| matches!(pod.fate, Fate::MovesFor(_)));
+        if !moves_for_long && (self.is_scripted() || self.dice.once_in(2)) {
             return self.end_move(files);
         }
         let moved = 1 + self.dice.below(to_move - 1);
         move_some(&data, moved);
-        self.tell(format!("{moved} of {to_move} files of the worlds are moved"));
+        self.tell(format!("server: has moved {moved} of {to_move} world files to the new layout"));
     }
 
     /// All that the start of a server with these files has to move is moved, and only then it writes what it has opened.
@@ -95,7 +102,7 @@ impl World {
             end_move(&self.disks.data());
             write_worlds(&self.disks.data(), files, &self.marks.in_memory);
             self.marks.moves += 1;
-            self.tell("all worlds are moved");
+            self.tell("server: has moved all worlds to the new layout");
         }
     }
 
@@ -109,6 +116,9 @@ impl World {
             return;
         }
         let before = self.players;
+        if self.is_scripted() {
+            return self.play_on();
+        }
         self.players = match self.dice.below(4) {
             0 => 0,
             1 => before.saturating_sub(1),
@@ -117,7 +127,7 @@ impl World {
         .min(self.scenario.most_players);
         if self.players != before {
             let players = self.players;
-            self.tell(format!("{players} players are on"));
+            self.tell(format!("players: {players} online"));
         }
         if self.players > 0 {
             self.empty_since = None;
@@ -134,6 +144,18 @@ impl World {
         if self.dice.once_in(3) {
             self.save_world();
         }
+    }
+
+    /// Nobody joins or leaves. Who is on builds, and Minecraft saves.
+    fn play_on(&mut self) {
+        if self.players == 0 {
+            return self.nobody_is_on();
+        }
+        self.build();
+        if self.pod.as_ref().is_some_and(|pod| pod.agent.answers()) {
+            note_players(&Volume::new(self.disks.data())).expect("a record on the volume");
+        }
+        self.save_world();
     }
 
     /// Players build something.
@@ -183,14 +205,21 @@ impl World {
     pub(super) fn hang(&mut self, takes: SignedDuration) {
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Up) else { return };
         pod.hangs_until = Some(now() + takes);
-        self.tell(format!("the server answers nobody for {} s", takes.as_secs()));
+        self.tell(format!("server: does not answer for {} s", takes.as_secs()));
         self.write_status();
         self.changed();
     }
 }
 
+/// The plugins of a set, by their names and files: `ViaVersion-5.7.0.jar`.
+fn plugins_of(files: &FileSet) -> String {
+    let names = files.plugins.iter().map(|file| file.path.trim_start_matches("plugins/").to_owned());
+    let names: Vec<String> = names.collect();
+    if names.is_empty() { "no plugins".to_owned() } else { names.join(", ") }
+}
+
 /// What a server would load that is not of this set, or miss of it.
-fn mixture(data: &Path, files: &FileSet) -> Option<String> {
+fn mixture(data: &Path, files: &FileSet, unmanaged: &BTreeSet<String>) -> Option<String> {
     let wrong = |file: &File| {
         let hash = Hash::parse(&file.hash.0).expect("a hash");
         !hash.of_file(&data.join(&file.path)).unwrap_or(false)
@@ -202,5 +231,5 @@ fn mixture(data: &Path, files: &FileSet) -> Option<String> {
     let jars = loaded.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|of| of == "jar"));
     let mut names = jars.filter_map(|path| Some(format!("plugins/{}", path.file_name()?.display())));
     let is_ours = |name: &String| files.plugins.iter().any(|file| file.path == *name);
-    names.find(|name| !is_ours(name)).map(|name| format!("{name} is of another set"))
+    names.find(|name| !is_ours(name) && !unmanaged.contains(name)).map(|name| format!("{name} is of another set"))
 }

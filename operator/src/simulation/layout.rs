@@ -144,6 +144,13 @@ fn write(file: &Path, bytes: &[u8]) {
     fs::write(file, bytes).expect("a file of the worlds");
 }
 
+/// The worlds say that this Minecraft has opened them.
+pub(super) fn write_level_dats(data: &Path, format: u32, name: &str) {
+    for folder in Layout::Beside.levels() {
+        write(&data.join(folder).join("level.dat"), &level_dat(format, name));
+    }
+}
+
 fn level_dat(format: u32, name: &str) -> Vec<u8> {
     let version = BTreeMap::from([
         ("Id", fastnbt::Value::Int(i32::try_from(format).expect("a small number"))),

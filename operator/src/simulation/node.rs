@@ -108,7 +108,7 @@ impl World {
                 self.check_stop(&["drain/"]);
             }
         }
-        self.end_pod("the pod is evicted");
+        self.end_pod("API server: evicts the pod");
     }
 
     /// The machine is off at once.
@@ -126,10 +126,11 @@ impl World {
         let pod = self.pod.as_mut().expect("it is on that node");
         if std::mem::replace(&mut pod.is_missed, true) {
             pod.due = None;
-            return self.end_pod("the pod of the lost node is to go, and does not");
+            return self
+                .end_pod("node controller: deletes the pod of the lost node, which stays until the node returns");
         }
         pod.due = Some(now() + TOLERATED);
-        self.tell("the node is not ready any more");
+        self.tell("node: is not Ready any more");
         self.objects.change(&self.key_of_pod(), now(), |pod| pod["status"]["conditions"] = conditions(false));
         self.changed();
     }

@@ -167,7 +167,8 @@ impl Objects {
                 return Err(Refused::conflict(key, &format!("the {name} in the precondition does not match")));
             }
         }
-        if key.plural != "pods" || object["spec"].get("nodeName").is_none() {
+        let is_of_server = key.plural == "pods" && !key.name.ends_with("-images");
+        if !is_of_server || object["spec"].get("nodeName").is_none() {
             self.remove(key);
         } else if !is_stopping(&object) {
             let grace = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);

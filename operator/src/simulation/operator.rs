@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1;
-use kube::runtime::reflector::{ObjectRef, Store as Reflector, store::Writer};
+use kube::runtime::reflector::{ObjectRef, store::Writer};
 use kube::runtime::watcher::Event;
 use resolver::facts::Facts;
 use scheduler::alarm::Alarm;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{NAMESPACE, client_of_all};
@@ -54,10 +54,13 @@ pub(super) struct Bounds {
 pub(super) struct Operator {
     ctx: Arc<Context>,
     servers: Arc<Mutex<Writer<PaperMCServer>>>,
+    plugins: Arc<Mutex<Writer<Plugin>>>,
     /// When its next pass begins, or the one under way goes on.
     pub(super) due: Timestamp,
     /// Passes since something has changed.
     idle: u32,
+    /// Each pass comes when it is due, also where nothing has changed for long.
+    pub(super) is_exact: bool,
     /// The pass that sleeps, and how it is woken.
     pub(super) asleep: Option<(Pass, oneshot::Sender<()>)>,
 }
@@ -65,12 +68,19 @@ pub(super) struct Operator {
 impl Operator {
     /// Starts a process that leads with this fence.
     pub(super) async fn start(shared: &Arc<Shared>, fence: u64) -> Self {
-        let (mut operators, _) = Self::start_over(std::slice::from_ref(shared), fence, Bounds::default()).await;
+        let (mut operators, _) =
+            Self::start_over(std::slice::from_ref(shared), fence, Bounds::default(), two_plugins(), &[]).await;
         operators.pop().expect("one for the one world")
     }
 
     /// Starts a process that leads with this fence and looks after the servers of all these worlds. What it remembers is of all.
-    pub(super) async fn start_over(worlds: &[Arc<Shared>], fence: u64, bounds: Bounds) -> (Vec<Self>, Woken) {
+    pub(super) async fn start_over(
+        worlds: &[Arc<Shared>],
+        fence: u64,
+        bounds: Bounds,
+        known: Vec<Plugin>,
+        flags: &[String],
+    ) -> (Vec<Self>, Woken) {
         let releases = Releases::get();
         let http = crate::agent_http().expect("a client for agents");
         let client = client_of_all(worlds);
@@ -78,18 +88,21 @@ impl Operator {
             identity: identity(fence),
             max_concurrent_updates: bounds.together,
             max_concurrent_updates_per_node: bounds.on_a_node,
-            ..releases.config.clone()
+            ..releases.config_with(flags)
         };
         let metrics = Metrics::default();
         let (wake, woken) = mpsc::unbounded_channel();
         let messenger =
             crate::messenger(&client, &config, fence, &metrics, wake.clone(), Vec::new()).expect("no channels");
-        let (servers, plugins) = (Writer::default(), plugins());
+        let (servers, mut plugins) = (Writer::default(), Writer::default());
+        for plugin in known {
+            plugins.apply_watcher_event(&Event::Apply(plugin));
+        }
         let catalog = CatalogKeeper::default();
         let ctx = Context {
             events: Publisher::new(client.clone(), identity(fence)),
             memory: Memory::default(),
-            plugins,
+            plugins: plugins.as_reader(),
             servers: servers.as_reader(),
             alarm: Alarm::start(now).await.expect("an alarm clock"),
             nodes: Nodes::new(true),
@@ -108,9 +121,16 @@ impl Operator {
             wake_soon: wake.clone(),
             wake,
         };
-        let (ctx, servers) = (Arc::new(ctx), Arc::new(Mutex::new(servers)));
-        let over_one =
-            |_| Self { ctx: Arc::clone(&ctx), servers: Arc::clone(&servers), due: now(), idle: 0, asleep: None };
+        let (ctx, servers, plugins) = (Arc::new(ctx), Arc::new(Mutex::new(servers)), Arc::new(Mutex::new(plugins)));
+        let over_one = |_| Self {
+            ctx: Arc::clone(&ctx),
+            servers: Arc::clone(&servers),
+            plugins: Arc::clone(&plugins),
+            due: now(),
+            idle: 0,
+            is_exact: false,
+            asleep: None,
+        };
         (worlds.iter().map(over_one).collect(), woken)
     }
 
@@ -137,6 +157,11 @@ impl Operator {
         self.ctx.nodes.take(Event::Apply(node));
     }
 
+    /// Plugins are watched.
+    pub(super) fn sees_plugin(&self, event: &Event<Plugin>) {
+        self.plugins.lock().unwrap_or_else(PoisonError::into_inner).apply_watcher_event(event);
+    }
+
     /// A server is watched.
     pub(super) fn watches(&self, shared: &Shared) -> Option<PaperMCServer> {
         let world = shared.world();
@@ -159,7 +184,8 @@ impl Operator {
         let pause = pause(outcome, now()).and_then(|pause| pause.try_into().ok()).unwrap_or(NEVER);
         self.idle += 1;
         // A look each three seconds at what does not move for hours finds nothing, and takes most of the time of a walk.
-        self.due = now() + if self.idle > LOOKS_AT_WHAT_STANDS_STILL { pause.max(LATE) } else { pause };
+        self.due =
+            now() + if !self.is_exact && self.idle > LOOKS_AT_WHAT_STANDS_STILL { pause.max(LATE) } else { pause };
     }
 
     /// A watch tells of a change.
@@ -172,19 +198,20 @@ impl Operator {
 }
 
 /// Two Plugins for every server; one needs the other.
-fn plugins() -> Reflector<Plugin> {
-    let (reader, mut writer) = kube::runtime::reflector::store();
-    for project in ["viaversion", "viabackwards"] {
-        let plugin = json!({
-            "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
-            "metadata": {"name": project, "namespace": NAMESPACE, "uid": project},
-            "spec": {
-                "source": {"type": "modrinth", "project": project},
-                "instanceSelector": {"matchLabels": {"tier": "test"}},
-            },
-        });
-        let plugin: Plugin = serde_json::from_value(plugin).expect("a Plugin");
-        writer.apply_watcher_event(&Event::Apply(plugin));
-    }
-    reader
+pub(super) fn two_plugins() -> Vec<Plugin> {
+    ["viaversion", "viabackwards"].map(|project| plugin_of(project, &json!({}))).into()
+}
+
+/// A Plugin for every server, with this in its spec besides.
+pub(super) fn plugin_of(project: &str, spec: &Value) -> Plugin {
+    let mut plugin = json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+        "metadata": {"name": project, "namespace": NAMESPACE, "uid": project},
+        "spec": {
+            "source": {"type": "modrinth", "project": project},
+            "instanceSelector": {"matchLabels": {"tier": "test"}},
+        },
+    });
+    json_patch::merge(&mut plugin["spec"], spec);
+    serde_json::from_value(plugin).expect("a Plugin")
 }

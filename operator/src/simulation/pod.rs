@@ -22,7 +22,7 @@ use super::shared::Shared;
 use super::world::World;
 use crate::clock::now;
 use crate::server::build::lock_map::FILES_KEY;
-use crate::server::build::pod::{PREPARE_CONTAINER, SERVER_CONTAINER};
+use crate::server::build::pod::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
 use crate::server::build::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 
 /// So long the real init container may take for a world of a few files.
@@ -68,6 +68,8 @@ pub(super) struct Pod {
     pub(super) starts: u32,
     tries: u32,
     last_end: Option<Timestamp>,
+    /// Of the process that has ended last.
+    pub(super) exit_code: i32,
     /// Its node is off, and counts as not ready.
     pub(super) is_missed: bool,
     /// Each start of its process ends with an error until then.
@@ -76,6 +78,9 @@ pub(super) struct Pod {
     pub(super) hangs_until: Option<Timestamp>,
     /// It obeys no command until then.
     pub(super) refuses_until: Option<Timestamp>,
+    has_rcon: bool,
+    /// When it was told to stop, its server had a process.
+    has_process: bool,
     pub(super) agent: Mind,
 }
 
@@ -93,13 +98,30 @@ impl Pod {
         all.flatten().chain(staged_at)
     }
 
+    /// Whether the server has a process.
+    pub(super) fn runs(&self) -> bool {
+        match self.phase {
+            Phase::Booting | Phase::Up => true,
+            Phase::Stopping => self.has_process,
+            Phase::Pending | Phase::Lost | Phase::Preparing | Phase::Refused(_) | Phase::Ended => false,
+        }
+    }
+
+    /// Whether the server was made with RCON.
+    pub(super) fn has_rcon(&self) -> bool {
+        self.has_rcon
+    }
+
     pub(super) fn hangs(&self) -> bool {
         self.hangs_until.is_some_and(|until| now() < until)
     }
 
     /// Whether its server does what its console is told.
     pub(super) fn obeys(&self) -> bool {
-        self.phase == Phase::Up && !self.hangs() && self.refuses_until.is_none_or(|until| until <= now())
+        self.phase == Phase::Up
+            && self.has_rcon
+            && !self.hangs()
+            && self.refuses_until.is_none_or(|until| until <= now())
     }
 
     /// Its node was off, and is on again: all of it is done anew, and what ran there has ended with an error.
@@ -140,6 +162,7 @@ pub(super) async fn step(shared: &Shared) {
         world.see_end_of_forced();
         world.see_end_of_pod();
         world.see_end_of_hang();
+        world.pull_images();
         world.note_proven();
         world.agent_looks();
         let is_due = world.pod.as_ref().is_some_and(|pod| due(pod.due));
@@ -202,10 +225,13 @@ impl World {
             starts: 0,
             tries: 0,
             last_end: None,
+            exit_code: 1,
             is_missed: false,
             crashes_until: None,
             hangs_until: None,
             refuses_until: None,
+            has_rcon: has_rcon(&pod),
+            has_process: true,
             agent: Mind::new(AgentKey::from_hex(&key).expect("the key of the Secret"), self.scenario.node_ahead),
         });
         self.write_status();
@@ -290,10 +316,14 @@ impl World {
                 let pod = self.pod.as_mut().expect("looked at above");
                 (pod.prepared_at, pod.tries) = (Some(now()), 0);
                 pod.agent.begin(now());
+                if self.is_scripted() {
+                    self.agent_finds_staged();
+                }
                 self.boot();
             }
             Some(Outcome::Refused(words) | Outcome::TryAnew(words)) => {
-                self.tell(format!("the init container refuses: {words}"));
+                let line = words.replace('\n', " / ");
+                self.tell(format!("init container: refuses: {line}"));
                 let pod = self.pod.as_mut().expect("looked at above");
                 (pod.phase, pod.due) = (Phase::Refused(words), Some(now() + backoff));
             }
@@ -317,13 +347,14 @@ impl World {
         self.open_world();
         // What it does with the worlds may be its end.
         let pod = self.pod.as_mut().expect("looked at above");
+        let takes = if let (Fate::MovesFor(lasts), true) = (pod.fate, self.marks.is_moving) { lasts } else { takes };
         pod.due = (pod.fate != Fate::NeverUp).then(|| now() + takes);
     }
 
     fn go_on(&mut self, phase: &Phase) {
         match phase {
             Phase::Booting => self.end_boot(),
-            Phase::Up => self.crash("the server's process dies"),
+            Phase::Up => self.crash("server: the process dies"),
             Phase::Ended => self.boot(),
             Phase::Stopping => {
                 self.note_end_of_stop();
@@ -341,18 +372,27 @@ impl World {
         let crashes_on = self.pod.as_ref().and_then(|pod| pod.crashes_until).is_some_and(|until| now() < until);
         self.ledger.crashed_on |= crashes_on;
         if crashes_on || fate == Some(Fate::Crashes) {
-            return self.crash("the server's process ends in its start");
+            return self.crash("server: the process ends while it starts");
         }
         let files = self.pod.as_ref().expect("it boots").files.clone();
         self.end_move(&files);
         let dies = if fate == Some(Fate::DiesLater) { Some(now() + self.seconds(2, 50)) } else { None };
+        let dies = self.by_script.lives_for().map(|lives| now() + lives).or(dies);
         let pod = self.pod.as_mut().expect("it boots");
         (pod.phase, pod.up_since, pod.due) = (Phase::Up, now(), dies);
-        self.tell("the server is up");
+        self.tell("server: is up and answers pings");
     }
 
     /// The process is gone, with all that was not saved.
     pub(super) fn crash(&mut self, why: &str) {
+        if let Some(pod) = &mut self.pod {
+            pod.exit_code = 1;
+        }
+        self.end_process(why);
+    }
+
+    /// The process is gone, with this exit code of its own.
+    pub(super) fn end_process(&mut self, why: &str) {
         self.tell(why);
         self.lose_unsaved();
         let pod = self.pod.as_mut().expect("it has a process");
@@ -379,20 +419,21 @@ impl World {
             return;
         };
         let was_up = pod.phase == Phase::Up;
+        pod.has_process = !matches!(pod.phase, Phase::Ended | Phase::Preparing | Phase::Refused(_) | Phase::Pending);
         let hangs = pod.hangs();
         (pod.phase, pod.due) = (Phase::Stopping, Some(if hangs { ends } else { now() + stop }));
         if was_up && !hangs {
             self.save_world();
         }
         self.lose_unsaved();
-        self.tell("the pod stops");
+        self.tell("kubelet: stops the pod: preStop hook, then SIGTERM");
         self.write_status();
     }
 
     fn see_end_of_hang(&mut self) {
         let Some(pod) = &mut self.pod else { return };
         if pod.hangs_until.take_if(|until| *until <= now()).is_some() {
-            self.tell("the server answers again");
+            self.tell("server: answers again");
             self.write_status();
             self.changed();
         }
@@ -403,7 +444,7 @@ impl World {
         self.pod = None;
         self.lose_unsaved();
         self.objects.remove(&self.key_of_pod());
-        self.tell("the pod is gone");
+        self.tell("kubelet: the pod is gone");
         self.changed();
     }
 
@@ -430,8 +471,10 @@ impl World {
             }
             (_, None) => (json!({"running": {"startedAt": at(pod.made_at)}}), json!({})),
         };
-        let ended =
-            pod.last_end.map(|end| json!({"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": at(end)}}));
+        let ended = pod.last_end.map(|end| {
+            let reason = if pod.exit_code == 0 { "Completed" } else { "Error" };
+            json!({"terminated": {"exitCode": pod.exit_code, "reason": reason, "finishedAt": at(end)}})
+        });
         let running = json!({"running": {"startedAt": at(pod.started_at)}});
         let is_up = pod.phase == Phase::Up;
         let (state, last) = match pod.phase {
@@ -450,6 +493,13 @@ impl World {
         });
         self.objects.change(&self.key_of_pod(), now(), |pod| pod["status"] = status);
     }
+}
+
+/// Whether the image of the server is told to switch RCON on.
+fn has_rcon(pod: &Value) -> bool {
+    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    let mut variables = containers.flat_map(|container| container["env"].as_array().into_iter().flatten());
+    !variables.any(|variable| variable["name"] == ENABLE_RCON && variable["value"] == "false")
 }
 
 /// A path in the container, or below one, as it is on this machine.

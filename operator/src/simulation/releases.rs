@@ -1,14 +1,16 @@
-//! Edge (reads the network). What upstreams have released on six days, read once from the replay and shared by all walks.
+//! Edge (reads the network). What upstreams have released on a day, read once from the replay and shared by all that is played in this process.
 
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::Parser as _;
-use fixtures::upstream;
+use fixtures::upstream::{self, State};
 use jiff::Timestamp;
 use resolver::catalog::{ProjectKey, Source};
 use resolver::upstream::{Fetcher, Wanted};
 use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::api::NAMESPACE;
 use crate::Config;
@@ -16,15 +18,30 @@ use crate::catalog_keeper::Snapshot;
 use crate::clock::now;
 use crate::store::Store;
 
-/// Before and after plugins were released, before and after a newer Minecraft was, and before and after one that moves the worlds.
+/// What upstreams list on a day, read when it is first asked for.
 pub(super) struct Releases {
-    pub(super) plugins: [Arc<Snapshot>; 2],
-    pub(super) newer_minecraft: [Arc<Snapshot>; 2],
-    pub(super) moves_worlds: [Arc<Snapshot>; 2],
     pub(super) config: Config,
+    /// The command line of an operator that reads the replay.
+    flags: Vec<String>,
     pub(super) store: Arc<Store>,
+    /// What was read, by day and projects.
+    of_days: Mutex<BTreeMap<Asked, Arc<Snapshot>>>,
+    reader: UnboundedSender<Reading>,
     /// Where the store and the pages lie.
     _dir: TempDir,
+}
+
+/// A day, and projects of Modrinth.
+type Asked = (String, Vec<String>);
+
+/// Somebody asks for what upstreams list on a day.
+struct Reading {
+    day: Timestamp,
+    /// Projects of Modrinth.
+    projects: Vec<String>,
+    /// By the clock of whoever asks.
+    read_at: Timestamp,
+    answer: Sender<Arc<Snapshot>>,
 }
 
 /// The days, as the tests in a cluster know the first four. On the last two Paper was at 1.21.11, and at 26.1.2 with plugins that are listed for it.
@@ -47,51 +64,98 @@ impl Releases {
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Runtime::new().expect("a runtime");
                 runtime.block_on(async {
-                    tell.send(Self::read().await).expect("whoever waits is there");
-                    std::future::pending::<()>().await;
+                    let (replay, _) = upstream::spawn(day(DAYS[0])).await.expect("a free port");
+                    let (reader, readings) = unbounded_channel();
+                    let releases = Self::new(&replay, reader);
+                    let config = releases.config.clone();
+                    tell.send(releases).expect("whoever waits is there");
+                    answer(&replay, &config, readings).await;
                 });
             });
             told.recv().expect("the releases are read")
         })
     }
 
-    async fn read() -> Self {
-        let day = |text: &str| text.parse::<Timestamp>().expect("a day");
-        let (replay, _) = upstream::spawn(day(DAYS[0])).await.expect("a free port");
-        let kept = tempfile::tempdir().expect("a directory");
-        let dir = kept.path();
-        let config = |cache: &Path| {
-            let url = |flag: &str, path: &str| format!("--{flag}={}/{path}", replay.public_url());
-            let flags = [
-                "operator".to_owned(),
-                format!("--namespace={NAMESPACE}"),
-                url("fill-url", "fill/v3"),
-                url("hangar-url", "hangar/api/v1"),
-                url("modrinth-url", "modrinth/v2"),
-                url("docker-hub-url", "docker-hub/v2"),
-                format!("--cache-dir={}", cache.display()),
-                "--game-image=nightshift.dev/paper-stand-in:dev".to_owned(),
-                "--store-url=".to_owned(),
-            ];
-            Config::parse_from(flags)
-        };
-        let project = |name: &str| ProjectKey { source: Source::Modrinth, project: name.to_owned() };
-        let projects = ["viaversion", "viabackwards"].map(project);
-        let mut read = Vec::new();
-        for (at, text) in DAYS.into_iter().enumerate() {
-            replay.set_now(day(text));
-            let settings = config(&dir.join(at.to_string())).fetch_settings().expect("addresses");
-            let fetcher = Fetcher::new(settings).expect("a cache");
-            let wanted = Wanted { projects: &projects, ..Wanted::default() };
-            let reading = fetcher.catalog(wanted, |_| Vec::new(), now()).await;
-            assert!(reading.problems.is_empty(), "{:?}", reading.problems);
-            read.push(Arc::new(Snapshot::of(reading.catalog, std::collections::BTreeMap::new())));
-        }
-        let config = config(&dir.join("store"));
-        let store = Store::new(&config.files_dir(), config.store_policy().expect("addresses")).expect("a directory");
-        let pairs: Vec<_> = read.chunks_exact(2).map(|days| [days[0].clone(), days[1].clone()]).collect();
-        let [plugins, newer_minecraft, moves_worlds] =
-            <[_; 3]>::try_from(pairs).unwrap_or_else(|_| unreachable!("two for each kind of update"));
-        Self { plugins, newer_minecraft, moves_worlds, config, store: Arc::new(store), _dir: kept }
+    /// The settings of an operator with these flags besides.
+    pub(super) fn config_with(&self, flags: &[String]) -> Config {
+        Config::parse_from(self.flags.iter().chain(flags))
     }
+
+    /// Before and after plugins were released.
+    pub(super) fn plugins(&self) -> [Arc<Snapshot>; 2] {
+        self.pair(DAYS[0], DAYS[1])
+    }
+
+    /// Before and after a newer Minecraft was.
+    pub(super) fn newer_minecraft(&self) -> [Arc<Snapshot>; 2] {
+        self.pair(DAYS[2], DAYS[3])
+    }
+
+    /// Before and after one that moves the worlds.
+    pub(super) fn moves_worlds(&self) -> [Arc<Snapshot>; 2] {
+        self.pair(DAYS[4], DAYS[5])
+    }
+
+    fn pair(&self, before: &str, after: &str) -> [Arc<Snapshot>; 2] {
+        let projects = ["viabackwards", "viaversion"].map(str::to_owned);
+        [before, after].map(|day| self.of_day(day, &projects, now()))
+    }
+
+    /// What upstreams list on this day (`2026-01-10`, at noon), of Paper and of these projects of Modrinth. `read_at` is the time of whoever asks.
+    pub(super) fn of_day(&self, day: &str, projects: &[String], read_at: Timestamp) -> Arc<Snapshot> {
+        let mut known = self.of_days.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (day.to_owned(), projects.to_vec());
+        let read = || {
+            let (answer, answered) = std::sync::mpsc::channel();
+            let at = if day.contains('T') { day.to_owned() } else { format!("{day}T12:00:00Z") };
+            let day = at.parse().expect("a day as 2026-01-10");
+            let reading = Reading { day, projects: projects.to_vec(), read_at, answer };
+            self.reader.send(reading).unwrap_or_else(|_| panic!("the replay has ended"));
+            answered.recv().expect("the releases are read")
+        };
+        known.entry(key).or_insert_with(read).clone()
+    }
+
+    fn new(replay: &State, reader: UnboundedSender<Reading>) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let url = |flag: &str, path: &str| format!("--{flag}={}/{path}", replay.public_url());
+        let flags = [
+            "operator".to_owned(),
+            format!("--namespace={NAMESPACE}"),
+            url("fill-url", "fill/v3"),
+            url("hangar-url", "hangar/api/v1"),
+            url("modrinth-url", "modrinth/v2"),
+            url("docker-hub-url", "docker-hub/v2"),
+            format!("--cache-dir={}", dir.path().join("store").display()),
+            "--game-image=nightshift.dev/paper-stand-in:dev".to_owned(),
+            "--store-url=".to_owned(),
+        ];
+        let flags: Vec<String> = flags.into();
+        let config = Config::parse_from(&flags);
+        let store = Store::new(&config.files_dir(), config.store_policy().expect("addresses")).expect("a directory");
+        Self { config, flags, store: Arc::new(store), of_days: Mutex::default(), reader, _dir: dir }
+    }
+}
+
+fn day(text: &str) -> Timestamp {
+    text.parse().expect("a day")
+}
+
+/// Reads, one day after the other, for as long as the process lives.
+async fn answer(replay: &State, config: &Config, mut readings: UnboundedReceiver<Reading>) {
+    while let Some(Reading { day, projects, read_at, answer }) = readings.recv().await {
+        replay.set_now(day);
+        let pages = tempfile::tempdir().expect("a directory");
+        let settings = Config { cache_dir: pages.path().into(), ..config.clone() }.fetch_settings().expect("addresses");
+        let fetcher = Fetcher::new(settings).expect("a cache");
+        let projects: Vec<_> = projects.iter().map(|name| project(name)).collect();
+        let wanted = Wanted { projects: &projects, ..Wanted::default() };
+        let read = fetcher.catalog(wanted, |_| Vec::new(), read_at).await;
+        assert!(read.problems.is_empty(), "{:?}", read.problems);
+        drop(answer.send(Arc::new(Snapshot::of(read.catalog, BTreeMap::new()))));
+    }
+}
+
+fn project(name: &str) -> ProjectKey {
+    ProjectKey { source: Source::Modrinth, project: name.to_owned() }
 }

@@ -91,16 +91,20 @@ impl World {
         let stood = before.map(|before| revision(&before["spec"]["template"]));
         let was_open = before.is_some_and(is_open);
         let says = match (was_open, is_open(&set)) {
-            _ if before.is_none() => "the StatefulSet is made",
-            _ if Some(stands) != stood => "another template is written",
-            (false, true) => "the door is opened",
-            (true, false) => "the door is closed",
-            (true, true) | (false, false) => "facts are written",
+            _ if before.is_none() => "creates the StatefulSet",
+            _ if Some(stands) != stood && is_open(&set) => "writes the pod template, with partition 0",
+            _ if Some(stands) != stood => "writes the pod template, with partition 1",
+            (false, true) => "sets partition 0: the pod may be replaced",
+            (true, false) => "sets partition 1: the pod is kept",
+            (true, true) | (false, false) => "notes a fact on the StatefulSet",
         };
         if is_asleep(&set) && !before.is_some_and(is_asleep) {
             self.check_put_to_sleep();
         }
-        self.tell(format!("{says}: {stands}"));
+        let is_fact_only = says.starts_with("notes");
+        if !is_fact_only || !self.is_scripted() {
+            self.tell(format!("operator: {says} (revision {stands})"));
+        }
         let is_update = self.is_update(stands);
         let may_begin = self.may_begin();
         let runs = self.pod.as_ref().and_then(|pod| self.revision_of_entry(&pod.revision));
@@ -151,7 +155,7 @@ impl World {
         let is_wanted = self.objects.get(&self.key_of_server()).is_ok_and(|server| !is_asleep(server));
         if is_wanted {
             let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
-            self.tell("the operator stops the server");
+            self.tell("operator: scales the StatefulSet to 0");
             self.must(!is_up && self.scenario.has(Extra::StopInALoop), "a server that is up is put to sleep");
         }
     }
@@ -214,7 +218,7 @@ impl World {
     /// A set that works has been up for long enough.
     pub(super) fn note_proven(&mut self) {
         let Some(pod) = &self.pod else { return };
-        if pod.phase == Phase::Up && pod.fate == Fate::Good && pod.up_since + SETTLES <= now() {
+        if pod.phase == Phase::Up && pod.fate.is_good() && pod.up_since + SETTLES <= now() {
             let revision = self.revision_of_entry(&pod.revision);
             self.ledger.proven.extend(revision);
         }
@@ -222,7 +226,7 @@ impl World {
 
     /// There is something newer from now on.
     pub(super) fn note_release(&mut self) {
-        self.tell("upstreams release something newer");
+        self.tell("upstream: lists newer releases");
         self.ledger.began_with_the_newest = self.scenario.first.get().is_none();
     }
 
@@ -272,7 +276,7 @@ impl World {
     /// The controller replaces the pod by what stands behind the open door.
     pub(super) fn check_replaced(&mut self, entry: &str) {
         let Some(to) = self.revision_of_entry(entry) else { return };
-        if let Some(pod) = self.pod.as_ref().filter(|pod| pod.fate != Fate::Good) {
+        if let Some(pod) = self.pod.as_ref().filter(|pod| !pod.fate.is_good()) {
             let left = self.revision_of_entry(&pod.revision);
             let settled = self.settled();
             if settled == Some(to) && left != settled {
@@ -301,7 +305,7 @@ impl World {
             Fate::NeverUp => gives_up_at <= now() + ON_ITS_WAY,
             // Once is bad luck.
             Fate::Crashes | Fate::DiesLater => pod.starts > 1 || gives_up_at <= now() + ON_ITS_WAY,
-            Fate::Good | Fate::Red => false,
+            Fate::Good | Fate::Red | Fate::MovesFor(_) | Fate::LosesWorld => false,
         };
         let (is_up, hangs) = (pod.phase == Phase::Up, pod.hangs() || pod.agent.refuses_all());
         let told = pod.agent.told.iter().rev().find(|told| acts.iter().any(|act| told.act.starts_with(act))).cloned();

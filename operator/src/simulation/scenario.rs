@@ -35,6 +35,17 @@ pub(super) enum Fate {
     Red,
     /// It is up, and ends within minutes, again and again.
     DiesLater,
+    /// Its first start moves the worlds for so long.
+    MovesFor(SignedDuration),
+    /// The other world and the other datapack are not there any more.
+    LosesWorld,
+}
+
+impl Fate {
+    /// Nothing is wrong with it.
+    pub(super) const fn is_good(self) -> bool {
+        matches!(self, Self::Good | Self::MovesFor(_))
+    }
 }
 
 /// What the server's ping says of who is on.
@@ -107,18 +118,25 @@ pub(super) struct Scenario {
     pub(super) requests_for_a_mishap: usize,
     /// The digest of the lock that the server ran first.
     pub(super) first: std::cell::OnceCell<String>,
+    /// What a scenario file adds to the spec. Then nothing is drawn: whatever takes time takes the middle of what it may take, and players come
+    /// and go only as the file says.
+    pub(super) script: Option<Value>,
+    /// The rules say what must be true. They do not know the windows, the notice and the deadline of a scenario file that has others.
+    pub(super) has_rules: bool,
+    /// What becomes of sets that have this: `ViaVersion-5.7.1`, `Minecraft 1.21.11`. Without any, `fate` is that of every set but the first.
+    pub(super) fates: Vec<(String, Fate)>,
 }
 
 impl Scenario {
     pub(super) fn draw(dice: &mut Dice, releases: &Releases, address: Ipv4Addr) -> Self {
         let one_way = dice.once_in(2);
-        let [before, after] = if one_way { &releases.newer_minecraft } else { &releases.plugins };
+        let [before, after] = if one_way { releases.newer_minecraft() } else { releases.plugins() };
         let fates = [Fate::Good, Fate::Good, Fate::Crashes, Fate::NeverUp, Fate::Red, Fate::DiesLater];
         let drawn = Self {
             seat: Seat::ALONE,
             address,
-            before: before.clone(),
-            after: after.clone(),
+            before,
+            after,
             one_way,
             fate: dice.one_of(&fates),
             policy: dice.one_of(&["Announce", "Announce", "WaitForEmpty", "Ignore"]),
@@ -133,15 +151,44 @@ impl Scenario {
             node_ahead: SignedDuration::from_secs(dice.one_of(&[0, 0, 20, -20])),
             shares_volume: dice.once_in(2),
             first: std::cell::OnceCell::new(),
+            script: None,
+            has_rules: true,
+            fates: Vec::new(),
         };
         // Half of the newer Minecrafts keep their worlds elsewhere.
         if one_way && dice.once_in(2) { drawn.moving_worlds(releases) } else { drawn }
     }
 
+    /// One in which nothing is drawn and nothing goes wrong, with these releases before and after.
+    pub(super) fn plain(releases: &Arc<Snapshot>, address: Ipv4Addr) -> Self {
+        Self {
+            seat: Seat::ALONE,
+            address,
+            before: releases.clone(),
+            after: releases.clone(),
+            one_way: false,
+            fate: Fate::Good,
+            policy: "Announce",
+            copies: None,
+            most_players: 3,
+            ping: Ping::Counts,
+            eviction: None,
+            restarts: None,
+            extras: BTreeSet::new(),
+            node_ahead: SignedDuration::ZERO,
+            shares_volume: false,
+            requests_for_a_mishap: usize::MAX,
+            first: std::cell::OnceCell::new(),
+            script: None,
+            has_rules: true,
+            fates: Vec::new(),
+        }
+    }
+
     /// The same where the update brings a Minecraft that keeps its worlds elsewhere.
     pub(super) fn moving_worlds(self, releases: &Releases) -> Self {
-        let [before, after] = &releases.moves_worlds;
-        Self { before: before.clone(), after: after.clone(), one_way: true, ..self }
+        let [before, after] = releases.moves_worlds();
+        Self { before, after, one_way: true, ..self }
     }
 
     /// The same where no request meets a mishap, nothing but the window lets an update begin, the update is good, and players are told of it.
@@ -166,6 +213,13 @@ impl Scenario {
     /// What becomes of the set with these files.
     pub(super) fn fate_of(&self, files: &FileSet) -> Fate {
         let first = self.first.get_or_init(|| files.lock.clone());
+        let has = |part: &str| {
+            let is_file = |file: &scheduler::protocol::File| file.path == format!("plugins/{part}.jar");
+            part == format!("Minecraft {}", files.minecraft) || files.plugins.iter().any(is_file)
+        };
+        if !self.fates.is_empty() {
+            return self.fates.iter().find(|(part, _)| has(part)).map_or(Fate::Good, |(_, fate)| *fate);
+        }
         if *first == files.lock { Fate::Good } else { self.fate }
     }
 
@@ -230,6 +284,9 @@ impl Scenario {
             if self.has(Extra::HotCopies) {
                 spec["backup"]["schedule"] = json!({"cron": "*/50 * * * *"});
             }
+        }
+        if let Some(script) = &self.script {
+            json_patch::merge(&mut spec, script);
         }
         json!({
             "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",

@@ -9,6 +9,7 @@ use scheduler::seen::Revision;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::by_script::ByScript;
 use super::copies::Copies;
 use super::ends::Ends;
 use super::forced::Forced;
@@ -100,6 +101,7 @@ pub(super) struct World {
     pub(super) copies: Copies,
     pub(super) ledger: Ledger,
     pub(super) ends: Ends,
+    pub(super) by_script: ByScript,
     /// Of the templates that the controller has seen, by the names of their entries: a name stands for one template, also when history is lost.
     pub(super) revisions: BTreeMap<String, Revision>,
     /// So many are on.
@@ -140,6 +142,7 @@ impl World {
             copies: Copies::default(),
             ledger: Ledger::default(),
             ends: Ends::default(),
+            by_script: ByScript::default(),
             revisions: BTreeMap::new(),
             players: 0,
             empty_since: Some(now()),
@@ -167,7 +170,7 @@ impl World {
 
     /// What must be true.
     pub(super) fn must(&mut self, is_true: bool, rule: &str) {
-        if !is_true {
+        if !is_true && self.scenario.has_rules {
             self.tell(format!("BROKEN: {rule}"));
             self.broken.insert(rule.to_owned());
         }
@@ -181,13 +184,17 @@ impl World {
         Key::new("pods", &format!("{}-0", self.scenario.seat.name))
     }
 
+    pub(super) fn key_of_budget(&self) -> Key {
+        Key::new("poddisruptionbudgets", self.scenario.seat.name)
+    }
+
     pub(super) fn key_of_server(&self) -> Key {
         Key::new("papermcservers", self.scenario.seat.name)
     }
 
     /// An operator starts, and holds the Lease for as long as no other one does.
     pub(super) fn take_lease(&mut self, fence: u64) {
-        self.tell(format!("operator {fence} starts"));
+        self.tell(format!("operator: process {fence} starts and leads"));
         let key = Key::new("leases", LEASE);
         self.objects.remove(&key);
         let lease = json!({
@@ -200,9 +207,22 @@ impl World {
         self.objects.create("leases", lease, now()).expect("the one before was removed");
     }
 
+    /// Whether a scenario file says what happens.
+    pub(super) fn is_scripted(&self) -> bool {
+        self.scenario.script.is_some()
+    }
+
+    /// One line that only the transcript of a scenario file has.
+    pub(super) fn relate(&mut self, line: impl AsRef<str>) {
+        if self.is_scripted() {
+            self.tell(line);
+        }
+    }
+
     /// Between so many seconds and so many.
     pub(super) fn seconds(&mut self, from: usize, to: usize) -> SignedDuration {
-        let seconds = from + self.dice.below(to - from + 1);
+        let seconds =
+            if self.is_scripted() { usize::midpoint(from, to) } else { from + self.dice.below(to - from + 1) };
         SignedDuration::from_secs(i64::try_from(seconds).expect("a few seconds"))
     }
 
@@ -228,11 +248,15 @@ impl World {
             self.notice_set(before);
         }
         if *key == self.key_of_pod() && written == Written::Deleted {
-            self.tell("the operator deletes the pod");
+            self.tell("operator: deletes the pod");
             self.check_restart();
         }
         if *key == self.key_of_server() {
             self.notice_status(before);
+            self.relate_conditions(before);
+        }
+        if *key == self.key_of_budget() && written == Written::Changed {
+            self.relate_budget(before);
         }
     }
 
@@ -302,7 +326,13 @@ impl World {
     pub(super) fn next(&self) -> Timestamp {
         let of_pod = self.pod.as_ref().and_then(Pod::next);
         let of_forced = self.forced.as_ref().map(|forced| forced.ends_at);
-        let all = self.controller_at.into_iter().chain(of_pod).chain(of_forced).chain(self.node.evicts_at);
+        let all = self
+            .next_by_script()
+            .into_iter()
+            .chain(self.controller_at)
+            .chain(of_pod)
+            .chain(of_forced)
+            .chain(self.node.evicts_at);
         all.fold(self.next_players, Timestamp::min)
     }
 

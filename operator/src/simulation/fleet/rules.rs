@@ -12,7 +12,7 @@ use crate::k8s::labels::LOCK_DIGEST;
 use crate::simulation::agent::Told;
 use crate::simulation::pod::Phase;
 use crate::simulation::rules::{SETTLES, START, is_asleep, is_open, revision};
-use crate::simulation::scenario::{Fate, Scenario};
+use crate::simulation::scenario::Scenario;
 use crate::simulation::world::World;
 
 /// Two have led so lately that what the one has begun need not be known to the other one.
@@ -33,7 +33,7 @@ impl World {
 
     /// The set that works and has run for long enough to be proven, and since when it has at the earliest.
     pub(super) fn proven_set(&self) -> Option<(&str, Timestamp)> {
-        let pod = self.pod.as_ref().filter(|pod| pod.phase == Phase::Up && pod.fate == Fate::Good)?;
+        let pod = self.pod.as_ref().filter(|pod| pod.phase == Phase::Up && pod.fate.is_good())?;
         let since = pod.up_since + SETTLES - CLOCKS_DIFFER;
         (since <= now()).then_some((pod.files.lock.as_str(), since))
     }
@@ -79,7 +79,7 @@ impl World {
         let goes_well = match pod.phase {
             Phase::Preparing | Phase::Stopping => true,
             Phase::Booting => now() < pod.started_at + START / 2,
-            Phase::Up => pod.fate == Fate::Good && !pod.hangs(),
+            Phase::Up => pod.fate.is_good() && !pod.hangs(),
             Phase::Pending | Phase::Lost | Phase::Refused(_) | Phase::Ended => false,
         };
         goes_well && is_open(set) && self.comes(set)
@@ -143,7 +143,11 @@ impl Fleet {
         let (fits_together, fits_here) =
             (fits(together, self.bounds.together), fits(on_this_node, self.bounds.on_a_node));
         let mut world = self.servers[at].shared.world();
-        world.tell(format!("an update begins here, and goes on elsewhere: {together}, on this node {on_this_node}"));
+        if !world.is_scripted() {
+            world.tell(format!(
+                "an update begins here; so many are under way elsewhere: {together}, on this node: {on_this_node}"
+            ));
+        }
         world.must(fits_together, "no more servers are updated at the same time than may");
         world.must(fits_here, "no more servers are updated at the same time on one node than may");
     }

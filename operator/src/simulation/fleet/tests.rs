@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Walked, walk};
-use crate::simulation::{Broken, address, on_all_cores, on_this_thread};
+use crate::simulation::{Broken, address, is_thorough, on_all_cores, on_this_thread};
 
 const ONE_ALONE: &str = "NIGHTSHIFT_FLEET";
 
@@ -57,11 +57,12 @@ fn walk_all(numbers: Range<u64>) -> Found {
 
 #[test]
 fn no_more_servers_are_updated_at_the_same_time_than_may_whatever_happens_to_them_and_none_waits_for_ever() {
-    let Found { faults, waited, followed, .. } = walk_all(0..6);
+    let Found { faults, waited, followed, .. } = walk_all(0..if is_thorough() { 6 } else { 1 });
     // Walks in which nobody waits prove nothing.
     let is_all = std::env::var_os(ONE_ALONE).is_none();
+    assert!(!is_all || faults > 0, "{faults} faults");
     assert!(
-        !is_all || (faults > 50 && waited > 1 && followed > 0),
+        !is_all || !is_thorough() || (faults > 50 && waited > 1 && followed > 0),
         "{faults} faults, {waited} waited, {followed} followed"
     );
 }

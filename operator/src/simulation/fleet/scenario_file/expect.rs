@@ -1,0 +1,165 @@
+//! Pure. What a scenario file expects, held against the world and the transcript so far.
+
+use serde_json::Value;
+
+use crate::simulation::world::World;
+
+/// A line that begins with `expect`.
+#[derive(Debug)]
+pub(super) enum Expect {
+    /// A line of the transcript has this text.
+    Line(String),
+    NoLine(String),
+    /// Lines with these texts come in this order.
+    Order(Vec<String>),
+    /// So many lines have this text.
+    Times(usize, String),
+    /// A condition: type, status, reason, a part of its message.
+    Condition {
+        of: String,
+        status: String,
+        reason: Option<String>,
+        message: Option<String>,
+    },
+    NoCondition(String),
+    /// The pod's files: Minecraft and JAR names.
+    Runs(Vec<String>),
+    NoPod,
+    /// A path on the data volume.
+    File(String),
+    NoFile(String),
+    /// A field of the status by its JSON pointer, as text.
+    Status(String, String),
+}
+
+impl Expect {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.strip_prefix("line ") {
+            return Ok(Self::Line(one_text(rest)?));
+        }
+        if let Some(rest) = text.strip_prefix("no line ") {
+            return Ok(Self::NoLine(one_text(rest)?));
+        }
+        if let Some(rest) = text.strip_prefix("order ") {
+            return texts(rest).map(Self::Order);
+        }
+        if let Some((times, rest)) = text.split_once(" lines ") {
+            let times = times.parse().map_err(|_| format!("`{times}` is no number"))?;
+            return Ok(Self::Times(times, one_text(rest)?));
+        }
+        if let Some((times, rest)) = text.split_once(" line ") {
+            let times = times.parse().map_err(|_| format!("`{times}` is no number"))?;
+            return Ok(Self::Times(times, one_text(rest)?));
+        }
+        if let Some(of) = text.strip_prefix("no condition ") {
+            return Ok(Self::NoCondition(of.to_owned()));
+        }
+        if let Some(rest) = text.strip_prefix("condition ") {
+            return Self::parse_condition(rest);
+        }
+        if let Some(rest) = text.strip_prefix("running ") {
+            return Ok(Self::Runs(rest.split(", ").map(str::to_owned).collect()));
+        }
+        if let Some(path) = text.strip_prefix("file ") {
+            return Ok(Self::File(path.to_owned()));
+        }
+        if let Some(path) = text.strip_prefix("no file ") {
+            return Ok(Self::NoFile(path.to_owned()));
+        }
+        if let Some(rest) = text.strip_prefix("status ") {
+            let (field, value) = rest.split_once(' ').ok_or("write `status /lastUpdate/successful true`")?;
+            return Ok(Self::Status(field.to_owned(), value.to_owned()));
+        }
+        if text == "no pod" {
+            return Ok(Self::NoPod);
+        }
+        Err("nothing of that kind can be expected: operator/scenarios/README.md lists what can".to_owned())
+    }
+
+    fn parse_condition(text: &str) -> Result<Self, String> {
+        let (head, message) = match text.split_once('"') {
+            Some((head, rest)) => (head.trim(), Some(rest.trim_end_matches('"').to_owned())),
+            None => (text, None),
+        };
+        let (condition, reason) = match head.split_once(' ') {
+            Some((condition, reason)) => (condition, Some(reason.to_owned())),
+            None => (head, None),
+        };
+        let (of, status) =
+            condition.split_once('=').ok_or("write `condition Ready=True REASON \"part of its message\"`")?;
+        Ok(Self::Condition { of: of.to_owned(), status: status.to_owned(), reason, message })
+    }
+
+    /// What is wrong. None: it is as expected.
+    pub(super) fn held_against(&self, world: &World, lines: &[String]) -> Option<String> {
+        let has = |text: &str| lines.iter().any(|line| line.contains(text));
+        match self {
+            Self::Line(text) => (!has(text)).then(|| format!("no line has {text:?}")),
+            Self::NoLine(text) => {
+                let line = lines.iter().find(|line| line.contains(text.as_str()))?;
+                Some(format!("there is the line {line:?}"))
+            }
+            Self::Order(texts) => out_of_order(texts, lines),
+            Self::Times(times, text) => {
+                let found = lines.iter().filter(|line| line.contains(text.as_str())).count();
+                (found != *times).then(|| format!("{found} lines have {text:?}"))
+            }
+            Self::Condition { of, status, reason, message } => {
+                let Some(condition) = condition(world, of) else { return Some(format!("there is no condition {of}")) };
+                let is_right = condition["status"] == status.as_str()
+                    && reason.as_ref().is_none_or(|reason| condition["reason"] == reason.as_str())
+                    && message
+                        .as_ref()
+                        .is_none_or(|part| condition["message"].as_str().unwrap_or_default().contains(part));
+                (!is_right)
+                    .then(|| format!("{of}={} {}: {}", condition["status"], condition["reason"], condition["message"]))
+            }
+            Self::NoCondition(of) => {
+                condition(world, of).map(|condition| format!("there is one: {}", condition["message"]))
+            }
+            Self::Runs(parts) => {
+                let Some(pod) = &world.pod else { return Some("there is no pod".to_owned()) };
+                let files = pod.files.plugins.iter().map(|file| file.path.trim_start_matches("plugins/").to_owned());
+                let all: Vec<String> =
+                    [format!("Minecraft {}", pod.files.minecraft)].into_iter().chain(files).collect();
+                let is_there =
+                    |part: &String| all.iter().any(|of| of == part || of.starts_with(&format!("{part}.jar")));
+                (!parts.iter().all(is_there)).then(|| format!("it runs {}", all.join(", ")))
+            }
+            Self::NoPod => world.pod.as_ref().map(|pod| format!("there is a pod, which is {:?}", pod.phase)),
+            Self::File(path) => (!world.disks.data().join(path).exists()).then(|| "there is none".to_owned()),
+            Self::NoFile(path) => world.disks.data().join(path).exists().then(|| "it is there".to_owned()),
+            Self::Status(field, value) => {
+                let server = world.objects.get(&world.key_of_server()).ok()?;
+                let found = server["status"].pointer(field).cloned().unwrap_or_default();
+                let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+                (found != *value).then(|| format!("it is {found}"))
+            }
+        }
+    }
+}
+
+fn condition<'w>(world: &'w World, of: &str) -> Option<&'w Value> {
+    let server = world.objects.get(&world.key_of_server()).ok()?;
+    server["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == of)
+}
+
+fn out_of_order(texts: &[String], lines: &[String]) -> Option<String> {
+    let mut from = 0;
+    for text in texts {
+        let Some(at) = lines[from..].iter().position(|line| line.contains(text.as_str())) else {
+            return Some(format!("no line has {text:?} after line {from} of the transcript"));
+        };
+        from += at + 1;
+    }
+    None
+}
+
+fn texts(text: &str) -> Result<Vec<String>, String> {
+    let found: Vec<String> = text.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+    if found.is_empty() { Err("write the text between double quotes".to_owned()) } else { Ok(found) }
+}
+
+fn one_text(text: &str) -> Result<String, String> {
+    texts(text)?.pop().ok_or_else(|| "write the text between double quotes".to_owned())
+}

@@ -1,0 +1,425 @@
+//! Pure. The language of scenario files: a head in YAML, and a timeline of what people, players, upstreams and faults do.
+//! `operator/scenarios/README.md` explains it.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::expect::Expect;
+use crate::simulation::scenario::{Fate, Ping};
+
+/// When every scenario begins: a Sunday, after what lies on the disks of any machine that plays it.
+pub(super) const BEGINS: &str = "2030-01-06T00:00:00Z";
+
+/// A scenario file, read.
+#[derive(Debug)]
+pub(super) struct Script {
+    /// The day whose releases upstreams list at the start.
+    pub(super) upstream: String,
+    pub(super) servers: Vec<ServerScript>,
+    /// The spec of each Plugin, by its project.
+    pub(super) plugins: BTreeMap<String, Value>,
+    /// What becomes of every set but the first.
+    pub(super) fate: Fate,
+    /// What becomes of sets that have this JAR or this Minecraft; of every other one nothing bad.
+    pub(super) fates: Vec<(String, Fate)>,
+    /// Of the operator: `--start-seconds=600`.
+    pub(super) flags: Vec<String>,
+    pub(super) updates_at_once: u16,
+    pub(super) updates_at_once_on_a_node: u16,
+    /// The rules of the random walks hold here too. They know the usual windows only.
+    pub(super) has_rules: bool,
+    pub(super) steps: Vec<Step>,
+}
+
+/// A server of the scenario.
+#[derive(Debug)]
+pub(super) struct ServerScript {
+    pub(super) name: String,
+    /// Merged into the usual spec.
+    pub(super) spec: Value,
+    pub(super) node: u32,
+    pub(super) ping: Ping,
+    /// What becomes of sets on this server, where that is not as the head says.
+    pub(super) fates: Vec<(String, Fate)>,
+}
+
+/// One line of the timeline.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) line: usize,
+    pub(super) at: Timestamp,
+    /// As it is written.
+    pub(super) text: String,
+    /// The server it is about, by its place; the first one where the line names none.
+    pub(super) server: usize,
+    /// It happens only when the transcript has a new line with this text, and then once.
+    pub(super) when: Option<String>,
+    pub(super) what: What,
+}
+
+/// What happens.
+#[derive(Debug)]
+pub(super) enum What {
+    /// From now on upstreams list what they did on this day.
+    Upstream(String),
+    Join(u32),
+    Leave(Option<u32>),
+    /// Somebody changes the spec.
+    Spec(Value),
+    /// Somebody writes an annotation, or takes it away.
+    Annotate(String, Option<String>),
+    Plugin(String, Value),
+    DeletePlugin(String),
+    DeleteServer,
+    /// What newer sets fail for goes, and the template changes.
+    Mend,
+    /// A file on the volume: a JAR may need another plugin; any other file may have a text.
+    PutFile {
+        path: String,
+        needs: Option<String>,
+        text: Option<String>,
+    },
+    /// The worlds on the volume were opened by this Minecraft elsewhere.
+    OpenElsewhere(String),
+    /// Each start opens a world and enables a datapack of the admin from now on.
+    OpenWorld,
+    /// New images cannot be pulled, or can again.
+    NoImage(bool),
+    DeletePod,
+    ForceDeletePod,
+    DeleteSet,
+    Drain,
+    Uncordon,
+    OperatorDies,
+    AnotherOperator,
+    AgentDies,
+    AgentSilent(SignedDuration),
+    AgentHangs(SignedDuration),
+    Crash,
+    CrashOn(SignedDuration),
+    Hang(SignedDuration),
+    RefuseCommands(SignedDuration),
+    NodeLost,
+    NodeReturns,
+    /// `/stop` in the game.
+    StopInGame,
+    /// Each process dies so long after it is up, for so long.
+    CrashAfter(SignedDuration, SignedDuration),
+    NoPing(SignedDuration),
+    VolumeFull(bool),
+    NodeClock(SignedDuration),
+    Damage(String),
+    /// A byte is added to a file on the volume.
+    ChangeFile(String),
+    DeleteFile(String),
+    Expect(Expect),
+    End,
+}
+
+impl Script {
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// The line, what is wrong with it, and what could stand there.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let is_time = |line: &&str| line.as_bytes().first().is_some_and(u8::is_ascii_digit);
+        let head_lines = text.lines().take_while(|line| !is_time(line)).count();
+        let head = text.lines().take(head_lines).collect::<Vec<_>>().join("\n");
+        let mut script = Self::parse_head(&head)?;
+        let names: Vec<String> = script.servers.iter().map(|server| server.name.clone()).collect();
+        let mut at: Timestamp = BEGINS.parse().map_err(|error| format!("{error}"))?;
+        for (number, line) in text.lines().enumerate().skip(head_lines) {
+            let content = line.split(" # ").next().unwrap_or_default().trim();
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            let wrong = |why: String| format!("line {}: `{content}`: {why}", number + 1);
+            let rest = if is_time(&line) {
+                let (time, rest) = content.split_once(' ').unwrap_or((content, ""));
+                at = next_time(at, time).map_err(wrong)?;
+                rest.trim()
+            } else {
+                content
+            };
+            let addressed =
+                rest.split_once(": ").and_then(|(name, rest)| Some((names.iter().position(|of| of == name)?, rest)));
+            let (server, text) = addressed.unwrap_or((0, rest));
+            let (when, text) = match text.strip_prefix("when \"").and_then(|rest| rest.split_once("\": ")) {
+                Some((when, text)) => (Some(when.to_owned()), text),
+                None => (None, text),
+            };
+            let what = What::parse(text).map_err(wrong)?;
+            script.steps.push(Step { line: number + 1, at, text: text.to_owned(), server, when, what });
+        }
+        if !script.steps.last().is_some_and(|step| matches!(step.what, What::End)) {
+            return Err(
+                "the timeline has no `end`: write the time at which the scenario is over, as `05:00 end`".to_owned()
+            );
+        }
+        Ok(script)
+    }
+
+    fn parse_head(head: &str) -> Result<Self, String> {
+        let fields: Map<String, Value> =
+            serde_saphyr::from_str(head).map_err(|error| format!("the head is no YAML mapping: {error}"))?;
+        let mut script = Self {
+            upstream: String::new(),
+            servers: Vec::new(),
+            plugins: BTreeMap::new(),
+            fate: Fate::Good,
+            fates: Vec::new(),
+            flags: Vec::new(),
+            updates_at_once: 0,
+            updates_at_once_on_a_node: 0,
+            has_rules: true,
+            steps: Vec::new(),
+        };
+        for (field, value) in fields {
+            script.take_field(&field, value).map_err(|why| format!("head: `{field}`: {why}"))?;
+        }
+        if script.servers.is_empty() {
+            return Err("the head has no server: write `server lobby: {}`".to_owned());
+        }
+        if script.upstream.is_empty() {
+            return Err("the head does not say what upstreams list: write `upstream: 2026-01-10`".to_owned());
+        }
+        Ok(script)
+    }
+
+    fn take_field(&mut self, field: &str, value: Value) -> Result<(), String> {
+        let text = || value.as_str().map(str::to_owned).ok_or("is no text");
+        let number = || value.as_u64().and_then(|number| u16::try_from(number).ok()).ok_or("is no small number");
+        match field.split_once(' ') {
+            Some(("server", name)) => self.servers.push(ServerScript::new(name, value)?),
+            Some(("update", part)) => self.fates.push((part.trim_start_matches("to ").to_owned(), fate(&text()?)?)),
+            Some(("operator", "flags")) => self.flags = text()?.split_whitespace().map(str::to_owned).collect(),
+            Some(("plugin", project)) => drop(self.plugins.insert(project.to_owned(), or_empty(value))),
+            _ => match field {
+                "upstream" => self.upstream = text()?,
+                "update" => self.fate = fate(&text()?)?,
+                "rules" => self.has_rules = value != json!(false) && value != "off",
+                "updates at once" => self.updates_at_once = number()?,
+                "updates at once on a node" => self.updates_at_once_on_a_node = number()?,
+                _ => {
+                    return Err(
+                        "is no field of the head: server NAME, plugin PROJECT, upstream, update, update to PART, \
+                                rules, operator flags, updates at once, updates at once on a node"
+                            .to_owned(),
+                    );
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+impl ServerScript {
+    fn new(name: &str, value: Value) -> Result<Self, String> {
+        let mut spec = or_empty(value);
+        let fields = spec.as_object_mut().ok_or("is no mapping of spec fields")?;
+        let node = fields.remove("on node").and_then(|node| node.as_u64()).unwrap_or(0);
+        let ping = match fields.remove("ping").as_ref().and_then(Value::as_str) {
+            None | Some("counts players") => Ping::Counts,
+            Some("hides players") => Ping::Hides,
+            Some("says nobody") => Ping::SaysNobody,
+            Some(other) => {
+                return Err(format!("`ping: {other}` is not one of: counts players, hides players, says nobody"));
+            }
+        };
+        // Two nodes that come in the place of a lost one have the numbers between.
+        let node = u32::try_from(node).map_err(|_| "`on node` is no small number")? * 10;
+        let mut fates = Vec::new();
+        for field in fields_of_updates(&spec) {
+            let value = spec.as_object_mut().and_then(|fields| fields.remove(&field)).unwrap_or_default();
+            let part = field.trim_start_matches("update to ").to_owned();
+            fates.push((part, fate(value.as_str().unwrap_or_default())?));
+        }
+        Ok(Self { name: name.to_owned(), spec, node, ping, fates })
+    }
+}
+
+fn fields_of_updates(spec: &Value) -> Vec<String> {
+    let fields = spec.as_object().into_iter().flatten().map(|(field, _)| field.clone());
+    fields.filter(|field| field.starts_with("update to ")).collect()
+}
+
+fn or_empty(value: Value) -> Value {
+    if value.is_null() { json!({}) } else { value }
+}
+
+fn fate(text: &str) -> Result<Fate, String> {
+    Ok(match text {
+        "works" => Fate::Good,
+        "crashes while it starts" => Fate::Crashes,
+        "never finishes its start" => Fate::NeverUp,
+        "does not enable ViaVersion" => Fate::Red,
+        "crashes after minutes" => Fate::DiesLater,
+        "does not open world creative and datapack file/skylands" => Fate::LosesWorld,
+        _ => {
+            let lasts = text.strip_prefix("moves the worlds for ").ok_or(
+                "is not one of: works, crashes while it starts, never finishes its start, does not enable ViaVersion, \
+                 crashes after minutes, moves the worlds for 2h, does not open world creative and datapack file/skylands",
+            )?;
+            Fate::MovesFor(length(lasts)?)
+        }
+    })
+}
+
+/// `03:00` or `03:00:30`: the next such time, on the next day where it has gone by. `+1d 03:00` is no form: write `00:00` lines between.
+fn next_time(after: Timestamp, text: &str) -> Result<Timestamp, String> {
+    let mut parts = text.split(':').map(str::parse::<i64>);
+    let (Some(Ok(hours)), Some(Ok(minutes)), seconds) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(format!("`{text}` is no time as 03:00 or 03:00:30"));
+    };
+    let seconds = seconds.transpose().map_err(|_| format!("`{text}` is no time as 03:00 or 03:00:30"))?.unwrap_or(0);
+    let midnight = after.as_second().div_euclid(86_400) * 86_400;
+    let mut second = midnight + hours * 3_600 + minutes * 60 + seconds;
+    if second < after.as_second() {
+        second += 86_400;
+    }
+    Timestamp::from_second(second).map_err(|error| error.to_string())
+}
+
+fn length(text: &str) -> Result<SignedDuration, String> {
+    text.trim().parse().map_err(|_| format!("`{text}` is no length of time as 90s, 10m or 2h"))
+}
+
+fn yaml(text: &str) -> Result<Value, String> {
+    serde_saphyr::from_str(text).map_err(|error| format!("`{text}` is no YAML: {error}"))
+}
+
+impl What {
+    /// Whether it is the same for all servers.
+    pub(super) const fn is_of_no_server(&self) -> bool {
+        matches!(
+            self,
+            Self::Upstream(_)
+                | Self::Plugin(..)
+                | Self::DeletePlugin(_)
+                | Self::OperatorDies
+                | Self::AnotherOperator
+                | Self::NoImage(_)
+                | Self::End
+        )
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.strip_prefix("expect ") {
+            return Expect::parse(rest).map(Self::Expect);
+        }
+        if let Some(day) = text.strip_prefix("upstream lists ") {
+            return Ok(Self::Upstream(day.to_owned()));
+        }
+        if let Some(rest) = text.strip_prefix("admin ") {
+            return Self::parse_admin(rest);
+        }
+        if let Some(players) = text.strip_suffix(" join").or_else(|| text.strip_suffix(" joins")) {
+            return number_of_players(players).map(Self::Join);
+        }
+        if let Some(players) = text.strip_suffix(" leave").or_else(|| text.strip_suffix(" leaves")) {
+            return Ok(Self::Leave(if players == "all players" { None } else { Some(number_of_players(players)?) }));
+        }
+        let lasting = [
+            ("agent is unreachable for ", Self::AgentSilent as fn(SignedDuration) -> Self),
+            ("agent does not answer for ", Self::AgentHangs),
+            ("server crashes again and again for ", Self::CrashOn),
+            ("server hangs for ", Self::Hang),
+            ("server refuses commands for ", Self::RefuseCommands),
+            ("server answers no ping for ", Self::NoPing),
+            ("node's clock is ahead by ", Self::NodeClock),
+        ];
+        for (prefix, what) in lasting {
+            if let Some(rest) = text.strip_prefix(prefix) {
+                return length(rest).map(what);
+            }
+        }
+        if let Some((lives, lasts)) =
+            text.strip_prefix("server crashes ").and_then(|rest| rest.split_once(" after each start, for "))
+        {
+            return Ok(Self::CrashAfter(length(lives)?, length(lasts)?));
+        }
+        if let Some(line) = text.strip_prefix("server logs: ") {
+            return Ok(Self::Damage(line.to_owned()));
+        }
+        Ok(match text {
+            "node's clock is right" => Self::NodeClock(SignedDuration::ZERO),
+            "registry has no new image" => Self::NoImage(true),
+            "registry has all images" => Self::NoImage(false),
+            "volume is full" => Self::VolumeFull(true),
+            "volume has room" => Self::VolumeFull(false),
+            "a player runs /stop" => Self::StopInGame,
+            "operator is killed" => Self::OperatorDies,
+            "another operator takes the lead" => Self::AnotherOperator,
+            "agent is killed" => Self::AgentDies,
+            "server crashes" => Self::Crash,
+            "node is lost" => Self::NodeLost,
+            "node returns" => Self::NodeReturns,
+            "end" => Self::End,
+            _ => {
+                return Err(
+                    "nothing of that kind can happen here: operator/scenarios/README.md lists what can".to_owned()
+                );
+            }
+        })
+    }
+
+    fn parse_admin(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.strip_prefix("sets Plugin ") {
+            let (project, spec) = rest.split_once(' ').ok_or("write `sets Plugin PROJECT {…}`")?;
+            return Ok(Self::Plugin(project.to_owned(), yaml(spec)?));
+        }
+        if let Some(project) = text.strip_prefix("deletes Plugin ") {
+            return Ok(Self::DeletePlugin(project.to_owned()));
+        }
+        if let Some(spec) = text.strip_prefix("sets ") {
+            return yaml(spec).map(Self::Spec);
+        }
+        if let Some(annotation) = text.strip_prefix("annotates ") {
+            if let Some(name) = annotation.strip_suffix('-') {
+                return Ok(Self::Annotate(name.to_owned(), None));
+            }
+            let (name, value) =
+                annotation.split_once('=').ok_or("write `annotates NAME=VALUE` or `annotates NAME-`")?;
+            return Ok(Self::Annotate(name.to_owned(), Some(value.to_owned())));
+        }
+        if let Some(path) = text.strip_prefix("copies to the volume: ") {
+            let (path, needs) =
+                path.split_once(", which needs ").map_or((path, None), |(path, needs)| (path, Some(needs)));
+            let (path, text) = path.split_once(" with ").map_or((path, None), |(path, text)| (path, Some(text)));
+            let owned = |text: &str| text.to_owned();
+            return Ok(Self::PutFile { path: path.to_owned(), needs: needs.map(owned), text: text.map(owned) });
+        }
+        if let Some(path) = text.strip_prefix("changes on the volume: ") {
+            return Ok(Self::ChangeFile(path.to_owned()));
+        }
+        if let Some(path) = text.strip_prefix("deletes from the volume: ") {
+            return Ok(Self::DeleteFile(path.to_owned()));
+        }
+        if let Some(minecraft) = text.strip_prefix("copies to the volume worlds of Minecraft ") {
+            return Ok(Self::OpenElsewhere(minecraft.to_owned()));
+        }
+        Ok(match text {
+            "adds world creative and datapack file/skylands" => Self::OpenWorld,
+            "deletes the server" => Self::DeleteServer,
+            "fixes the cause" => Self::Mend,
+            "deletes the pod" => Self::DeletePod,
+            "force-deletes the pod" => Self::ForceDeletePod,
+            "deletes the StatefulSet" => Self::DeleteSet,
+            "drains the node" => Self::Drain,
+            "uncordons the node" => Self::Uncordon,
+            _ => {
+                return Err(
+                    "an admin does nothing of that kind here: operator/scenarios/README.md lists what can happen"
+                        .to_owned(),
+                );
+            }
+        })
+    }
+}
+
+fn number_of_players(text: &str) -> Result<u32, String> {
+    let (number, _) = text.split_once(' ').unwrap_or((text, ""));
+    number.parse().map_err(|_| format!("`{text}` is no number of players as `3 players`"))
+}

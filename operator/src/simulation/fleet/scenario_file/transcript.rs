@@ -1,0 +1,174 @@
+//! Pure. The transcript of a scenario file: what the cluster, the server, the players and the operator did, in words that are the same in each run.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+use crate::simulation::world::World;
+
+impl World {
+    /// Somebody has created an object. Events are what users read.
+    pub(in crate::simulation) fn relate_created(&mut self, plural: &str, made: &Value) {
+        if plural == "pods" {
+            self.note_pull(made);
+        }
+        if plural == "events" {
+            let text = |field: &str| made[field].as_str().unwrap_or_default().replace('\n', " / ");
+            self.relate(format!("Event: {} {}: {}", text("type"), text("reason"), text("note")));
+        }
+    }
+
+    /// Conditions that have another status or reason than before.
+    pub(in crate::simulation) fn relate_conditions(&mut self, before: Option<&Value>) {
+        let Ok(server) = self.objects.get(&self.key_of_server()) else { return };
+        let (old, new) = (before.map(conditions).unwrap_or_default(), conditions(server));
+        let mut lines = Vec::new();
+        for (of, condition) in &new {
+            let is_as_before = old
+                .get(of)
+                .is_some_and(|old| (&old["status"], &old["reason"]) == (&condition["status"], &condition["reason"]));
+            let text = |field: &str| condition[field].as_str().unwrap_or_default().replace('\n', " / ");
+            if !is_as_before && condition["reason"] != "StepTaken" {
+                lines.push(format!("condition: {of}={} {}: {}", text("status"), text("reason"), text("message")));
+            }
+        }
+        let gone = old.keys().filter(|of| !new.contains_key(*of));
+        lines.extend(gone.map(|of| format!("condition: {of} is removed")));
+        for line in lines {
+            self.relate(line);
+        }
+    }
+
+    /// Whether the pod may be evicted has changed.
+    pub(in crate::simulation) fn relate_budget(&mut self, before: Option<&Value>) {
+        let allows = |budget: &Value| budget["spec"]["maxUnavailable"] == 1;
+        let Ok(budget) = self.objects.get(&self.key_of_budget()) else { return };
+        let is_allowed = allows(budget);
+        if before.is_some_and(|before| allows(before) != is_allowed) {
+            let says = if is_allowed { "allows" } else { "forbids" };
+            self.relate(format!("operator: {says} the eviction of the pod"));
+        }
+    }
+}
+
+fn conditions(server: &Value) -> BTreeMap<String, Value> {
+    let all = server["status"]["conditions"].as_array().into_iter().flatten();
+    all.map(|condition| (condition["type"].as_str().unwrap_or_default().to_owned(), condition.clone())).collect()
+}
+
+/// Gives names to what is another one in each run, and another one after each change of a template: `revision A`, `lock 1`, `backup 1`.
+#[derive(Debug)]
+pub(super) struct Names {
+    known: BTreeMap<String, String>,
+    revisions: usize,
+    locks: usize,
+    backups: usize,
+    patterns: [Regex; 8],
+}
+
+impl Names {
+    pub(super) fn new() -> Self {
+        let patterns = [
+            r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+            r"\b20[0-9]{6}T[0-9]{6}Z[-a-z0-9]*|\b20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z?[-a-z0-9]*",
+            r"(?:revision |update/|roll-back/|restart/|drain/|restore/)[0-9a-zA-Z:.-]{8,64}(?:/[0-9TZ:.-]+)?",
+            r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b",
+            r"/(?:dev/shm|tmp)/[A-Za-z0-9._]+",
+            r"(:[0-9]{2})\.[0-9]+Z",
+            r"\b20(?:[01][0-9]|2[0-9])-[0-9]{2}-[0-9]{2}T[0-9:]+Z",
+            r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([0-9]{1,2} [A-Z][a-z]{2} [0-9]{2}:[0-9]{2})",
+        ]
+        .map(|pattern| Regex::new(pattern).expect("a pattern"));
+        Self { known: BTreeMap::new(), revisions: 0, locks: 0, backups: 0, patterns }
+    }
+
+    /// The same text with these names.
+    pub(super) fn put_into(&mut self, text: &str, world: &World) -> String {
+        let mut text = text.to_owned();
+        // The controller names its entries in another way than the operator names revisions.
+        for (entry, revision) in &world.revisions {
+            text = text.replace(&format!("revision {entry}"), &format!("revision {revision}"));
+        }
+        let patterns = self.patterns.clone();
+        let text = patterns[5].replace_all(&text, "${1}Z").into_owned();
+        let text = patterns[6].replace_all(&text, "<a real time>").into_owned();
+        let text = patterns[7].replace_all(&text, |found: &Captures<'_>| of_scenario(&found[0])).into_owned();
+        let text = patterns[0].replace_all(&text, "<uid>").into_owned();
+        let text = patterns[4].replace_all(&text, "<volume>").into_owned();
+        let text = patterns[1].replace_all(&text, |found: &Captures<'_>| self.backup(&found[0])).into_owned();
+        let text = patterns[2].replace_all(&text, |found: &Captures<'_>| self.revision(&found[0])).into_owned();
+        patterns[3].replace_all(&text, |found: &Captures<'_>| self.lock(&found[0])).into_owned()
+    }
+
+    fn revision(&mut self, text: &str) -> String {
+        let from = text.find([' ', '/']).map_or(0, |at| at + 1);
+        let (kind, revision) = text.split_at(from);
+        match kind {
+            "restart/" => return "a restart".to_owned(),
+            "drain/" => return "the move to another node".to_owned(),
+            "restore/" => return "the restore".to_owned(),
+            _ => {}
+        }
+        if !revision.as_bytes().iter().take(8).all(u8::is_ascii_hexdigit) {
+            return text.to_owned();
+        }
+        let key = format!("revision {}", &revision[..8]);
+        if !self.known.contains_key(&key) {
+            let letter = char::from(b'A' + u8::try_from(self.revisions).unwrap_or(25).min(25));
+            self.known.insert(key.clone(), letter.to_string());
+            self.revisions += 1;
+        }
+        let kind = match kind {
+            "update/" => "the update to ",
+            "roll-back/" => "the roll-back from ",
+            _ => "",
+        };
+        format!("{kind}revision {}", self.known[&key])
+    }
+
+    fn lock(&mut self, text: &str) -> String {
+        let key = format!("lock {}", &text[..8]);
+        if !self.known.contains_key(&key) {
+            self.locks += 1;
+            self.known.insert(key.clone(), format!("#{}", self.locks));
+        }
+        self.known[&key].clone()
+    }
+
+    fn backup(&mut self, text: &str) -> String {
+        if !self.known.contains_key(text) {
+            self.backups += 1;
+            self.known.insert(text.to_owned(), format!("backup-{}", self.backups));
+        }
+        self.known[text].clone()
+    }
+}
+
+/// A date in words, where it is one of the scenario's.
+fn of_scenario(text: &str) -> String {
+    let is_one = jiff::fmt::strtime::parse("%a %d %b %H:%M %Y", format!("{text} 2030"))
+        .and_then(|parsed| parsed.to_datetime())
+        .is_ok_and(|date| date.weekday() == weekday(text) && date.month() <= 3);
+    if is_one { text.to_owned() } else { "<a real time>".to_owned() }
+}
+
+fn weekday(text: &str) -> jiff::civil::Weekday {
+    use jiff::civil::Weekday::{Friday, Monday, Saturday, Sunday, Thursday, Tuesday, Wednesday};
+    let days = [Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday];
+    let names = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    names.iter().position(|name| text.starts_with(name)).map_or(Sunday, |at| days[at])
+}
+
+/// A line of the transcript: `Sun 03:00:04  operator      deletes the pod`.
+pub(super) fn line(at: Timestamp, server: Option<&str>, text: &str) -> String {
+    let at = at.to_zoned(TimeZone::UTC).strftime("%a %H:%M:%S").to_string();
+    let server = server.map(|server| format!("{server:<10} ")).unwrap_or_default();
+    let is_actor = |actor: &str| actor.len() < 20 && !actor.contains('"');
+    match text.split_once(": ").filter(|(actor, _)| is_actor(actor)) {
+        Some((actor, rest)) => format!("{at}  {server}{actor:<14} {rest}"),
+        None => format!("{at}  {server}{text}"),
+    }
+}
