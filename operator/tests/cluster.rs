@@ -1,4 +1,7 @@
-//! Edge (writes). Nightshift in a real Kubernetes: one test for each promise, each in a namespace of its own.
+//! Edge (writes). Tests of Nightshift in a real Kubernetes, each in a namespace of its own.
+//!
+//! `make test` runs the module `stories`: long lives of single servers, for what only a real cluster can show. `make test-all` runs all
+//! modules.
 //!
 //! `make test` brings the cluster up and builds the images. By hand: `make cluster image`, `eval "$(dev/cluster env)"`, then
 //! `cargo test -p operator --features cluster-tests --test cluster`. What a failed test saw is kept below `target/cluster-dumps`;
@@ -8,18 +11,14 @@
 mod cluster {
     mod alone;
     mod approval;
-    mod backup;
     mod blackouts;
     mod chart;
-    mod countdown;
+    mod cordon;
     mod crash;
     mod crashes;
     mod damage;
-    mod definitions;
     mod deletes;
     mod dump;
-    mod existing_claim;
-    mod facts;
     mod first_start;
     mod follows;
     mod forward;
@@ -35,7 +34,6 @@ mod cluster {
     mod notify;
     mod opportunistic;
     mod outages;
-    mod outside;
     mod own_jars;
     mod players;
     mod plugin_data;
@@ -45,10 +43,10 @@ mod cluster {
     mod server;
     mod shared;
     mod stops;
+    mod stories;
     mod suspended;
     mod trial;
     mod turns;
-    mod two_servers;
     mod undo;
     mod update;
     mod upstream;

@@ -1,12 +1,10 @@
-//! Edge (writes). The chart, rendered by Helm; and what has to hold for it as a whole.
+//! Edge (writes). Renders the chart with Helm, and checks what Helm alone can check.
 
-use super::kubectl::{ask, kubectl, run};
-use super::manifests::{FAR, server};
+use super::kubectl::{ask, run};
 use super::upstream;
-use super::wait::{SOON, until};
-use super::world::{RELEASE, client};
+use super::world::RELEASE;
 
-const CHART: &str = "charts/nightshift";
+pub(super) const CHART: &str = "charts/nightshift";
 
 /// The operator as these tests want it: quick, small, and with the upstream of its own namespace.
 pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
@@ -30,7 +28,8 @@ pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
     template(namespace, &all).await
 }
 
-async fn template(namespace: &str, values: &[&str]) -> String {
+/// The chart with these values, as Helm renders it.
+pub(super) async fn template(namespace: &str, values: &[&str]) -> String {
     let mut arguments = vec!["template", RELEASE, CHART, "--namespace", namespace];
     for value in values {
         arguments.extend(["--set", value]);
@@ -42,83 +41,6 @@ async fn template(namespace: &str, values: &[&str]) -> String {
 async fn helm_finds_nothing_wrong_with_the_chart() {
     let said = run("helm", &["lint", "--strict", CHART], "").await;
     assert!(said.contains("0 chart(s) failed"), "{said}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_accepts_the_chart_as_it_is_for_one_namespace_and_with_a_standby() {
-    client().await;
-    for values in
-        [&[][..], &["watchNamespace=default"], &["watchNamespace=default", "watchNodes=true"], &["replicas=2"]]
-    {
-        let objects = template("default", values).await;
-        let said = kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
-        assert!(said.contains("deployment.apps/nightshift serverside-applied"), "{values:?}: {said}");
-        let has_role = |name: &str| said.contains(&format!("clusterrole.rbac.authorization.k8s.io/{name} "));
-        let is_for_one = values.contains(&"watchNamespace=default");
-        assert_eq!(has_role("default-nightshift"), !is_for_one, "{said}");
-        let reads_nodes = !is_for_one || values.contains(&"watchNodes=true");
-        assert_eq!(has_role("default-nightshift-nodes"), reads_nodes, "{said}");
-        let warns =
-            said.contains("validatingadmissionpolicy.admissionregistration.k8s.io/default-nightshift-warnings ");
-        assert_eq!(warns, !is_for_one, "{said}");
-    }
-}
-
-/// The policy of the chart that warns. Of the whole cluster, so it goes when this is dropped; meanwhile others read warnings, too.
-struct Warnings;
-
-impl Warnings {
-    async fn install() -> Self {
-        let warnings = Self;
-        let objects = run("helm", &[&RENDERED[..], &["--show-only", "templates/admission.yaml"]].concat(), "").await;
-        kubectl("default", &["apply", "--server-side", "-f", "-"], &objects).await;
-        warnings
-    }
-}
-
-impl Drop for Warnings {
-    fn drop(&mut self) {
-        let of = "validatingadmissionpolicy,validatingadmissionpolicybinding";
-        let name = format!("warns-{RELEASE}-warnings");
-        drop(std::process::Command::new("kubectl").args(["delete", "--ignore-not-found", of, &name]).output());
-    }
-}
-
-const RENDERED: [&str; 5] = ["template", RELEASE, CHART, "--namespace", "warns"];
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_applies_a_server_that_is_never_updated_or_stopped_unwarned_reads_a_warning_and_it_is_accepted() {
-    client().await;
-    let _warnings = Warnings::install().await;
-    let apply = async |window: serde_json::Value, rcon: bool| {
-        let mut object = server("never", FAR);
-        object["spec"]["updateSchedule"]["maintenanceWindow"] = window;
-        object["spec"]["rcon"] = serde_json::json!({"enabled": rcon});
-        object["spec"]["players"]["policy"] = serde_json::json!("Ignore");
-        let output =
-            ask("kubectl", &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"], &object.to_string())
-                .await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
-        said
-    };
-    // The API server learns of a policy some seconds after it is made.
-    let said = until("there is a warning", SOON, async || {
-        let said = apply(serde_json::json!({"enabled": false}), true).await;
-        if said.contains("Warning: ") { Ok(said) } else { Err(said) }
-    })
-    .await;
-    assert!(said.contains("spec.updateSchedule.maintenanceWindow.enabled is false"), "{said}");
-    for window in [serde_json::json!({"cron": FAR}), serde_json::json!({"enabled": true, "cron": FAR})] {
-        let said = apply(window, true).await;
-        assert!(!said.contains("Warning: "), "{said}");
-    }
-    let said = apply(serde_json::json!({"cron": FAR}), false).await;
-    assert!(said.contains("spec.rcon.enabled is false: SIGTERM stops the server"), "{said}");
-    let name = format!("warns-{RELEASE}-warnings");
-    let problems =
-        ["get", "validatingadmissionpolicy", &name, "-o", "jsonpath={.status.typeChecking.expressionWarnings}"];
-    assert_eq!(run("kubectl", &problems, "").await, "", "the API server understands the expression");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,5 @@
-//! Edge (writes). What a user deletes is gone at once, whoever is there to hear of it: nothing of Nightshift has a finalizer.
+//! Edge (writes). Deleted objects are gone at once, because no object of Nightshift has a finalizer, and the operator creates none of them
+//! again.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -6,38 +7,10 @@ use kube::api::Api;
 use super::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
 use super::server::Server;
 use super::wait::{A_START, SOON, until};
-use super::world::{RELEASE, World, in_a_world};
+use super::world::{World, in_a_world};
 
-/// For a delete that waits for nothing but the API server.
-const AT_ONCE: &str = "--timeout=30s";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn with_no_operator_a_plugin_a_server_and_a_namespace_that_are_deleted_are_gone_with_all_that_they_had() {
-    in_a_world("deletes", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, FAR), server("second", FAR), viabackwards()]).await;
-        let (lobby, second) = (Server::new(world, LOBBY), Server::new(world, "second"));
-        lobby.settled().await;
-        second.settled().await;
-        world.kubectl(&["scale", "deployment", RELEASE, "--replicas=0"], "").await;
-        until("there is no operator", SOON, async || match world.operator_of_now().await {
-            None => Ok(()),
-            Some(pod) => Err(format!("{:?}", pod.metadata.name)),
-        })
-        .await;
-
-        // kubectl waits until the object is gone.
-        world.kubectl(&["delete", "plugin", "viabackwards", AT_ONCE], "").await;
-        world.kubectl(&["delete", "papermcserver", LOBBY, AT_ONCE], "").await;
-        lobby.gone().await;
-        nothing_is_left_of_lobby(world).await;
-
-        // A server runs in it.
-        assert!(second.pod().await.is_some());
-        world.kubectl(&["delete", "namespace", &world.namespace, "--wait=false"], "").await;
-        namespace_is_gone(world).await;
-    })
-    .await;
-}
+/// Enough for a deletion that waits for the API server only.
+pub(super) const AT_ONCE: &str = "--timeout=30s";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_operator_there_and_the_server_first_nothing_comes_back_and_nothing_hangs() {
@@ -61,7 +34,7 @@ async fn with_the_operator_there_and_the_server_first_nothing_comes_back_and_not
     .await;
 }
 
-async fn nothing_is_left_of_lobby(world: &World) {
+pub(super) async fn nothing_is_left_of_lobby(world: &World) {
     let of_lobby = ["get", "statefulset,service,configmap,secret", "-l", "nightshift.dev/server=lobby", "-o", "name"];
     until("all that the server had is gone", SOON, async || {
         let left = world.kubectl(&of_lobby, "").await;
@@ -70,7 +43,7 @@ async fn nothing_is_left_of_lobby(world: &World) {
     .await;
 }
 
-async fn namespace_is_gone(world: &World) {
+pub(super) async fn namespace_is_gone(world: &World) {
     let namespaces = Api::<Namespace>::all(world.client.clone());
     until("the namespace is gone", A_START, async || match namespaces.get_opt(&world.namespace).await.unwrap() {
         None => Ok(()),

@@ -27,7 +27,7 @@ async fn an_impossible_request_leaves_the_running_server_alone_and_condition_eve
         let noted = world.note(LOBBY, "NoSolution").await;
         assert_eq!(noted, message, "the Event says what the condition says");
 
-        let explained = answer(&world.namespace, &["--format", "json"], false).await;
+        let explained = explain(&world.namespace, &["--format", "json"], false).await;
         let explained: Explanation = serde_json::from_str(&explained).unwrap();
         assert_eq!(explained.summary(), message, "and so does the answer, on one line");
         let command = format!("`resolver explain server/{LOBBY} -n {}`", world.namespace);
@@ -42,13 +42,8 @@ async fn an_impossible_request_leaves_the_running_server_alone_and_condition_eve
     .await;
 }
 
-/// `resolver explain`, from the same image; the pod's service account leads it to the same objects, and the operator's
-/// environment to the same upstream. The exit code has to say whether there is a solution.
-pub(super) async fn explain(namespace: &str, solvable: bool) -> String {
-    answer(namespace, &[], solvable).await
-}
-
-async fn answer(namespace: &str, options: &[&str], solvable: bool) -> String {
+/// Runs `resolver explain` in the operator's pod, which has the rights and the upstreams of the operator, and checks its exit code.
+pub(super) async fn explain(namespace: &str, options: &[&str], solvable: bool) -> String {
     let deployment = format!("deployment/{RELEASE}");
     let server = format!("server/{LOBBY}");
     let arguments = ["-n", namespace, "exec", &deployment, "--", "/resolver", "explain", &server, "-n", namespace];
@@ -56,6 +51,6 @@ async fn answer(namespace: &str, options: &[&str], solvable: bool) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let answer = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.success(), solvable, "{said}{answer}");
-    assert_eq!(said.contains("exit code 1"), !solvable, "1 is for no solution alone: {said}{answer}");
+    assert_eq!(said.contains("exit code 1"), !solvable, "1 means no solution: {said}{answer}");
     answer
 }

@@ -33,9 +33,11 @@ pub(super) fn server(name: &str, cron: &str) -> Value {
             "gracefulShutdown": {"timeout": "60s"},
             "storage": {"size": "64Mi", "retain": false},
             "service": {"type": "ClusterIP"},
-            "podTemplate": {"spec": {"containers": [{
-                "name": "papermc", "resources": {"requests": {"cpu": "5m", "memory": "64Mi"}},
-            }]}},
+            "podTemplate": {"spec": {
+                "containers": [{"name": "papermc", "resources": {"requests": {"cpu": "5m", "memory": "64Mi"}}}],
+                // A test may cordon the only node while others restart their servers.
+                "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}],
+            }},
         },
     })
 }

@@ -18,7 +18,7 @@ use super::world::{World, in_a_world_with};
 const A_MESSAGE: Duration = Duration::from_mins(3);
 
 /// A channel that is told about all servers. Here its Secret is beside that of the server: the operator is in the same namespace.
-const OF_THE_CLUSTER: [&str; 6] = [
+pub(super) const OF_THE_CLUSTER: [&str; 6] = [
     "notify.channels[0].name=team",
     "notify.channels[0].type=Slack",
     "notify.channels[0].secret.name=staff",
@@ -28,14 +28,14 @@ const OF_THE_CLUSTER: [&str; 6] = [
 ];
 
 /// What the channels were told so far.
-async fn said(world: &World) -> Vec<String> {
+pub(super) async fn said(world: &World) -> Vec<String> {
     let answer = reqwest::get(format!("{}/chat", world.upstream.url)).await.unwrap();
     let said: Vec<Value> = answer.error_for_status().unwrap().json().await.unwrap();
     said.into_iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Waits until nothing is to be told any more, and returns what was told.
-async fn all_said(world: &World, lobby: &Server<'_>, count: usize) -> Vec<String> {
+pub(super) async fn all_said(world: &World, lobby: &Server<'_>, count: usize) -> Vec<String> {
     until(&format!("{count} messages are told and noted"), A_MESSAGE, async || {
         let notices = lobby.object().await.status.unwrap().notices;
         let waits = notices.iter().any(|notice| !notice.pending.is_empty());

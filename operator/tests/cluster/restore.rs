@@ -1,19 +1,18 @@
 //! Edge (writes). A world that comes back from a copy because a person asks for it, and only with the explicit word.
 
 use crds::paper_mc_server::{RestoreHandled, RestoreResult};
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use super::kubectl::run;
 use super::manifests::{ALWAYS, BEFORE, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_copies, viabackwards};
-use super::node::kill_9;
 use super::server::Server;
 use super::update::updated;
 use super::wait::{A_START, AN_UPDATE, SOON, until};
 use super::witness::Witness;
 use super::world::in_a_world;
 
-const MARKER: &str = "/data/world/marker.txt";
+/// A file in the world, to recognise the world by.
+pub(super) const MARKER: &str = "/data/world/marker.txt";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_word_that_it_may_be_overwritten() {
@@ -192,44 +191,6 @@ async fn the_copy_that_a_person_names_is_not_pushed_out_by_that_of_an_update_whi
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn worlds_that_a_server_dies_of_are_replaced_by_a_copy_while_it_crashes_and_also_when_it_was_stopped_for_that() {
-    in_a_world("dies-of-its-world", BEFORE, async |world| {
-        let mut object = server_with_copies(LOBBY);
-        object["spec"]["onCrashLoop"] = json!("Stop");
-        world.apply(&[object, viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        lobby.put_file(MARKER, b"then").await;
-        let copy = world.first_copy(LOBBY).await;
-        let set = lobby.set().await;
-
-        let before = lobby.dies_of_its_world().await;
-        let asked = format!("{copy};overwrite");
-        world.annotate(LOBBY, &format!("nightshift.dev/restore-from={asked}")).await;
-        let handled = over(&lobby, &asked).await;
-        assert_eq!(handled.result, Some(RestoreResult::Restored), "{handled:?}");
-        lobby.back_after(&before).await;
-        lobby.settled().await;
-        assert_eq!((lobby.set().await, lobby.shell(&format!("cat {MARKER}")).await), (set.clone(), "then".to_owned()));
-
-        lobby.dies_of_its_world().await;
-        lobby.condition_is("CrashLoop", "True", "Stopped").await;
-        lobby.gone().await;
-        // Another text, so another request.
-        let asked = format!("{copy};overwrite;contents=Everything");
-        world.annotate(LOBBY, &format!("nightshift.dev/restore-from={asked}")).await;
-        let handled = over(&lobby, &asked).await;
-        assert_eq!(handled.result, Some(RestoreResult::Restored), "{handled:?}");
-        lobby.settled().await;
-        assert_eq!((lobby.set().await, lobby.shell(&format!("cat {MARKER}")).await), (set, "then".to_owned()));
-        assert_eq!(lobby.condition("CrashLoop").await, None);
-        assert_eq!(world.notes(LOBBY, "WorldRestored").await.len(), 2);
-        assert_eq!(world.notes(LOBBY, "RestoreFailed").await, Vec::<String>::new());
-    })
-    .await;
-}
-
 impl Server<'_> {
     /// Asks for a copy and waits for it, where this is the newest before.
     async fn next_copy(&self, newest: &str) {
@@ -243,29 +204,10 @@ impl Server<'_> {
         })
         .await;
     }
-
-    /// What says which Minecraft its world is of is no such file any more, and its process is killed: each next start ends at that. The pod.
-    async fn dies_of_its_world(&self) -> Pod {
-        self.put_file(MARKER, b"now").await;
-        self.put_file("/data/world/level.dat", b"spoilt").await;
-        let pod = self.pod().await.unwrap();
-        kill_9(&pod, "/paper-stand-in");
-        until("its process ends at each start", A_START, async || {
-            let pod = self.pod().await.ok_or("there is no pod")?;
-            let status = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
-            let of_server = status.into_iter().find(|container| container.name == "papermc").ok_or("no container")?;
-            if of_server.restart_count >= 1 && of_server.state.as_ref().is_some_and(|state| state.waiting.is_some()) {
-                return Ok(());
-            }
-            Err(format!("{of_server:?}"))
-        })
-        .await;
-        pod
-    }
 }
 
-/// What came of a request.
-async fn over(server: &Server<'_>, asked: &str) -> RestoreHandled {
+/// Waits for the result of a restore request.
+pub(super) async fn over(server: &Server<'_>, asked: &str) -> RestoreHandled {
     until(&format!("something has come of `{asked}`"), AN_UPDATE, async || {
         let handled = server.object().await.status.unwrap_or_default().last_handled;
         match handled.and_then(|handled| handled.restore_from) {

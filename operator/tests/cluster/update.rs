@@ -1,25 +1,25 @@
 //! Edge (writes). The update in its window, as the players and the world see it.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use fixtures::jar::{self, PluginYml};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::kubectl::run;
-use super::manifests::{
-    AFTER, ALWAYS, BEFORE, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, TO_AFTER, server, viabackwards,
-};
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
 use super::witness::Witness;
-use super::world::{RELEASE, World, in_a_world};
+use super::world::{World, in_a_world};
 
 /// The cron of a minute that begins in 25 to 85 seconds, in UTC, and that minute.
 pub(super) fn a_minute_from_now() -> (String, Timestamp) {
+    minute_after(SignedDuration::from_secs(25))
+}
+
+/// The cron of the first minute that begins at least this much later, in UTC, and that minute.
+pub(super) fn minute_after(least: SignedDuration) -> (String, Timestamp) {
     #[expect(clippy::disallowed_methods, reason = "the window is to open while the test runs, by the cluster's clock")]
-    let at = Timestamp::now() + SignedDuration::from_secs(85);
+    let at = Timestamp::now() + least + SignedDuration::from_mins(1);
     let at = at.to_zoned(jiff::tz::TimeZone::UTC);
     let minute = at.clone().with().second(0).subsec_nanosecond(0).build().unwrap();
     let mut cron = String::new();
@@ -35,75 +35,6 @@ pub(super) async fn updated(world: &World, server: &Server<'_>) -> String {
     .await;
     server.settled().await;
     note
-}
-
-/// A JAR that a person put there.
-const BY_HAND: &str = "by-hand-1.0.jar";
-
-/// Says that a JAR was checked on this Minecraft: `resolver trust`, from the operator's image, prints what to write.
-async fn vouch_for(world: &World, jar: &str, minecraft: &str) {
-    let deployment = format!("deployment/{RELEASE}");
-    let trust = ["/resolver", "trust", LOBBY, jar, "--minecraft", minecraft, "-n", &world.namespace];
-    let said = world.kubectl(&[&["exec", &deployment, "--"], &trust[..]].concat(), "").await;
-    let command = said.lines().find(|line| line.starts_with("kubectl ")).expect("a command is printed");
-    run("sh", &["-c", command], "").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_starts_beside_what_people_put_there() {
-    in_a_world("update", OLDER_MINECRAFT, async |world| {
-        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        assert!(lobby.set().await.paper.starts_with("1.21.10-"));
-        lobby.seven_join().await;
-        lobby.order("build 1000").await;
-        lobby.put_file("/data/plugins/ViaVersion/by-hand.yml", b"check: true\n").await;
-        lobby.put_file(&format!("/data/plugins/{BY_HAND}"), &jar::plugin(&PluginYml::new("ByHand", "1.0"))).await;
-
-        world.upstream.set_now(NEWER_MINECRAFT).await;
-        lobby.held_by(BY_HAND).await;
-        vouch_for(world, BY_HAND, "1.21.11").await;
-        let (cron, opens) = a_minute_from_now();
-        lobby.set_window(&cron).await;
-        lobby
-            .planned(&["Paper 1.21.10", "-> 1.21.11", "ViaVersion 5.5.1 -> 5.6.0", "ViaBackwards 5.5.1 -> 5.6.0"])
-            .await;
-        let witness = Witness::of(&lobby).await;
-        let note = updated(world, &lobby).await;
-
-        assert!(note.contains("2 plugins") || note.contains("3 plugins"), "{note}");
-        witness.assert_order(&[
-            (0, "shown: "),
-            (0, "All dimensions are saved"),
-            (0, "lost connection: The server stops now."),
-            (0, "Stopping server"),
-            (0, "Closing Server"),
-            (1, "Starting minecraft server version 1.21.11"),
-            (1, "Enabling ViaVersion v5.6.0"),
-            (1, "Done ("),
-        ]);
-        assert_eq!((witness.pods(), witness.runs()), (2, 2), "{}", witness.console());
-        for reason in ["PlayersWarned", "WorldSaved", "UpdateStarted", "UpdateApplied"] {
-            assert_eq!(world.notes(LOBBY, reason).await.len(), 1, "Event {reason}");
-        }
-        // While the upstreams change a smaller plan may come first; each is told of once.
-        let (plans, staged) = (world.notes(LOBBY, "UpdatePlanned").await, world.notes(LOBBY, "UpdateStaged").await);
-        assert_eq!(plans.iter().collect::<BTreeSet<_>>().len(), plans.len(), "{plans:?}");
-        assert!((1..=plans.len()).contains(&staged.len()), "{staged:?} of {plans:?}");
-        assert!(world.note(LOBBY, "PlayersWarned").await.starts_with("7 players warned"));
-        assert!(first_stop(world).await >= opens, "nothing happens before the window opens");
-
-        let set = lobby.set().await;
-        assert!(set.paper.starts_with("1.21.11-"), "{set:?}");
-        assert_eq!((set.plugins["ViaVersion"].as_str(), set.plugins["ViaBackwards"].as_str()), ("5.6.0", "5.6.0"));
-        assert_eq!(set.plugins["ByHand"], "1.0", "a JAR that a person put there stays");
-        assert_eq!(lobby.shell("cat /data/plugins/ViaVersion/by-hand.yml").await, "check: true\n");
-        assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
-        let last = lobby.object().await.status.unwrap().last_update.unwrap();
-        assert!(last.successful && last.version == set.paper, "{last:?}");
-    })
-    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

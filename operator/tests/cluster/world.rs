@@ -13,7 +13,7 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
-use tokio::sync::{OnceCell, RwLock};
+use tokio::sync::{OnceCell, RwLock, RwLockWriteGuard};
 
 use super::kubectl::{ask, kubectl, run};
 use super::upstream::{self, Upstream};
@@ -25,6 +25,8 @@ pub(super) const RELEASE: &str = "nightshift";
 
 /// A test that counts what a whole node does has it for itself.
 static NODE: RwLock<()> = RwLock::const_new(());
+/// Held while the pods of a world start, which a cordoned node does not take.
+static MAKING: RwLock<()> = RwLock::const_new(());
 static DEFINITIONS: OnceCell<()> = OnceCell::const_new();
 
 /// A namespace and what is in it.
@@ -49,6 +51,11 @@ pub(super) async fn in_a_world_with(name: &str, now: &str, values: &[&str], test
 pub(super) async fn alone_in_a_world(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
     let _alone = NODE.write().await;
     in_this_world(name, now, values, test).await;
+}
+
+/// Waits until the worlds that are being made are ready; no other is made until the guard is dropped.
+pub(super) async fn no_new_world() -> RwLockWriteGuard<'static, ()> {
+    MAKING.write().await
 }
 
 async fn in_this_world(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
@@ -123,6 +130,7 @@ async fn install_definitions() {
 
 impl World {
     async fn make(client: Client, namespace: &str, now: &str, values: &[&str]) -> Self {
+        let _making = MAKING.read().await;
         run("kubectl", &["create", "namespace", namespace], "").await;
         let objects = upstream::build_objects(namespace, now).to_string();
         let objects = format!("{objects}\n---\n{}", chart::render(namespace, values).await);

@@ -1,14 +1,15 @@
-//! Edge (writes). The cold copy before a newer Minecraft, and the worlds that come back from it when that fails.
+//! Edge (writes). An update to a newer Minecraft fails: the operator rolls back, and the init container restores the worlds from the backup
+//! that was taken before the update.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
-use super::manifests::{ALWAYS, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_copies, viabackwards};
-use super::server::Server;
-use super::wait::{AN_UPDATE, until};
-use super::world::in_a_world;
+use crate::cluster::manifests::{ALWAYS, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_copies, viabackwards};
+use crate::cluster::server::Server;
+use crate::cluster::wait::{AN_UPDATE, until};
+use crate::cluster::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_minecraft_that_fails_leaves_the_world_that_was_copied_before_it() {
+async fn failed_minecraft_update_rolls_back_and_restores_worlds_from_backup() {
     in_a_world("backup", OLDER_MINECRAFT, async |world| {
         world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

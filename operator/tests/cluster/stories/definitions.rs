@@ -1,15 +1,15 @@
-//! Edge (reads). What the API server itself accepts and refuses, before any operator sees it.
+//! Edge (reads). The API server accepts every example and rejects every wrong manifest, before the operator sees them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use futures::{StreamExt as _, stream};
 
-use super::kubectl::{ask, repository};
-use super::world::client;
+use crate::cluster::kubectl::{ask, repository};
+use crate::cluster::world::client;
 
-/// In the first line of a manifest that the API server must refuse. What follows has to stand in the answer, part by part: a field,
-/// `: `, and words about it; or one sentence that names the field.
+/// First words of a manifest that the API server must reject. The answer must contain each part of the rest of that line: a field, `: `, and
+/// words about the field; or one sentence that names the field.
 const REFUSED: &str = "# refused: ";
 
 fn manifests(folder: &str) -> Vec<(PathBuf, String)> {
@@ -27,7 +27,7 @@ fn manifests(folder: &str) -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// What `kubectl apply` says to a manifest; `Err` if it was refused. The examples' namespaces need not exist for it.
+/// The answer of `kubectl apply` to a manifest; `Err` if it was rejected. The namespace is dropped: the examples' namespaces do not exist here.
 async fn apply(text: &str) -> Result<String, String> {
     let of_a_namespace = |line: &&str| !line.trim_start().starts_with("namespace:");
     let text = text.lines().filter(of_a_namespace).collect::<Vec<_>>().join("\n");
@@ -41,7 +41,7 @@ fn name(file: &Path) -> String {
     file.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Every complaint of a whole folder, so that one run shows all of them.
+/// Checks all manifests of a folder, so that one run shows every failure.
 async fn complaints(folder: &str, check: impl AsyncFn(String, String) -> Option<String>) {
     client().await;
     let all = manifests(folder);
@@ -52,12 +52,12 @@ async fn complaints(folder: &str, check: impl AsyncFn(String, String) -> Option<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_example_is_accepted() {
+async fn api_server_accepts_every_example() {
     complaints(".", async |file, text| apply(&text).await.err().map(|said| format!("{file}: {said}"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_wrong_manifest_is_refused_by_the_name_of_its_field() {
+async fn api_server_rejects_wrong_manifests_and_names_the_field() {
     complaints("refused", async |file, text| {
         let first = text.lines().next().unwrap_or_default();
         let Some(words) = first.strip_prefix(REFUSED) else {

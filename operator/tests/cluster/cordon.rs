@@ -1,0 +1,104 @@
+//! Edge (writes). A node that an admin drains, and the server on it.
+
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::Value;
+use tokio::sync::RwLockWriteGuard;
+
+use super::kubectl::{ask, run};
+use super::manifests::{FAR, server};
+use super::server::Server;
+use super::wait::{SOON, until};
+use super::world::{RELEASE, World, no_new_world};
+
+/// No other test has a server of this name: `kubectl drain` looks for its pod in all namespaces.
+pub(super) const HARBOUR: &str = "harbour";
+pub(super) const REFUSED: &str = "would violate the pod's disruption budget";
+
+/// The objects of the chart outside its namespace. They are deleted when this is dropped.
+pub(super) struct Rights {
+    name: String,
+}
+
+impl Rights {
+    /// The right to read nodes of the operator in this namespace.
+    pub(super) fn of(world: &World) -> Self {
+        Self { name: format!("{}-{RELEASE}-nodes", world.namespace) }
+    }
+}
+
+impl Drop for Rights {
+    fn drop(&mut self) {
+        drop(Command::new("kubectl").args(["delete", "clusterrole,clusterrolebinding", &self.name]).output());
+    }
+}
+
+/// A cordoned node. It is uncordoned when this is dropped, also by a test that fails.
+///
+/// The cluster has one node, and other tests run beside this one: their servers tolerate the cordon, and their operators start before it or
+/// after it.
+pub(super) struct Cordoned {
+    pub(super) node: String,
+    _no_new_world: RwLockWriteGuard<'static, ()>,
+}
+
+impl Cordoned {
+    /// The node of a pod.
+    pub(super) async fn of(pod: &Pod) -> Self {
+        let node = pod.spec.as_ref().unwrap().node_name.clone().unwrap();
+        let cordoned = Self { node, _no_new_world: no_new_world().await };
+        run("kubectl", &["cordon", &cordoned.node], "").await;
+        cordoned
+    }
+
+    /// Drains the node as an admin does, but of this one server only. Returns whether that succeeded, and the output.
+    pub(super) async fn drain(&self, timeout: &str) -> (bool, String) {
+        let (timeout, selector) =
+            (format!("--timeout={timeout}"), format!("--pod-selector=nightshift.dev/server={HARBOUR}"));
+        let arguments = ["drain", &self.node, &selector, "--ignore-daemonsets", "--delete-emptydir-data", &timeout];
+        let said = ask("kubectl", &arguments, "").await;
+        (said.status.success(), String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
+    }
+}
+
+impl Drop for Cordoned {
+    fn drop(&mut self) {
+        let said = Command::new("kubectl").args(["uncordon", &self.node]).output();
+        // A test that fails drops this while it panics, and a second panic would hide the first.
+        if !said.as_ref().is_ok_and(|said| said.status.success()) {
+            eprintln!("{} stays cordoned: {said:?}", self.node);
+        }
+    }
+}
+
+/// A server that a cordon concerns.
+pub(super) fn harbour(spec: &Value) -> Value {
+    let mut object = server(HARBOUR, FAR);
+    object["spec"]["podTemplate"]["spec"].as_object_mut().unwrap().remove("tolerations");
+    for (field, value) in spec.as_object().unwrap() {
+        object["spec"][field] = value.clone();
+    }
+    object
+}
+
+/// Waits until the budget lets this many pods of the server be evicted; None: until there is no budget.
+pub(super) async fn budget_is(world: &World, wanted: Option<i32>) {
+    until(&format!("the budget is {wanted:?}"), SOON, async || {
+        let budget = world.api::<PodDisruptionBudget>().get_opt(HARBOUR).await.unwrap();
+        let found = budget.and_then(|budget| budget.spec?.max_unavailable);
+        if found == wanted.map(IntOrString::Int) { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
+/// Waits until the condition `Draining` is gone.
+pub(super) async fn no_longer_draining(server: &Server<'_>) {
+    until("the condition Draining is gone", SOON, async || match server.condition("Draining").await {
+        None => Ok(()),
+        Some(condition) => Err(condition.message),
+    })
+    .await;
+}

@@ -1,0 +1,85 @@
+//! Edge (writes). The API server accepts the objects of the chart, and its admission policy warns about risky servers.
+
+use crate::cluster::chart::{CHART, template};
+use crate::cluster::kubectl::{ask, kubectl, run};
+use crate::cluster::manifests::{FAR, server};
+use crate::cluster::wait::{SOON, until};
+use crate::cluster::world::{RELEASE, client};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn api_server_accepts_the_chart_in_four_configurations() {
+    client().await;
+    for values in
+        [&[][..], &["watchNamespace=default"], &["watchNamespace=default", "watchNodes=true"], &["replicas=2"]]
+    {
+        let objects = template("default", values).await;
+        let said = kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
+        assert!(said.contains("deployment.apps/nightshift serverside-applied"), "{values:?}: {said}");
+        let has_role = |name: &str| said.contains(&format!("clusterrole.rbac.authorization.k8s.io/{name} "));
+        let is_for_one = values.contains(&"watchNamespace=default");
+        assert_eq!(has_role("default-nightshift"), !is_for_one, "{said}");
+        let reads_nodes = !is_for_one || values.contains(&"watchNodes=true");
+        assert_eq!(has_role("default-nightshift-nodes"), reads_nodes, "{said}");
+        let warns =
+            said.contains("validatingadmissionpolicy.admissionregistration.k8s.io/default-nightshift-warnings ");
+        assert_eq!(warns, !is_for_one, "{said}");
+    }
+}
+
+/// The admission policy of the chart. It applies to the whole cluster and is deleted when this is dropped; until then other tests read its
+/// warnings too.
+struct Warnings;
+
+impl Warnings {
+    async fn install() -> Self {
+        let warnings = Self;
+        let objects = run("helm", &[&RENDERED[..], &["--show-only", "templates/admission.yaml"]].concat(), "").await;
+        kubectl("default", &["apply", "--server-side", "-f", "-"], &objects).await;
+        warnings
+    }
+}
+
+impl Drop for Warnings {
+    fn drop(&mut self) {
+        let of = "validatingadmissionpolicy,validatingadmissionpolicybinding";
+        let name = format!("warns-{RELEASE}-warnings");
+        drop(std::process::Command::new("kubectl").args(["delete", "--ignore-not-found", of, &name]).output());
+    }
+}
+
+const RENDERED: [&str; 5] = ["template", RELEASE, CHART, "--namespace", "warns"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apply_accepts_a_server_without_updates_or_rcon_and_warns_about_it() {
+    client().await;
+    let _warnings = Warnings::install().await;
+    let apply = async |window: serde_json::Value, rcon: bool| {
+        let mut object = server("never", FAR);
+        object["spec"]["updateSchedule"]["maintenanceWindow"] = window;
+        object["spec"]["rcon"] = serde_json::json!({"enabled": rcon});
+        object["spec"]["players"]["policy"] = serde_json::json!("Ignore");
+        let output =
+            ask("kubectl", &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"], &object.to_string())
+                .await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    // The API server enforces a new policy only some seconds after its creation.
+    let said = until("there is a warning", SOON, async || {
+        let said = apply(serde_json::json!({"enabled": false}), true).await;
+        if said.contains("Warning: ") { Ok(said) } else { Err(said) }
+    })
+    .await;
+    assert!(said.contains("spec.updateSchedule.maintenanceWindow.enabled is false"), "{said}");
+    for window in [serde_json::json!({"cron": FAR}), serde_json::json!({"enabled": true, "cron": FAR})] {
+        let said = apply(window, true).await;
+        assert!(!said.contains("Warning: "), "{said}");
+    }
+    let said = apply(serde_json::json!({"cron": FAR}), false).await;
+    assert!(said.contains("spec.rcon.enabled is false: SIGTERM stops the server"), "{said}");
+    let name = format!("warns-{RELEASE}-warnings");
+    let problems =
+        ["get", "validatingadmissionpolicy", &name, "-o", "jsonpath={.status.typeChecking.expressionWarnings}"];
+    assert_eq!(run("kubectl", &problems, "").await, "", "the API server understands the expression");
+}

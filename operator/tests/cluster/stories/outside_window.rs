@@ -1,0 +1,177 @@
+//! Edge (writes). An update waits for its window, and the server restarts for other reasons: each time it returns on the set that it ran.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PodTemplateSpec, Service};
+use k8s_openapi::api::events::v1::Event;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, ListParams};
+use serde_json::{Value, json};
+
+use super::access_mode::{force_delete, server_with_access_mode};
+use crate::cluster::manifests::{AFTER, BEFORE, LOBBY, TO_AFTER, viabackwards};
+use crate::cluster::server::{Server, Set, is_ready};
+use crate::cluster::wait::{A_START, SOON, until};
+use crate::cluster::witness::Witness;
+use crate::cluster::world::{World, in_a_world};
+
+/// How many pods are force-deleted at most until one meets the old server.
+const TRIES: usize = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_restarts_unchanged_outside_its_window_while_an_update_waits() {
+    in_a_world("outside", BEFORE, async |world| {
+        world.apply(&[lobby_with_memory("256Mi"), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let set = lobby.set().await;
+        assert_eq!(set.memory.as_deref(), Some("256Mi"));
+        settings_outside_the_pod_are_applied_at_once(world, &lobby).await;
+        update_and_memory_limit_wait(world, &lobby, &set).await;
+        deleted_pod_stops_saved_and_returns(world, &lobby, &set).await;
+        force_deleted_pod_returns_after_the_old_server(world, &lobby, &set).await;
+        deleted_stateful_set_is_created_again(world, &lobby, &set).await;
+        server_returns_after_scaling_to_zero(world, &lobby, &set).await;
+        lobby.planned(&TO_AFTER).await;
+    })
+    .await;
+}
+
+/// A volume that two pods of one node may mount, and a memory limit.
+fn lobby_with_memory(limit: &str) -> Value {
+    let mut object = server_with_access_mode("ReadWriteOnce");
+    object.pointer_mut("/spec/podTemplate/spec/containers/0/resources").unwrap()["limits"] = json!({"memory": limit});
+    object
+}
+
+async fn template(server: &Server<'_>) -> Option<PodTemplateSpec> {
+    server.stateful_set().await.spec.map(|spec| spec.template)
+}
+
+async fn settings_outside_the_pod_are_applied_at_once(world: &World, lobby: &Server<'_>) {
+    let (before, template) = (lobby.pod().await.unwrap(), template(lobby).await);
+    lobby
+        .change(json!({
+            "service": {"annotations": {"example.com/pool": "games"}},
+            "updateSchedule": {"maintenanceWindow": {"cron": "30 5 29 2 *"}},
+            "players": {"notice": "9s"},
+            "notify": [{"name": "staff", "type": "Discord", "secret": {"name": "chat", "key": "address"}}],
+        }))
+        .await;
+    until("the Service has the annotation, and the window is the new one", SOON, async || {
+        let service = world.api::<Service>().get(LOBBY).await.unwrap();
+        let window = lobby.object().await.status.and_then(|status| status.next_window).unwrap_or_default();
+        let pool = service.annotations().get("example.com/pool").cloned();
+        let applied = pool.as_deref() == Some("games") && window.contains("05:30");
+        if applied { Ok(()) } else { Err(format!("{pool:?}, {window}")) }
+    })
+    .await;
+    lobby.settled().await;
+    world.look_again(LOBBY).await;
+    assert_eq!(lobby.pod().await.unwrap().uid(), before.uid());
+    assert_eq!(self::template(lobby).await, template);
+    assert!(lobby.object().await.status.unwrap().available_update.is_none());
+}
+
+async fn update_and_memory_limit_wait(world: &World, lobby: &Server<'_>, set: &Set) {
+    let (before, template) = (lobby.pod().await.unwrap(), template(lobby).await);
+    world.upstream.set_now(AFTER).await;
+    lobby.planned(&TO_AFTER).await;
+    let status = lobby.object().await.status.unwrap();
+    assert!(status.next_window.unwrap().contains("29 Feb"), "this window opens on one day only");
+    let note = world.note(LOBBY, "UpdatePlanned").await;
+    assert!(note.contains("29 Feb") && note.contains("ViaVersion 5.7.0 -> 5.7.1"), "{note}");
+    world.note(LOBBY, "UpdateStaged").await;
+
+    world.apply(&[lobby_with_memory("320Mi")]).await;
+    lobby.condition_is("UpdateAvailable", "True", "UpdatePlanned").await;
+    world.look_again(LOBBY).await;
+    assert_eq!(lobby.pod().await.unwrap().uid(), before.uid());
+    assert_eq!(self::template(lobby).await, template);
+    assert_eq!(lobby.set().await, *set);
+}
+
+async fn deleted_pod_stops_saved_and_returns(world: &World, lobby: &Server<'_>, set: &Set) {
+    let before = lobby.pod().await.unwrap();
+    let witness = Witness::of(lobby).await;
+    let built = lobby.saved_blocks().await + 500;
+    lobby.order("build 500").await;
+    assert!(lobby.saved_blocks().await < built, "only a save writes the blocks to the volume");
+    let warned = warnings(world).await.len();
+    world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
+    lobby.back_after(&before).await;
+    witness.assert_order(&[
+        (0, "All dimensions are saved"),
+        (0, "Stopping server"),
+        (0, "Closing Server"),
+        (1, "Done ("),
+    ]);
+    assert_eq!(lobby.set().await, *set, "after the pod was deleted");
+    assert!(lobby.saved_blocks().await >= built, "no block is lost");
+    let warnings = warnings(world).await;
+    assert_eq!(warnings.len(), warned, "a saved stop causes no warning: {warnings:?}");
+}
+
+/// Warnings of Kubernetes about pods, except those that every start may cause: a probe that fails until the server runs, and a volume that
+/// cannot be mounted at the first try.
+async fn warnings(world: &World) -> Vec<String> {
+    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let about_pods = events.into_iter().filter(|event| {
+        let of_a_pod = event.regarding.as_ref().and_then(|of| of.kind.as_deref()) == Some("Pod");
+        of_a_pod
+            && event.type_.as_deref() == Some("Warning")
+            && !matches!(event.reason.as_deref(), Some("Unhealthy" | "FailedMount"))
+    });
+    about_pods
+        .map(|event| format!("{}: {}", event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+        .collect()
+}
+
+/// The init container of the new pod waits while the old server has the world open.
+async fn force_deleted_pod_returns_after_the_old_server(world: &World, lobby: &Server<'_>, set: &Set) {
+    let mut logs = Vec::new();
+    // In rare cases the API server does not let the kubelet read the claim of so new a pod ("no relationship found between node and this
+    // object"). The kubelet tries again after the old server has exited, and then the init container has nothing to wait for.
+    for _ in 0..TRIES {
+        let (most, log) = force_delete(world, lobby).await;
+        assert_eq!(most, 1, "servers at the same time");
+        let waited = log.contains("waiting: another server has this world open");
+        logs.push(log);
+        if waited {
+            break;
+        }
+        assert!(logs.len() < TRIES, "no init container waited for the old server: {logs:#?}");
+    }
+    lobby.order("fault none").await;
+    world.look_again(LOBBY).await;
+    assert_eq!(lobby.set().await, *set, "after the pod was deleted by force");
+}
+
+async fn deleted_stateful_set_is_created_again(world: &World, lobby: &Server<'_>, set: &Set) {
+    let before = lobby.pod().await.unwrap();
+    world.api::<StatefulSet>().delete(LOBBY, &DeleteParams::foreground()).await.unwrap();
+    lobby.back_after(&before).await;
+    assert_eq!(lobby.set().await, *set, "after the StatefulSet was deleted");
+    lobby.planned(&TO_AFTER).await;
+}
+
+async fn server_returns_after_scaling_to_zero(world: &World, lobby: &Server<'_>, set: &Set) {
+    let before = lobby.pod().await.unwrap();
+    let built = lobby.saved_blocks().await + 500;
+    lobby.order("build 500").await;
+    lobby.change(json!({"replicas": 0})).await;
+    lobby.gone().await;
+    lobby.change(json!({"replicas": 1})).await;
+    lobby.back_after(&before).await;
+    assert_eq!(lobby.set().await, *set, "after spec.replicas 0 and 1");
+    assert!(lobby.saved_blocks().await >= built, "no block is lost");
+
+    world.kubectl(&["scale", "statefulset", LOBBY, "--replicas=0"], "").await;
+    // The operator may already have scaled it up, as the spec says 1; an admin would scale it again.
+    world.kubectl(&["scale", "statefulset", LOBBY, "--replicas=1"], "").await;
+    until("a pod is ready, be it the same one", A_START, async || {
+        let pod = lobby.pod().await.ok_or("there is no pod")?;
+        if is_ready(&pod) { Ok(()) } else { Err("it is not ready".to_owned()) }
+    })
+    .await;
+    assert_eq!(lobby.set().await, *set, "after scaling the StatefulSet to 0 and 1");
+}
