@@ -1,6 +1,6 @@
 # The commands of this project. Each is one or two lines; a sequence is a script below dev/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test soak bench lint generate cluster cluster-down image install
+.PHONY: help demo demo-down check test test-all soak bench lint generate cluster cluster-down image install
 
 # Where `make install` puts commands: into `bin` there.
 PREFIX ?= $(HOME)/.local
@@ -15,10 +15,16 @@ demo: ## Show an update, a roll-back and a drain, on a Kubernetes of its own
 demo-down: ## Remove what the demo made
 	dev/demo down
 
-test: ## Everything that CI checks, the tests in a cluster too
+check: ## Between two edits: formatting, clippy, unit tests and scenarios of what has changed (under 2 minutes)
+	dev/check
+
+test: ## Everything that CI checks, the core of the tests in a cluster too (25 minutes on two cores)
 	dev/test
 
-soak: ## What is too long for `make test`: every three faults, a million histories, thousands of walks, a thousand updates in storms
+test-all: ## Before a release: all tests in a cluster, the whole model, long histories, deliberate breakages (90 minutes)
+	dev/test-all
+
+soak: ## What takes hours: every three faults, a million histories, thousands of walks, a thousand updates in storms
 	dev/soak
 
 bench: ## Measure on frozen inputs, and how long players wait on a real node

@@ -20,11 +20,12 @@ use super::oracle;
 use super::problem::Problem;
 use super::properties::{always, answer};
 use super::rules::{Book, age, runs};
+use super::share_of;
 use super::stands::{Against, Asked};
 
 /// How often each kind of reason was tried.
 #[derive(Default)]
-pub(super) struct Tried(RefCell<BTreeMap<String, u32>>);
+pub(super) struct Tried(RefCell<BTreeMap<String, u64>>);
 
 impl Tried {
     /// Counts one reason by the name that it has in JSON.
@@ -40,11 +41,14 @@ impl Tried {
         *self.0.borrow_mut().entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Fails when one of these kinds has come up less often than this.
-    pub(super) fn are_enough(&self, least: &[(&str, u32)]) {
+    /// Fails when one of these kinds has come up less often than this, or, in a run that tries a share, than that share of it.
+    pub(super) fn are_enough(&self, least: &[(&str, u64)]) {
         let tried = self.0.borrow();
         for (kind, least) in least {
-            assert!(tried.get(*kind).is_some_and(|found| found >= least), "{kind}: too few of them in {tried:?}");
+            assert!(
+                tried.get(*kind).is_some_and(|found| *found >= share_of(*least)),
+                "{kind}: too few of them in {tried:?}"
+            );
         }
     }
 }

@@ -12,6 +12,7 @@ use super::generate::Dice;
 use super::joint::{self, Pair};
 use super::problem::Problem;
 use super::properties::{shuffled, spoiled, with_an_unrelated_project};
+use super::share_of;
 
 /// Seeds of each property.
 const SEEDS: u64 = 300;
@@ -73,7 +74,7 @@ fn same(one: &str, other: &str, but: &str) -> Result<(), String> {
 
 #[test]
 fn the_order_of_servers_plugins_and_releases_changes_no_byte() {
-    joint::always(21_000_000..21_000_000 + SEEDS, |pair| {
+    joint::always(21_000_000..21_000_000 + share_of(SEEDS), |pair| {
         let requests = group(pair);
         let mut others = requests.clone();
         let mut dice = Dice::new(7);
@@ -90,7 +91,7 @@ fn the_order_of_servers_plugins_and_releases_changes_no_byte() {
 
 #[test]
 fn an_unrelated_project_changes_no_byte_of_what_a_group_is_told() {
-    joint::always(22_000_000..22_000_000 + SEEDS, |pair| {
+    joint::always(22_000_000..22_000_000 + share_of(SEEDS), |pair| {
         let more = Pair { catalog: with_an_unrelated_project(&pair.catalog), ..pair.clone() };
         let requests = group(pair);
         same(&said(pair, &requests), &said(&more, &requests), "with an unrelated project")
@@ -99,7 +100,7 @@ fn an_unrelated_project_changes_no_byte_of_what_a_group_is_told() {
 
 #[test]
 fn servers_of_another_namespace_change_no_byte() {
-    joint::always(23_000_000..23_000_000 + SEEDS, |pair| {
+    joint::always(23_000_000..23_000_000 + share_of(SEEDS), |pair| {
         let requests = group(pair);
         let mut more = requests.clone();
         more.extend(requests.iter().map(|request| {
@@ -120,8 +121,8 @@ fn servers_of_another_namespace_change_no_byte() {
 
 #[test]
 fn what_a_group_is_told_survives_json_and_is_not_spoiled() {
-    let (shared, held) = (Cell::new(0_u32), Cell::new(0_u32));
-    joint::always(24_000_000..24_000_000 + SEEDS, |pair| {
+    let (shared, held) = (Cell::new(0_u64), Cell::new(0_u64));
+    joint::always(24_000_000..24_000_000 + share_of(SEEDS), |pair| {
         let (_, explained) = answers(pair, &group(pair));
         for (server, explanation) in explained {
             let text = serde_json::to_string(&explanation).unwrap();
@@ -130,11 +131,11 @@ fn what_a_group_is_told_survives_json_and_is_not_spoiled() {
                 return Err(format!("{server}: {text}"));
             }
             spoiled(&human::render(&explanation, pair.now))?;
-            shared.set(shared.get() + u32::from(text.contains("oneVersion")));
-            held.set(held.get() + u32::from(text.contains("\"heldBy\":[{")));
+            shared.set(shared.get() + u64::from(text.contains("oneVersion")));
+            held.set(held.get() + u64::from(text.contains("\"heldBy\":[{")));
         }
         Ok(())
     });
     let counts = [shared.get(), held.get()];
-    assert!(counts[0] > 3 && counts[1] > 10, "of one version, and of who holds: {counts:?}");
+    assert!(counts[0] > share_of(3) && counts[1] > share_of(10), "of one version, and of who holds: {counts:?}");
 }

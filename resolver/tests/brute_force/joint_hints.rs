@@ -10,6 +10,7 @@ use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 use super::checker;
 use super::joint::{self, Pair};
 use super::properties::{left_behind, take};
+use super::share_of;
 
 /// Pairs of the property: each hint is one more solve of two servers.
 const PAIRS: u64 = 3_000;
@@ -103,9 +104,9 @@ fn said(pair: &Pair) -> String {
 
 #[test]
 fn each_hint_to_one_of_two_servers_leads_to_what_it_promises() {
-    let (of_yes, of_no, per_server) = (Cell::new(0_u32), Cell::new(0_u32), Cell::new(0_u32));
-    let count = |cell: &Cell<u32>, one: bool| cell.set(cell.get() + u32::from(one));
-    joint::always(17_000_000..17_000_000 + PAIRS, |pair| {
+    let (of_yes, of_no, per_server) = (Cell::new(0_u64), Cell::new(0_u64), Cell::new(0_u64));
+    let count = |cell: &Cell<u64>, one: bool| cell.set(cell.get() + u64::from(one));
+    joint::always(17_000_000..17_000_000 + share_of(PAIRS), |pair| {
         for (seat, answer) in answers(pair).iter().enumerate() {
             for hint in hints(answer) {
                 keeps_its_word(pair, seat, answer, &hint).map_err(|fault| {
@@ -119,5 +120,6 @@ fn each_hint_to_one_of_two_servers_leads_to_what_it_promises() {
         Ok(())
     });
     let counts = [of_yes.get(), of_no.get(), per_server.get()];
-    assert!(counts[0] > 150 && counts[1] > 150 && counts[2] > 20, "too few were followed: {counts:?}");
+    let [yes, no, each] = [150, 150, 20].map(share_of);
+    assert!(counts[0] > yes && counts[1] > no && counts[2] > each, "too few were followed: {counts:?}");
 }

@@ -14,9 +14,9 @@ use serde_json::Value;
 use super::because::Tried;
 use super::generate::{self, Dice, NAMES};
 use super::problem::Problem;
-use super::{checker, lost, rules, software};
+use super::{checker, lost, rules, share_of, software};
 
-/// Whole answers of one property, with every hint solved again.
+/// Whole answers of one property, with every hint solved again; a share of them is tried.
 const ANSWERS: u64 = 1_000;
 
 pub(super) fn answer(problem: &Problem) -> Result<Resolution, Unsolvable> {
@@ -50,7 +50,7 @@ fn always_with_lost(first: u64, property: impl Fn(&Problem) -> Result<(), String
 }
 
 fn always_of(drawn: fn(u64) -> Problem, first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
-    for seed in first..first + ANSWERS {
+    for seed in first..first + share_of(ANSWERS) {
         let mut problem = drawn(seed);
         // What is not an answer yet has no properties; that it becomes one is tried beside trying everything.
         software::see_all(&mut problem.catalog);

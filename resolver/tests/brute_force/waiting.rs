@@ -16,6 +16,7 @@ use super::inside;
 use super::problem::Problem;
 use super::properties::{always, answer, forced, objects_of};
 use super::rules::{Book, runs};
+use super::share_of;
 
 /// The same world in which nothing comes out from now on: what is published later is not there at all.
 fn still(problem: &Problem) -> Problem {
@@ -124,7 +125,7 @@ fn brief(answer: &Result<Resolution, Unsolvable>) -> Result<String, String> {
 
 #[test]
 fn a_held_release_may_be_used_from_its_instant_on_and_not_before() {
-    let (said, came) = (Cell::new(0_u32), Cell::new(0_u32));
+    let (said, came) = (Cell::new(0_u64), Cell::new(0_u64));
     always(15_000_000, |problem| {
         let still = still(problem);
         for held in held(&answer(&still)) {
@@ -150,11 +151,11 @@ fn a_held_release_may_be_used_from_its_instant_on_and_not_before() {
             if brief(&ripe) != brief(&without_delay) {
                 return Err(format!("{held:?}: {:?}, and without a delay {:?}", brief(&ripe), brief(&without_delay)));
             }
-            came.set(came.get() + u32::from(has(&ripe, &held)));
+            came.set(came.get() + u64::from(has(&ripe, &held)));
         }
         Ok(())
     });
-    assert!(said.get() > 50 && came.get() > 25, "{} were held, {} came", said.get(), came.get());
+    assert!(said.get() > share_of(50) && came.get() > share_of(25), "{} were held, {} came", said.get(), came.get());
 }
 
 /// The same world with nothing of these plugins and of this Minecraft but what is in the lock, and what runs: that says what is let be
@@ -176,7 +177,7 @@ fn only(problem: &Problem, lock: &Lock) -> Problem {
 
 #[test]
 fn what_may_be_used_now_is_held_at_no_later_time() {
-    let looked_at = Cell::new(0_usize);
+    let looked_at = Cell::new(0_u64);
     always(16_000_000, |problem| {
         let mut still = still(problem);
         // Whom a name means hangs on all releases that were read, of which most are left out here, as are JARs of one's own.
@@ -201,11 +202,11 @@ fn what_may_be_used_now_is_held_at_no_later_time() {
             if ids(&then.lock) != ids(&lock) {
                 return Err(format!("{:?} now and {:?} later", ids(&lock), ids(&then.lock)));
             }
-            looked_at.set(looked_at.get() + lock.plugins.len());
+            looked_at.set(looked_at.get() + lock.plugins.len() as u64);
         }
         Ok(())
     });
-    assert!(looked_at.get() > 500, "only {} releases were looked at", looked_at.get());
+    assert!(looked_at.get() > share_of(500), "only {} releases were looked at", looked_at.get());
 }
 
 /// What is asked for may still be used later, and in the order of the Plugin objects the first that moves goes up: those after it may
