@@ -16,11 +16,11 @@ use resolver::{Resolution, why_not};
 use serde::Serialize;
 
 use super::beside::{facts_part, is_said, silence_is_true};
+use super::least_of;
 use super::oracle;
 use super::problem::Problem;
 use super::properties::{always, answer};
 use super::rules::{Book, age, runs};
-use super::share_of;
 use super::stands::{Against, Asked};
 
 /// How often each kind of reason was tried.
@@ -41,12 +41,12 @@ impl Tried {
         *self.0.borrow_mut().entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Fails when one of these kinds has come up less often than this, or, in a run that tries a share, than that share of it.
+    /// Fails when one of these kinds has come up less often than this in a thorough run; see [`least_of`] for other runs.
     pub(super) fn are_enough(&self, least: &[(&str, u64)]) {
         let tried = self.0.borrow();
         for (kind, least) in least {
             assert!(
-                tried.get(*kind).is_some_and(|found| *found >= share_of(*least)),
+                tried.get(*kind).copied().unwrap_or_default() >= least_of(*least),
                 "{kind}: too few of them in {tried:?}"
             );
         }

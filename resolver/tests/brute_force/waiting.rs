@@ -13,10 +13,10 @@ use resolver::{Resolution, Unsolvable};
 
 use super::because::Tried;
 use super::inside;
+use super::least_of;
 use super::problem::Problem;
 use super::properties::{always, answer, forced, objects_of};
 use super::rules::{Book, runs};
-use super::share_of;
 
 /// The same world in which nothing comes out from now on: what is published later is not there at all.
 fn still(problem: &Problem) -> Problem {
@@ -155,7 +155,7 @@ fn a_held_release_may_be_used_from_its_instant_on_and_not_before() {
         }
         Ok(())
     });
-    assert!(said.get() > share_of(50) && came.get() > share_of(25), "{} were held, {} came", said.get(), came.get());
+    assert!(said.get() > least_of(50) && came.get() > least_of(25), "{} were held, {} came", said.get(), came.get());
 }
 
 /// The same world with nothing of these plugins and of this Minecraft but what is in the lock, and what runs: that says what is let be
@@ -206,7 +206,7 @@ fn what_may_be_used_now_is_held_at_no_later_time() {
         }
         Ok(())
     });
-    assert!(looked_at.get() > share_of(500), "only {} releases were looked at", looked_at.get());
+    assert!(looked_at.get() > least_of(500), "only {} releases were looked at", looked_at.get());
 }
 
 /// What is asked for may still be used later, and in the order of the Plugin objects the first that moves goes up: those after it may
