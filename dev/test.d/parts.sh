@@ -186,9 +186,8 @@ at_end() {
     for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null || true; done
     wait
     print_failures
-    print_seconds || status=1
+    if ! print_seconds || [ -s "$results/failed" ]; then [ $status != 0 ] || status=1; fi
     print_slowest
-    [ ! -s "$results/failed" ] || status=1
     [ $status = 0 ] || say "
 $me: failed, see above."
     # The CI looks for this line.
