@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, SKEW_SECONDS, sign};
 use scheduler::protocol::{
-    Announce, CallOff, FileSet, HotCopy, KeepCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat,
+    Announce, CancelAnnouncement, FileSet, HotCopy, KeepCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -106,7 +106,7 @@ impl Agent<'_> {
     }
 
     /// End a countdown whose act does not come.
-    pub(crate) async fn call_off(&self, call_off: &CallOff) -> Result<(), AgentError> {
+    pub(crate) async fn call_off(&self, call_off: &CancelAnnouncement) -> Result<(), AgentError> {
         self.tell("the end of a countdown", "/v1/call-off", call_off).await
     }
 

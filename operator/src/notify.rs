@@ -294,7 +294,7 @@ impl<O: Office> Inner<O> {
         let outcome = match end {
             End::Told => {
                 info!(namespace, server, channel = seat.1, occasion = notice.occasion.as_str(), "told a channel");
-                "told"
+                "delivered"
             }
             End::GivenUp => {
                 warn!(

@@ -2,6 +2,7 @@
 //! of its name; this one only puts them in a row.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
@@ -147,8 +148,8 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
     ctx.metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: outcome.name() }).inc();
     ctx.metrics.reconcile_seconds.observe(started.elapsed().as_secs_f64());
     let held = ctx.store.counts();
-    ctx.metrics.store_downloads.set(i64::try_from(held.downloads).unwrap_or(i64::MAX));
-    ctx.metrics.store_hits.set(i64::try_from(held.hits).unwrap_or(i64::MAX));
+    ctx.metrics.store_downloads.inner().store(held.downloads, Ordering::Relaxed);
+    ctx.metrics.store_hits.inner().store(held.hits, Ordering::Relaxed);
     outcome
 }
 

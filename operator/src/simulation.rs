@@ -249,7 +249,7 @@ fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_upd
         assert!(broken.is_empty() && end == rests, "{broken:?}: {end}\n{}", story.join("\n"));
         let changes = story.iter().filter(|line| line.contains("writes the pod template")).count();
         assert_eq!(changes, if is_let_go { 2 } else { 1 }, "{}", story.join("\n"));
-        let is_told = story.iter().any(|line| line.contains(r#""HeldAtSet" "Held""#));
+        let is_told = story.iter().any(|line| line.contains(r#""PinnedToSet" "Held""#));
         assert_eq!(is_told, !is_let_go, "{}", story.join("\n"));
     }
 }

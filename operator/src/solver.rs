@@ -158,7 +158,7 @@ impl Question {
     fn reply(self, decided: &Decided<'_, '_>, until: Option<Timestamp>, solves: &Solves) {
         let started = Instant::now();
         let answer = decided.answer(&self.server).expect("a server is among those it is solved with");
-        solves.answer_seconds.observe(started.elapsed().as_secs_f64());
+        solves.explain_seconds.observe(started.elapsed().as_secs_f64());
         // A pass that was dropped wants no answer.
         drop(self.reply.send((answer, until)));
     }
@@ -179,7 +179,7 @@ fn answer_alike(first: Question, asked: &Receiver<Question>, others: &mut VecDeq
     let fleet = Fleet::read(&subject.snapshot.catalog, &subject.group, subject.at);
     let decided = fleet.decide(Budget::default());
     let until = next_change(&subject.snapshot.catalog, &subject.group, subject.at);
-    solves.decide_seconds.observe(started.elapsed().as_secs_f64());
+    solves.solve_seconds.observe(started.elapsed().as_secs_f64());
     let (alike, rest): (VecDeque<_>, VecDeque<_>) =
         others.drain(..).partition(|other: &Question| subject.counts_for(&other.subject));
     *others = rest;

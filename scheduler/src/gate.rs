@@ -64,7 +64,7 @@ pub enum Gate {
         until: Timestamp,
     },
     /// What has begun in this opening may end; nothing else begins.
-    Ending {
+    NoNewStarts {
         /// When this opening began, as of [`Self::Open`].
         opened_at: Timestamp,
         /// When it is over.
@@ -99,7 +99,7 @@ impl Gate {
     /// When this opening is over. None: the gate is shut.
     pub fn until(self) -> Option<Timestamp> {
         match self {
-            Self::Open { until, .. } | Self::Ending { until, .. } => Some(until),
+            Self::Open { until, .. } | Self::NoNewStarts { until, .. } => Some(until),
             Self::Shut { .. } => None,
         }
     }
@@ -108,14 +108,14 @@ impl Gate {
     pub fn opens(self) -> Option<Timestamp> {
         match self {
             Self::Open { .. } => None,
-            Self::Ending { opens, .. } | Self::Shut { opens } => opens,
+            Self::NoNewStarts { opens, .. } | Self::Shut { opens } => opens,
         }
     }
 
     /// Is the gate shut at some time before this instant?
     pub fn shuts_before(self, instant: Timestamp) -> bool {
         match self {
-            Self::Open { until, .. } | Self::Ending { until, .. } => until < instant,
+            Self::Open { until, .. } | Self::NoNewStarts { until, .. } => until < instant,
             Self::Shut { .. } => true,
         }
     }
@@ -151,7 +151,7 @@ impl Windows {
         if self.may_begin(now) {
             Gate::Open { opened_at, until }
         } else {
-            Gate::Ending { opened_at, until, opens: self.begins_after(now) }
+            Gate::NoNewStarts { opened_at, until, opens: self.begins_after(now) }
         }
     }
 
@@ -175,7 +175,7 @@ impl Windows {
         let at_any_time = Self { windows: Vec::new(), enabled: false, blackouts: self.blackouts.clone() };
         match at_any_time.gate(now) {
             Gate::Open { opened_at, until } => Gate::Open { opened_at: opened_at.max(since.min(now)), until },
-            gate @ (Gate::Ending { .. } | Gate::Shut { .. }) => gate,
+            gate @ (Gate::NoNewStarts { .. } | Gate::Shut { .. }) => gate,
         }
     }
 
@@ -189,10 +189,10 @@ impl Windows {
     /// is set to. None as of [`Gate::Shut`].
     pub fn next_opening(&self, now: Timestamp) -> Option<Timestamp> {
         match self.gate(now) {
-            Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
+            Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
             Gate::Open { until, .. } => match self.gate(until) {
                 Gate::Open { opened_at, .. } => Some(opened_at),
-                Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
+                Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
             },
         }
     }

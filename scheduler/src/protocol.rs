@@ -6,7 +6,7 @@
 //! | `GET /v1/report` | operator | [`Report`] |
 //! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
 //! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end. 409 with `not_now` during the flush of a copy |
-//! | `POST /v1/call-off` with [`CallOff`] | operator | 204; another act, or none, is left alone |
+//! | `POST /v1/call-off` with [`CancelAnnouncement`] | operator | 204; another act, or none, is left alone |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
 //! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |
 //! | `POST /v1/keep` with [`KeepCopy`] | operator | 204; what was said last counts |
@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use announce::{Announce, CallOff, Place, in_the_chat};
+pub use announce::{Announce, CancelAnnouncement, Place, in_the_chat};
 pub use backups::{BackupFailed, BackupSeen, BackupsSeen};
 use damage::DamageTold;
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy};

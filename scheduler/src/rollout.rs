@@ -66,7 +66,7 @@ fn towards_the_goal(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Ste
 fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, now: Timestamp) -> Step {
     let life = seen.pod.map(|pod| pod.life);
     if life == Some(Life::Refused) && seen.copy_asked {
-        return Step::OrderRestore { to: settled.revision, asked: true };
+        return Step::RequestRestore { to: settled.revision, asked: true };
     }
     // What to answer when nothing is begun. Whatever else stands in the template would run after a scale to 0 and back, or
     // after a re-creation, so it goes first; and a server in trouble is worth more words than a window.
@@ -137,8 +137,8 @@ fn lets_in(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Times
     let opened_at = match gate {
         Gate::Open { opened_at, .. } => opened_at,
         // Players were told in this opening, and what they were told happens.
-        Gate::Ending { opened_at, .. } if has_begun(goal, seen, opened_at) => opened_at,
-        Gate::Ending { .. } | Gate::Shut { .. } => return None,
+        Gate::NoNewStarts { opened_at, .. } if has_begun(goal, seen, opened_at) => opened_at,
+        Gate::NoNewStarts { .. } | Gate::Shut { .. } => return None,
     };
     (!gate.shuts_before(later(now, LATEST_START))).then_some(opened_at)
 }
@@ -172,7 +172,7 @@ pub fn has_goal_begun(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
 /// Players were told of the goal in this opening.
 fn is_told(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
     match gate {
-        Gate::Open { opened_at, .. } | Gate::Ending { opened_at, .. } => has_begun(goal, seen, opened_at),
+        Gate::Open { opened_at, .. } | Gate::NoNewStarts { opened_at, .. } => has_begun(goal, seen, opened_at),
         Gate::Shut { .. } => false,
     }
 }
@@ -261,7 +261,7 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
             way_back.filter(is_decided).unwrap_or(Step::Wait(WaitingOn::Start { until: gives_up_at }))
         }
         Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
-        Life::Refused if known_good && seen.copy_asked => Step::OrderRestore { to: trial, asked: true },
+        Life::Refused if known_good && seen.copy_asked => Step::RequestRestore { to: trial, asked: true },
         Life::Refused if known_good => {
             let forward = if refuses_newer_worlds(seen) { go_forward(goal, seen, gate, now) } else { None };
             forward.unwrap_or(Step::Wait(WaitingOn::WorldRefused))
@@ -303,11 +303,11 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, gate: Gate, now: Timestamp) -> St
             return go_forward(goal, seen, gate, now).unwrap_or(Step::Wait(decides));
         }
         if !seen.world.restore_ordered {
-            return Step::OrderRestore { to: settled.revision, asked: false };
+            return Step::RequestRestore { to: settled.revision, asked: false };
         }
     }
     if !seen.data_ordered {
-        return Step::OrderData { to: settled.revision };
+        return Step::RequestPluginDataRestore { to: settled.revision };
     }
     stop_for(goal, seen, pod, (settled.revision, seen.copy_asked), now)
 }
@@ -327,7 +327,7 @@ fn close(set: &Set, trial: Revision) -> Step {
     if set.door == Door::Open && !(set.observed && set.update == trial && set.current == trial) {
         return Step::Wait(WaitingOn::Controller);
     }
-    Step::Close { settled: trial }
+    Step::MarkStable { settled: trial }
 }
 
 fn restore(set: &Set, settled: Settled) -> Step {

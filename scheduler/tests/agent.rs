@@ -45,7 +45,7 @@ use paper::Paper;
 use pod::{KEY, PATIENCE, POD, Pod, read_last_stop, until};
 use scheduler::agent::{clock, settings, stop};
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, CallOff, Place, Players, PluginSeen, Report, Save, Saved, Server, in_the_chat};
+use scheduler::protocol::{Announce, CancelAnnouncement, Place, Players, PluginSeen, Report, Save, Saved, Server, in_the_chat};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
@@ -208,7 +208,7 @@ async fn a_countdown_that_is_called_off_says_so_once_and_no_line_more_and_anothe
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
     until("the first line", || async { said("Move in") >= 1 }).await;
-    let call_off = |act: &str| CallOff { act: act.to_owned(), text: "It stays.".to_owned() };
+    let call_off = |act: &str| CancelAnnouncement { act: act.to_owned(), text: "It stays.".to_owned() };
     assert_eq!(pod.ask("POST", "/v1/call-off", &call_off("drain-2")).await.status(), 204);
     assert_eq!(pod.report().await.announced, Some(announce.clone()), "that is another one");
     for _ in 0..2 {

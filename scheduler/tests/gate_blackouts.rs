@@ -74,7 +74,7 @@ impl Defined {
         if self.begin.contains(&now) {
             Gate::Open { opened_at, until }
         } else {
-            Gate::Ending { opened_at, until, opens }
+            Gate::NoNewStarts { opened_at, until, opens }
         }
     }
 }
@@ -84,7 +84,7 @@ fn within(gate: Gate) -> Gate {
     let near = |opens: Option<Timestamp>| opens.filter(|opens| *opens < instant(START + SPAN));
     match gate {
         Gate::Open { .. } => gate,
-        Gate::Ending { opened_at, until, opens } => Gate::Ending { opened_at, until, opens: near(opens) },
+        Gate::NoNewStarts { opened_at, until, opens } => Gate::NoNewStarts { opened_at, until, opens: near(opens) },
         Gate::Shut { opens } => Gate::Shut { opens: near(opens) },
     }
 }
@@ -151,7 +151,7 @@ proptest! {
             let (gate, expected) = (all.gate(at), defined.gate(now));
             prop_assert_eq!(within(gate), within(expected), "{} {:?} {:?} {:?}", at, windows, again, once);
             prop_assert_eq!(all.blackout_at(at).is_some(), dark.contains(&now), "{}", at);
-            if let Gate::Shut { opens: Some(opens) } | Gate::Ending { opens: Some(opens), .. } = gate {
+            if let Gate::Shut { opens: Some(opens) } | Gate::NoNewStarts { opens: Some(opens), .. } = gate {
                 let begins = matches!(all.gate(opens), Gate::Open { .. });
                 prop_assert!(begins, "told to open at {opens}, and does not");
             }

@@ -122,7 +122,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `BackupCronValid`, `FilesBrought`, `ImagesPulled`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `WaitsForFollowed`, `Draining`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `RestoredFrom`, `Drifted`, `CrashLoop`, `WorldDamaged`, `NamesShared`, `JarsSetAside`, `AgentRefuses`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `BackupCronValid`, `ArtifactsReady`, `ImagesPulled`, `PinnedToSet`, `Scoped`, `ApprovalNeeded`, `WaitingForLeaderServer`, `Draining`, `Suspended`, `NoUsableWindow`, `RestoreRequested`, `RestoredFrom`, `Drifted`, `CrashLoop`, `WorldDamaged`, `DuplicatePluginName`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions_of_a_server")]
     pub conditions: Vec<Condition>,

@@ -243,7 +243,7 @@ async fn what_is_told_is_noted_and_neither_the_next_pass_nor_the_next_process_te
     status.push(done("three"));
     second.passes_until(&mut status, all_told).await;
     assert_eq!(receiver.texts(3).await, ["one", "two", "three"]);
-    assert_eq!((first.counted("told"), second.counted("told")), (2, 1));
+    assert_eq!((first.counted("delivered"), second.counted("told")), (2, 1));
 }
 
 #[tokio::test]
@@ -281,7 +281,7 @@ async fn a_receiver_that_fails_is_asked_again_and_one_that_says_when_is_asked_th
     let got = receiver.got(4).await;
     let apart = got[3].2.duration_since(got[2].2);
     assert!(apart >= Duration::from_millis(400), "{apart:?}");
-    assert_eq!((got.len(), process.counted("failed"), process.counted("told")), (4, 3, 1));
+    assert_eq!((got.len(), process.counted("failed"), process.counted("delivered")), (4, 3, 1));
     assert_eq!(process.messenger.look(&lobby(), &[team()], process.office.now).await, [], "all is well again");
 }
 

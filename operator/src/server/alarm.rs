@@ -18,7 +18,7 @@ const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
 /// The requeue is the guarantee; the alarm makes it punctual.
 pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
     let opens = match plan.gate {
-        Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
+        Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
         Gate::Open { .. } => None,
     };
     let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming).chain(plan.waits_until());

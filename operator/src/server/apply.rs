@@ -115,21 +115,21 @@ fn makes_a_pod(step: Step) -> bool {
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }
         | Step::Restore { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
         | Step::RollBack { .. }
-        | Step::GoForward { .. }
+        | Step::RollForward { .. }
         | Step::Restart { .. } => true,
         Step::Stage
         | Step::Announce { .. }
-        | Step::TellAgain { .. }
+        | Step::Reannounce { .. }
         | Step::Save { .. }
         | Step::MarkFailed { .. }
-        | Step::Close { .. }
+        | Step::MarkStable { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
-        | Step::CallOff { .. }
+        | Step::CancelAnnouncement { .. }
         | Step::Settled
         | Step::Wait(_) => false,
     }

@@ -88,7 +88,7 @@ pub(crate) enum Why {
         went_back: bool,
     },
     /// It runs it, and it was never proven there.
-    NotProven {
+    NotVerified {
         /// `ViaVersion 5.6.0`.
         what: String,
     },
@@ -173,7 +173,7 @@ impl Follows {
         }
         let named = |part: &Part<'_>| format!("{} {}", part.name(), part.version());
         if let Some(part) = common.iter().find(|part| self.proven_since(part).is_none()) {
-            return waits(Why::NotProven { what: named(part) });
+            return waits(Why::NotVerified { what: named(part) });
         }
         let since = |part: &Part<'_>| self.proven_since(part).unwrap_or(Timestamp::MAX);
         let (part, since) = common.iter().map(|part| (part, since(part))).max_by_key(|(_, since)| *since)?;
@@ -204,7 +204,7 @@ impl Waits {
     pub(crate) fn until(&self) -> Option<Timestamp> {
         match &self.why {
             Why::Soaks { until, .. } => Some(*until),
-            Why::State(_) | Why::Unproven | Why::NotProven { .. } | Why::Runs { .. } => None,
+            Why::State(_) | Why::Unproven | Why::NotVerified { .. } | Why::Runs { .. } => None,
         }
     }
 
@@ -221,8 +221,8 @@ impl Waits {
             Why::State(State::Suspended) => "Suspended",
             Why::State(State::Asleep | State::Down(_)) => "NotRunning",
             Why::State(State::OnTrial | State::Well) => "BeingUpdated",
-            Why::Unproven => "NothingProven",
-            Why::NotProven { .. } => "NotProven",
+            Why::Unproven => "NothingVerified",
+            Why::NotVerified { .. } => "NotVerified",
             Why::Runs { .. } => "OtherRelease",
             Why::Soaks { .. } => "Soaking",
         }
@@ -249,7 +249,7 @@ impl Waits {
             Why::State(State::Down(reason)) => format!("which does not run: its condition `Ready` says {reason}"),
             Why::State(State::OnTrial | State::Well) => "which is being updated, or goes back".to_owned(),
             Why::Unproven => "where no set is proven yet".to_owned(),
-            Why::NotProven { what } => {
+            Why::NotVerified { what } => {
                 format!("which runs {what}, kept although it could not be proven: see its `status.lastUpdate`")
             }
             Why::Runs { what, wanted, runs, still, went_back } => {

@@ -52,7 +52,7 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
             | WaitingOn::Held { .. }
             | WaitingOn::BelowFloor { .. }
             | WaitingOn::NoBackup
-            | WaitingOn::UndoWouldLose
+            | WaitingOn::RollbackWouldLoseProgress
             | WaitingOn::FirstStartFailed
             | WaitingOn::NodeLost
             | WaitingOn::ServerDown
@@ -69,22 +69,22 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
-        | Step::TellAgain { .. }
+        | Step::Reannounce { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
         | Step::RollBack { .. }
-        | Step::GoForward { .. }
-        | Step::Close { .. }
+        | Step::RollForward { .. }
+        | Step::MarkStable { .. }
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
-        | Step::CallOff { .. } => Outcome::Acted,
+        | Step::CancelAnnouncement { .. } => Outcome::Acted,
     }
 }
 

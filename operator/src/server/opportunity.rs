@@ -163,9 +163,9 @@ fn rests_on_the_count(step: Step, players: Players) -> bool {
 fn rests_on_nobody(step: Step) -> bool {
     let tells = matches!(
         step,
-        Step::Announce { act: Act::Update { .. }, .. } | Step::TellAgain { act: Act::Update { .. }, .. }
+        Step::Announce { act: Act::Update { .. }, .. } | Step::Reannounce { act: Act::Update { .. }, .. }
     );
-    tells || matches!(step, Step::Commit { .. } | Step::GoForward { .. })
+    tells || matches!(step, Step::Commit { .. } | Step::RollForward { .. })
 }
 
 /// Who is on by the server's own list. None: nobody could say.

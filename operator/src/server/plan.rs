@@ -202,7 +202,7 @@ fn request_by_hand(server: &PaperMCServer, handled: Option<&LastHandled>) -> Opt
 pub(crate) fn opens(request: &str, gate: Gate) -> bool {
     match gate {
         Gate::Open { opened_at, until: _ } => asked_at(request) == Some(opened_at),
-        Gate::Ending { .. } | Gate::Shut { .. } => false,
+        Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
     }
 }
 

@@ -77,7 +77,7 @@ const UNPROVEN_KEY: &str = "unproven.txt";
 
 /// The name of the `ConfigMap` that keeps a settled template.
 pub(crate) fn settled_map_name(server: &str, revision: Revision) -> String {
-    format!("{server}-settled-{revision}")
+    format!("{server}-stable-{revision}")
 }
 
 /// The lock `ConfigMap` that a template mounts.

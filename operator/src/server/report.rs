@@ -232,7 +232,7 @@ fn count_cost(metrics: &Metrics, report: &Report<'_>, before: &PaperMCServerStat
         metrics.players_disconnected.get_or_create(&Stop { stop }).inc_by(players.into());
     }
     if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(agent)) {
-        metrics.update_down_seconds.observe(down.as_secs_f64());
+        metrics.update_downtime_seconds.observe(down.as_secs_f64());
     }
 }
 
@@ -354,7 +354,7 @@ async fn write(
 fn is_open(gate: Gate) -> bool {
     match gate {
         Gate::Open { .. } => true,
-        Gate::Ending { .. } | Gate::Shut { .. } => false,
+        Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
     }
 }
 

@@ -99,7 +99,7 @@ impl Restores {
         }
         let until = match checked.windows.by_hand(known.seen_at, true, now) {
             Some(Gate::Open { opened_at: _, until }) => until,
-            Some(Gate::Ending { .. } | Gate::Shut { .. }) | None => match told_until(checked, seen, now) {
+            Some(Gate::NoNewStarts { .. } | Gate::Shut { .. }) | None => match told_until(checked, seen, now) {
                 Some(until) => until,
                 None => return over(RestoreResult::Refused, Some(too_late(checked, now))),
             },

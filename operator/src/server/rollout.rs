@@ -110,7 +110,7 @@ impl Hand<'_> {
                 self.fresh("announce", not_after)?;
                 self.announce(act, pod, notice).await
             }
-            Step::TellAgain { act, pod: _, ends, not_after } => {
+            Step::Reannounce { act, pod: _, ends, not_after } => {
                 self.fresh("announce once more", not_after)?;
                 self.tell_again(act, ends).await
             }
@@ -145,15 +145,15 @@ impl Hand<'_> {
                 self.write("record the failure on", &facts, Vec::new()).await?;
                 Ok(Done::MarkedFailed)
             }
-            Step::OrderRestore { to: _, asked: true } => {
+            Step::RequestRestore { to: _, asked: true } => {
                 self.order_copy().await?;
-                Ok(Done::RestoreOrdered)
+                Ok(Done::RestoreScheduled)
             }
-            Step::OrderRestore { to, asked: false } => {
+            Step::RequestRestore { to, asked: false } => {
                 self.order_back(restore_order(self.seen), to).await?;
-                Ok(Done::RestoreOrdered)
+                Ok(Done::RestoreScheduled)
             }
-            Step::OrderData { to } => {
+            Step::RequestPluginDataRestore { to } => {
                 self.order_back(data_order(self.seen), to).await?;
                 Ok(Done::DataOrdered)
             }
@@ -162,11 +162,11 @@ impl Hand<'_> {
                 self.roll_back(to, asked, not_after).await?;
                 Ok(Done::RolledBack { unasked })
             }
-            Step::GoForward { to, unasked, not_after } => {
+            Step::RollForward { to, unasked, not_after } => {
                 self.bring_in(to, Door::Open, not_after).await?;
                 Ok(Done::Committed { unasked })
             }
-            Step::Close { settled } => self.close(settled).await,
+            Step::MarkStable { settled } => self.close(settled).await,
             Step::Restart { due, pod, unasked, not_after } => {
                 self.restart(due, pod, not_after).await?;
                 Ok(Done::Restarting { due, unasked })
@@ -185,7 +185,7 @@ impl Hand<'_> {
                 self.end_drain().await?;
                 Ok(Done::DrainEnded)
             }
-            Step::CallOff { act, not_after } => {
+            Step::CancelAnnouncement { act, not_after } => {
                 self.fresh("call off", not_after)?;
                 self.call_off(act).await?;
                 Ok(Done::CalledOff)

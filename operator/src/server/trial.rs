@@ -51,7 +51,7 @@ pub(super) async fn see_through(
     // It is not started by a mistake in its spec.
     plan.crashes = still_stopped(&before, seen);
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
-    if matches!(step, Step::CallOff { act: Act::Update { .. }, .. }) {
+    if matches!(step, Step::CancelAnnouncement { act: Act::Update { .. }, .. }) {
         // What comes forward is not known to this pass. Players count down to it, and the next one that can plan sees to it.
         return Ok(None);
     }

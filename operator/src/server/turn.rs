@@ -46,12 +46,12 @@ pub(super) fn next_in_turn(
                     if plan.opportunistic.occasion.is_none() {
                         plan.goal.restart = plan.restores.restart(None);
                     }
-                    plan.gate = Gate::Ending { opened_at, until, opens: None };
+                    plan.gate = Gate::NoNewStarts { opened_at, until, opens: None };
                     next_step(&plan.goal, &plan.seen, plan.gate, now)
                 }
             }
         }
-        Gate::Open { .. } | Gate::Ending { .. } | Gate::Shut { .. } => {
+        Gate::Open { .. } | Gate::NoNewStarts { .. } | Gate::Shut { .. } => {
             wake(ctx, ctx.turns.rests(server));
             step
         }
@@ -88,22 +88,22 @@ pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
 fn begins(step: Step) -> bool {
     match step {
         Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Act::Update { .. }),
-        Step::WriteTemplate { .. } | Step::Commit { .. } | Step::GoForward { .. } => true,
+        Step::WriteTemplate { .. } | Step::Commit { .. } | Step::RollForward { .. } => true,
         // What began is known.
-        Step::TellAgain { .. }
+        Step::Reannounce { .. }
         | Step::Create { .. }
         | Step::Stage
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
         | Step::RollBack { .. }
-        | Step::Close { .. }
+        | Step::MarkStable { .. }
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
-        | Step::CallOff { .. }
+        | Step::CancelAnnouncement { .. }
         | Step::Settled
         | Step::Wait(_) => false,
     }

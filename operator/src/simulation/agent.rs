@@ -17,7 +17,7 @@ use scheduler::protocol::loaded::Loaded;
 use scheduler::protocol::signature::{Guard, Headers, Key, Received, Refused, verify};
 use scheduler::protocol::sizes::Sizes;
 use scheduler::protocol::{
-    Announce, BackupsSeen, CallOff, File, FileSet, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, PORT, Players,
+    Announce, BackupsSeen, CancelAnnouncement, File, FileSet, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, PORT, Players,
     PluginSeen, Refusal, Report, Save, Saved, Server, Staging,
 };
 use scheduler::staging::Volume;
@@ -285,7 +285,7 @@ impl World {
                 self.announce(serde_json::from_slice(body).expect("an announcement"));
             }
             "/v1/call-off" => {
-                let CallOff { act, text } = serde_json::from_slice(body).expect("a call");
+                let CancelAnnouncement { act, text } = serde_json::from_slice(body).expect("a call");
                 let agent = &mut self.pod.as_mut().expect("it was asked").agent;
                 agent.told.retain(|told| told.act != act);
                 agent.announced.take_if(|known| known.act == act);

@@ -17,7 +17,7 @@ use crate::clock::now;
 /// The Event of an end that nobody confirmed to be saved.
 const UNSAVED: &str = "StoppedUnsaved";
 /// Those of a set that came and stays.
-const CAME: &[&str] = &["UpdateApplied", "ServerUnproven"];
+const CAME: &[&str] = &["UpdateApplied", "UpdateUnverified"];
 /// And of one that was gone back from.
 const WENT: &[&str] = &["UpdateRolledBack"];
 

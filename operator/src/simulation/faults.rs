@@ -33,7 +33,7 @@ pub(super) enum Blow {
     /// The agent's process dies and is started again.
     AgentDies,
     /// The agent cannot be reached for a while.
-    AgentSilent,
+    AgentUnreachable,
     /// The server's process dies.
     ServerCrashes,
     /// The server's main thread stands still for a while.
@@ -63,7 +63,7 @@ const ALL: [Fault; 22] = [
     Fault::ClocksJump,
     Fault::Withdrawn,
     Fault::World(Blow::AgentDies),
-    Fault::World(Blow::AgentSilent),
+    Fault::World(Blow::AgentUnreachable),
     Fault::World(Blow::ServerCrashes),
     Fault::World(Blow::ServerHangs),
     Fault::World(Blow::CommandsRefused),
@@ -142,7 +142,7 @@ impl World {
     /// What goes wrong with all but operators.
     pub(super) fn strike(&mut self, blow: Blow) {
         match blow {
-            Blow::AgentDies | Blow::AgentSilent => {
+            Blow::AgentDies | Blow::AgentUnreachable => {
                 let takes = if blow == Blow::AgentDies { self.seconds(1, 15) } else { self.seconds(30, 1_500) };
                 let hangs = self.dice.once_in(2);
                 if blow == Blow::AgentDies {

@@ -404,7 +404,7 @@ impl Fleet {
                 // By then a person may have brought the server of this fault to another node.
                 Blow::NodeUncordoned | Blow::NodeFound => true,
                 Blow::AgentDies
-                | Blow::AgentSilent
+                | Blow::AgentUnreachable
                 | Blow::ServerCrashes
                 | Blow::ServerHangs
                 | Blow::CommandsRefused

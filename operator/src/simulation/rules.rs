@@ -370,7 +370,7 @@ impl World {
         // Only a newer Minecraft cannot be gone back from without a person.
         let is_an_end = match why.as_str() {
             "NoBackup" => (self.scenario.copies.is_none() && !is_wanted) || disturbed,
-            "UndoWouldLose" => self.scenario.most_players > 0 && !is_wanted || disturbed,
+            "RollbackWouldLoseProgress" => self.scenario.most_players > 0 && !is_wanted || disturbed,
             "WorldRefused" => self.scenario.copies.is_none() || self.scenario.most_players > 0 || disturbed,
             "StoppedByCrashes" => return self.judge_stopped(),
             // What cannot be gone back from, and starts for the next time.

@@ -65,9 +65,9 @@ pub(crate) struct Turns {
 #[derive(Clone)]
 pub(crate) struct Solves {
     /// Per decision about the servers that are solved together; its count says how often that was done.
-    pub(crate) decide_seconds: Histogram,
+    pub(crate) solve_seconds: Histogram,
     /// Per answer of one server, with its explanation.
-    pub(crate) answer_seconds: Histogram,
+    pub(crate) explain_seconds: Histogram,
 }
 
 /// All metrics of the process.
@@ -80,12 +80,12 @@ pub(crate) struct Metrics {
     pub(crate) catalog_read_at: Gauge,
     pub(crate) api_writes: Counter,
     pub(crate) fetch_failures: Family<Fetch, Counter>,
-    pub(crate) store_downloads: Gauge,
-    pub(crate) store_hits: Gauge,
+    pub(crate) store_downloads: Counter,
+    pub(crate) store_hits: Counter,
     pub(crate) notices: Notices,
     pub(crate) turns: Turns,
     pub(crate) backup_oldest_at: Gauge,
-    pub(crate) update_down_seconds: Histogram,
+    pub(crate) update_downtime_seconds: Histogram,
     pub(crate) players_disconnected: Family<Stop, Counter>,
 }
 
@@ -98,17 +98,17 @@ impl Default for Metrics {
             reconcile_total: Family::default(),
             reconcile_seconds: seconds(),
             step_total: Family::default(),
-            solves: Solves { decide_seconds: seconds(), answer_seconds: seconds() },
+            solves: Solves { solve_seconds: seconds(), explain_seconds: seconds() },
             catalog_read_at: Gauge::default(),
             api_writes: Counter::default(),
             fetch_failures: Family::default(),
-            store_downloads: Gauge::default(),
-            store_hits: Gauge::default(),
+            store_downloads: Counter::default(),
+            store_hits: Counter::default(),
             notices: Notices::default(),
             turns: Turns::default(),
             backup_oldest_at: Gauge::default(),
             // 1 s to half an hour: a start of seconds, and a copy of a large world before it.
-            update_down_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
+            update_downtime_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
             players_disconnected: Family::default(),
             registry: Arc::default(),
         };
@@ -116,14 +116,14 @@ impl Default for Metrics {
         registry.register("reconcile_seconds", "Duration of a pass", metrics.reconcile_seconds.clone());
         registry.register("step", "Steps of the rollout by outcome", metrics.step_total.clone());
         registry.register(
-            "decide_seconds",
+            "solve_seconds",
             "Duration of a decision about servers that are solved together",
-            metrics.solves.decide_seconds.clone(),
+            metrics.solves.solve_seconds.clone(),
         );
         registry.register(
-            "answer_seconds",
+            "explain_seconds",
             "Duration of the answer for one server, with its explanation",
-            metrics.solves.answer_seconds.clone(),
+            metrics.solves.explain_seconds.clone(),
         );
         registry.register(
             "catalog_read_at_seconds",
@@ -135,24 +135,24 @@ impl Default for Metrics {
         registry.register("store_downloads", "Files downloaded since the start", metrics.store_downloads.clone());
         registry.register("store_hits", "Files that were in the store already", metrics.store_hits.clone());
         let Notices { told, cluster_failing } = metrics.notices.clone();
-        registry.register("notices", "Messages to channels of a chat by what became of them", told);
+        registry.register("notifications", "Messages to channels of a chat by what became of them", told);
         registry.register(
             "cluster_channels_failing",
             "Channels of the cluster that cannot be told now",
             cluster_failing,
         );
         let Turns { taken, waiting } = metrics.turns.clone();
-        registry.register("turns_taken", "Servers whose update has its turn now", taken);
-        registry.register("turns_waiting", "Servers that could be updated now and wait for their turn", waiting);
+        registry.register("update_slots_in_use", "Servers whose update has its turn now", taken);
+        registry.register("updates_queued", "Servers that could be updated now and wait for their turn", waiting);
         registry.register(
             "backup_oldest_at_seconds",
             "Of servers that run and have a schedule for copies, the oldest newest good copy, unix time",
             metrics.backup_oldest_at.clone(),
         );
         registry.register(
-            "update_down_seconds",
+            "update_downtime_seconds",
             "How long servers were down for updates that were kept",
-            metrics.update_down_seconds.clone(),
+            metrics.update_downtime_seconds.clone(),
         );
         registry.register(
             "players_disconnected",
@@ -193,7 +193,7 @@ mod tests {
         metrics.turns.taken.set(2);
         metrics.turns.waiting.set(7);
         let text = metrics.renderer()();
-        for line in ["nightshift_turns_taken 2", "nightshift_turns_waiting 7"] {
+        for line in ["nightshift_update_slots_in_use 2", "nightshift_updates_queued 7"] {
             assert!(text.lines().any(|said| said == line), "{line}: {text}");
         }
     }

@@ -22,7 +22,7 @@ async fn a_log_that_tells_of_damage_is_told_and_copies_from_after_it_do_not_push
         lobby.order("damage").await;
         // A server at rest is looked at every five minutes.
         world.look_again(LOBBY).await;
-        let message = lobby.condition_is("WorldDamaged", "True", "ToldByLog").await;
+        let message = lobby.condition_is("WorldDamaged", "True", "ReportedByLog").await;
         assert!(message.contains("`Chunk [1, 2] header is truncated: expected 4096 but read 0`"), "{message}");
         assert!(message.contains(&format!("restore-from=\"{before};overwrite\"")), "{message}");
         assert_eq!(world.note(LOBBY, "WorldDamaged").await, message);

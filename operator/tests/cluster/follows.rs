@@ -31,17 +31,17 @@ async fn an_update_comes_when_the_server_that_goes_first_has_run_it_for_long_eno
 
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let said = lobby.condition_is("WaitsForFollowed", "True", "OtherRelease").await;
+        let said = lobby.condition_is("WaitingForLeaderServer", "True", "OtherRelease").await;
         assert!(said.starts_with("waits for staging, which runs Via") && said.ends_with(" 5.7.0 still"), "{said}");
-        lobby.condition_is("Updating", "False", "WaitingForFollowed").await;
+        lobby.condition_is("Updating", "False", "WaitingForLeaderServer").await;
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("waits for staging"));
-        world.note(LOBBY, "WaitsForFollowed").await;
+        world.note(LOBBY, "WaitingForLeaderServer").await;
         world.look_again(LOBBY).await;
         assert_eq!((lobby.set().await, witness.runs()), (set.clone(), 1), "its window is open");
 
         staging.set_window(ALWAYS).await;
         updated(world, &staging).await;
-        let said = lobby.condition_is("WaitsForFollowed", "True", "Soaking").await;
+        let said = lobby.condition_is("WaitingForLeaderServer", "True", "Soaking").await;
         assert!(said.contains("5.7.1 since ") && said.ends_with("(1 minute 30 seconds)"), "{said}");
         let settled_at = staging.object().await.status.unwrap().history[0].settled_at;
         all_the_while(Duration::from_secs(30), async || {
@@ -55,7 +55,7 @@ async fn an_update_comes_when_the_server_that_goes_first_has_run_it_for_long_eno
         assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
         let applied_at = lobby.object().await.status.unwrap().last_update.unwrap().applied_at;
         assert!(applied_at.duration_since(settled_at).as_secs() > 90, "{settled_at} and {applied_at}");
-        assert!(lobby.condition("WaitsForFollowed").await.is_none());
+        assert!(lobby.condition("WaitingForLeaderServer").await.is_none());
     })
     .await;
 }
@@ -67,17 +67,17 @@ async fn who_follows_a_server_that_is_not_there_or_goes_in_a_circle_is_told_and_
         let lobby = Server::new(world, LOBBY);
         // A first start needs nobody to have gone first.
         lobby.settled().await;
-        let said = lobby.condition_is("WaitsForFollowed", "True", "NoSuchServer").await;
+        let said = lobby.condition_is("WaitingForLeaderServer", "True", "NoSuchServer").await;
         assert!(said.contains("make it, or correct `spec.follows.server`"), "{said}");
 
         let mut staging = server(STAGING, FAR);
         staging["spec"]["follows"] = json!({"server": LOBBY});
         world.apply(&[staging]).await;
-        let said = lobby.condition_is("WaitsForFollowed", "True", "Circle").await;
+        let said = lobby.condition_is("WaitingForLeaderServer", "True", "Circle").await;
         assert!(said.contains("lobby -> staging -> lobby"), "{said}");
         let staging = Server::new(world, STAGING);
         staging.change(json!({"follows": null})).await;
-        until("the circle is open", SOON, async || match lobby.condition("WaitsForFollowed").await {
+        until("the circle is open", SOON, async || match lobby.condition("WaitingForLeaderServer").await {
             None => Ok(()),
             found => Err(format!("{found:?}")),
         })
@@ -87,7 +87,7 @@ async fn who_follows_a_server_that_is_not_there_or_goes_in_a_circle_is_told_and_
         let witness = Witness::of(&lobby).await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        lobby.condition_is("WaitsForFollowed", "True", "OtherRelease").await;
+        lobby.condition_is("WaitingForLeaderServer", "True", "OtherRelease").await;
         assert_eq!(witness.runs(), 1, "{}", witness.console());
         let digest = lobby.object().await.status.unwrap().available_update.unwrap().digest;
         world.annotate(LOBBY, &format!("nightshift.dev/apply={digest}")).await;

@@ -20,10 +20,10 @@ async fn a_server_that_is_held_keeps_its_whole_set_and_takes_other_settings_unti
         let (before, witness) = (lobby.set().await, Witness::of(&lobby).await);
 
         lobby.change(json!({"hold": ["*"]})).await;
-        let held = lobby.condition_is("HeldAtSet", "True", "Held").await;
+        let held = lobby.condition_is("PinnedToSet", "True", "Held").await;
         let way_on = "patch papermcserver lobby --type merge -p '{\"spec\":{\"hold\":null}}'`";
         assert!(held.contains(&before.lock[..16]) && held.ends_with(way_on), "{held}");
-        world.note(LOBBY, "HeldAtSet").await;
+        world.note(LOBBY, "PinnedToSet").await;
 
         world.upstream.set_now(AFTER).await;
         arena.planned(&TO_AFTER).await;
@@ -47,7 +47,7 @@ async fn a_server_that_is_held_keeps_its_whole_set_and_takes_other_settings_unti
         lobby.settled().await;
         assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
         world.note(LOBBY, "Resumed").await;
-        until("the condition goes", SOON, async || match lobby.condition("HeldAtSet").await {
+        until("the condition goes", SOON, async || match lobby.condition("PinnedToSet").await {
             None => Ok(()),
             Some(held) => Err(held.message),
         })

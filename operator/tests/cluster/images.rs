@@ -36,9 +36,9 @@ async fn a_namespace_that_takes_no_further_pod_gets_its_updates_all_the_same_and
 
         let checks = json!({"name": "checks", "image": THERE, "command": ["/bin/true"]});
         lobby.change(json!({"podTemplate": {"spec": {"initContainers": [checks]}}})).await;
-        let said = lobby.condition_is("ImagesPulled", "Unknown", "NodeNotAsked").await;
+        let said = lobby.condition_is("ImagesPulled", "Unknown", "NodeUnavailable").await;
         assert!(said.contains("exceeded quota: full") && said.contains("it is asked again by itself"), "{said}");
-        assert_eq!(world.notes(LOBBY, "NodeNotAsked").await.len(), 1);
+        assert_eq!(world.notes(LOBBY, "NodeUnavailable").await.len(), 1);
 
         lobby.set_window(ALWAYS).await;
         updated(world, &lobby).await;

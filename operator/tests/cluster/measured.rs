@@ -114,7 +114,7 @@ async fn update(servers: &[Server<'_>]) {
     // One after the other: fifty that are asked four times a second are work for the API server, and the figure would be theirs.
     for server in servers {
         until("it is updated and proven", ALL, async || match server.condition("Updating").await {
-            Some(found) if found.reason == "Settled" && server.set().await.plugins["ViaVersion"] == "5.7.1" => Ok(()),
+            Some(found) if found.reason == "Stable" && server.set().await.plugins["ViaVersion"] == "5.7.1" => Ok(()),
             other => Err(format!("{other:?}")),
         })
         .await;
@@ -157,7 +157,7 @@ async fn settle<'w>(world: &'w World, prefix: &str, count: usize, spec: &Value) 
         until(&format!("{} runs", server.name), ALL, async || {
             let object = server.object().await;
             let conditions = object.status.unwrap_or_default().conditions;
-            let settled = conditions.iter().any(|c| c.type_ == "Updating" && c.reason == "Settled");
+            let settled = conditions.iter().any(|c| c.type_ == "Updating" && c.reason == "Stable");
             if settled && server.runs().await { Ok(()) } else { Err(super::server::in_words(&conditions)) }
         })
         .await;
@@ -186,7 +186,7 @@ fn as_ours(name: &str) -> Value {
         ],
         "volumes": [
             {"name": "lock", "configMap": {"name": name}},
-            {"name": "orders", "configMap": {"name": format!("{name}-orders"), "optional": true}},
+            {"name": "orders", "configMap": {"name": format!("{name}-init-requests"), "optional": true}},
             {"name": "shared", "emptyDir": {}},
         ],
     })

@@ -38,7 +38,7 @@ async fn an_update_comes_when_nobody_is_on_and_who_joins_in_its_countdown_calls_
         lobby.order("leave Alice").await;
         lobby.condition_is("Updating", "True", "CountdownWhileEmpty").await;
         lobby.order("join Bob").await;
-        world.note(LOBBY, "UpdateCalledOff").await;
+        world.note(LOBBY, "UpdateCancelled").await;
         until("Bob is told that it is called off", SOON, async || {
             let is_told =
                 witness.lines().iter().any(|line| line.text.contains("Bob was shown: The restart is called off"));

@@ -23,7 +23,7 @@ async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room()
 
         world.upstream.set_now(AFTER).await;
         lobby.set_window(ALWAYS).await;
-        let said = lobby.condition_is("FilesBrought", "False", "NotStaged").await;
+        let said = lobby.condition_is("ArtifactsReady", "False", "NotStaged").await;
         assert!(said.contains("MiB free, these files need 1 MiB, and 64 MiB must stay free"), "{said}");
         // The window is open all the time, and nothing is stopped for what is not there.
         world.look_again(LOBBY).await;
@@ -32,7 +32,7 @@ async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room()
 
         lobby.shell("rm /data/filler").await;
         updated(world, &lobby).await;
-        assert_eq!(lobby.condition("FilesBrought").await, None);
+        assert_eq!(lobby.condition("ArtifactsReady").await, None);
     })
     .await;
 }
@@ -82,21 +82,21 @@ async fn clocks_that_differ_are_told_and_nothing_is_stopped_until_they_agree() {
 
         world.set_clock_ahead(-90).await;
         lobby.set_window(ALWAYS).await;
-        let silent = lobby.condition_is("Updating", "True", "AgentSilent").await;
+        let silent = lobby.condition_is("Updating", "True", "AgentUnreachable").await;
         assert!(silent.contains("about 2 minutes ahead of the operator's"), "{silent}");
         let told = until("a condition says that the clocks differ", A_START, async || {
             world.look_again(LOBBY).await;
-            let found = lobby.condition("AgentRefuses").await.filter(|found| found.reason == "ClocksDiffer");
+            let found = lobby.condition("AgentRejectsRequests").await.filter(|found| found.reason == "ClocksDiffer");
             found.ok_or_else(|| "it does not".to_owned())
         })
         .await;
         assert!(told.message.contains("at most 30 s are accepted: have both keep time by NTP"), "{}", told.message);
-        assert_eq!(world.note(LOBBY, "AgentRefuses").await, told.message);
+        assert_eq!(world.note(LOBBY, "AgentRejectsRequests").await, told.message);
         assert_eq!((lobby.set().await, witness.pods()), (set, 1), "nobody could be warned, so nobody was stopped");
 
         world.set_clock_ahead(0).await;
         updated(world, &lobby).await;
-        assert_eq!(lobby.condition("AgentRefuses").await, None);
+        assert_eq!(lobby.condition("AgentRejectsRequests").await, None);
         witness.assert_order(&[(0, "shown: "), (0, "All dimensions are saved"), (0, "Stopping server"), (1, "Done (")]);
     })
     .await;

@@ -83,18 +83,18 @@ async fn a_jar_of_the_name_of_a_managed_plugin_makes_room_at_the_next_start_and_
         let before = lobby.pod().await.unwrap();
         world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
         lobby.back_after(&before).await;
-        let message = lobby.condition_is("JarsSetAside", "True", "InTheWay").await;
+        let message = lobby.condition_is("JarsDisplaced", "True", "NameConflict").await;
         let moved = "`plugins/my-via.jar` to `.nightshift/replaced/my-via.jar`";
         assert!(message.contains(moved), "{message}");
         assert_eq!(lobby.set().await, set);
         assert_eq!(lobby.shell("ls /data/.nightshift/replaced").await.trim(), "my-via.jar");
         world.look_again(LOBBY).await;
-        let told = world.notes(LOBBY, "JarSetAside").await;
+        let told = world.notes(LOBBY, "JarDisplaced").await;
         assert!(told.len() == 1 && told[0].contains(moved), "once: {told:?}");
 
         lobby.shell("rm /data/.nightshift/replaced/my-via.jar").await;
         world.look_again(LOBBY).await;
-        until("nothing is said of a file that is gone", SOON, async || match lobby.condition("JarsSetAside").await {
+        until("nothing is said of a file that is gone", SOON, async || match lobby.condition("JarsDisplaced").await {
             None => Ok(()),
             Some(condition) => Err(condition.message),
         })
@@ -116,7 +116,7 @@ async fn a_jar_in_the_folder_that_bukkit_yml_names_is_not_installed_over_a_manag
         let before = lobby.pod().await.unwrap();
         world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
         lobby.back_after(&before).await;
-        let message = lobby.condition_is("JarsSetAside", "True", "InTheWay").await;
+        let message = lobby.condition_is("JarsDisplaced", "True", "NameConflict").await;
         assert!(message.contains("`plugins/incoming/new-via.jar` to `.nightshift/replaced/new-via.jar`"), "{message}");
         assert_eq!(lobby.set().await, set, "the server would have installed 9.9");
     })

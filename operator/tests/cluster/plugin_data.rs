@@ -37,7 +37,7 @@ async fn a_plugin_that_fails_leaves_its_data_as_they_were_before_it() {
         assert_eq!(status.next_window.as_deref(), Some("held"), "no window brings it");
         assert_eq!(world.notes(LOBBY, "UpdateApplied").await, Vec::<String>::new());
         assert_eq!(lobby.set().await, before);
-        let kept = world.note(LOBBY, "PluginDataKept").await;
+        let kept = world.note(LOBBY, "PluginDataSaved").await;
         assert!(kept.contains("ViaVersion"), "{kept}");
 
         let data = lobby.object().await.status.unwrap().plugin_data.unwrap();

@@ -38,7 +38,7 @@ async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_w
         assert!(status.available_update.is_some() && status.last_update.is_none(), "{status:?}");
         assert_eq!(status.history.len(), 1, "{:?}", status.history);
         assert!(status.next_restart_at.is_some_and(|next| next > instant), "{:?}", status.next_restart_at);
-        for reason in ["UpdateStarted", "UpdateApplied", "UpdateFailed", "UpdateRolledBack", "ServerUnproven"] {
+        for reason in ["UpdateStarted", "UpdateApplied", "UpdateFailed", "UpdateRolledBack", "UpdateUnverified"] {
             assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
         }
 
@@ -84,7 +84,7 @@ async fn stop_in_the_game_is_a_restart_by_a_person_of_the_same_pod_and_nothing_i
         assert_eq!(lobby.set().await, set);
         let rollout = lobby.object().await.status.unwrap().rollout.unwrap_or_default();
         assert_eq!(rollout.failed, Vec::<String>::new());
-        for reason in ["UpdateFailed", "UpdateRolledBack", "ServerUnproven"] {
+        for reason in ["UpdateFailed", "UpdateRolledBack", "UpdateUnverified"] {
             assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
         }
     })

@@ -38,7 +38,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
             let handled = over(&lobby, &asked).await;
             assert_eq!(handled.result, Some(RestoreResult::Refused), "{handled:?}");
             assert!(handled.message.unwrap().contains(&says), "{asked}");
-            until("the condition says so too", SOON, async || match lobby.condition("RestoreAsked").await {
+            until("the condition says so too", SOON, async || match lobby.condition("RestoreRequested").await {
                 Some(found) if found.reason == "Refused" && found.message.contains(&says) => Ok(()),
                 other => Err(format!("{other:?}")),
             })
@@ -108,7 +108,7 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
         lobby.set_window(ALWAYS).await;
 
         let told = until("a person has to decide", AN_UPDATE, async || match lobby.condition("Updating").await {
-            Some(found) if found.reason == "UndoWouldLose" => Ok(found.message),
+            Some(found) if found.reason == "RollbackWouldLoseProgress" => Ok(found.message),
             other => Err(format!("{other:?}")),
         })
         .await;

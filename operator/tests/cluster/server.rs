@@ -125,7 +125,7 @@ impl<'w> Server<'w> {
                 let found = status.conditions.iter().find(|condition| condition.type_ == of);
                 found.is_some_and(|found| found.status == wanted && found.observed_generation == generation)
             };
-            let at_rest = status.conditions.iter().any(|c| c.type_ == "Updating" && c.reason == "Settled");
+            let at_rest = status.conditions.iter().any(|c| c.type_ == "Updating" && c.reason == "Stable");
             let all = status.plugins.iter().all(|plugin| plugin.state == PluginStateKind::Installed);
             if holds("Ready", "True") && holds("UpdateAvailable", "False") && at_rest && all {
                 return Ok(());

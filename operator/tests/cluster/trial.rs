@@ -32,7 +32,7 @@ async fn ended_under_a_wrong_spec(server: &Server<'_>) {
     until(&format!("the trial of {} is over", server.name), AN_UPDATE, async || {
         let conditions = server.object().await.status.unwrap_or_default().conditions;
         let is = |of: &str, reason: &str| conditions.iter().any(|it| it.type_ == of && it.reason == reason);
-        let is_over = is("Updating", "Settled") && is("Ready", "Running") && is("Resolved", "SpecInvalid");
+        let is_over = is("Updating", "Stable") && is("Ready", "Running") && is("Resolved", "SpecInvalid");
         if is_over { Ok(()) } else { Err(super::server::in_words(&conditions)) }
     })
     .await;
@@ -115,7 +115,7 @@ async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_r
         lobby.shell("for jar in /data/plugins/*ersion*.jar; do printf x >> \"$jar\"; done").await;
 
         let told = until("the set is kept", AN_UPDATE, async || {
-            world.notes(LOBBY, "ServerUnproven").await.pop().ok_or_else(|| witness.console())
+            world.notes(LOBBY, "UpdateUnverified").await.pop().ok_or_else(|| witness.console())
         })
         .await;
         assert!(told.starts_with("kept, and not proven: not as locked: plugins/"), "{told}");
@@ -124,7 +124,7 @@ async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_r
         assert!(last.successful && last.unproven, "{last:?}");
         assert_eq!(is_unproven(&lobby).await, Some(true));
         lobby.condition_is("Drifted", "True", "FilesDiffer").await;
-        for reason in ["UpdateApplied", "ServerProven"] {
+        for reason in ["UpdateApplied", "UpdateVerified"] {
             assert_eq!(world.notes(LOBBY, reason).await, [""; 0], "{reason}");
         }
 
@@ -133,7 +133,7 @@ async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_r
         lobby.back_after(&before).await;
         until("it is proven at last", AN_UPDATE, async || {
             world.look_again(LOBBY).await;
-            world.notes(LOBBY, "ServerProven").await.pop().ok_or_else(|| witness.console())
+            world.notes(LOBBY, "UpdateVerified").await.pop().ok_or_else(|| witness.console())
         })
         .await;
         assert_eq!(is_unproven(&lobby).await, Some(false));

@@ -61,7 +61,7 @@ async fn update_in_turn(world: &World, names: &[&str], bound: &str) {
                     order.push(server.name.clone());
                 }
             }
-            if let Some(found) = server.condition("Updating").await.filter(|it| it.reason == "WaitingForTurn") {
+            if let Some(found) = server.condition("Updating").await.filter(|it| it.reason == "WaitingForUpdateSlot") {
                 assert!(found.message.contains(bound), "{}", found.message);
                 waited.insert(server.name.clone());
             }

@@ -35,7 +35,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         assert_ne!(before.lock, after.lock);
 
         roll_back_to(world, "=0123456789abcdef").await;
-        let refused = lobby.condition_is("HeldAtSet", "True", "UnknownSet").await;
+        let refused = lobby.condition_is("PinnedToSet", "True", "UnknownSet").await;
         assert!(refused.contains(&before.lock[..16]) && refused.contains(&after.lock[..16]), "{refused}");
 
         let witness = Witness::of(&lobby).await;
@@ -47,7 +47,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         world.note(LOBBY, "PlayersWarned").await;
 
         // A window is open all the time, and the newer set is still what the solve chooses.
-        let held = lobby.condition_is("HeldAtSet", "True", "RollbackTo").await;
+        let held = lobby.condition_is("PinnedToSet", "True", "RollbackTo").await;
         assert!(held.contains(&before.lock[..16]) && held.contains("nightshift.dev/rollback-to-"), "{held}");
         world.look_again(LOBBY).await;
         assert_eq!((lobby.set().await, witness.runs()), (before, runs + 1), "it stays");
@@ -56,7 +56,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         roll_back_to(world, "-").await;
         runs_again(&lobby, &after.lock).await;
         assert_eq!(lobby.set().await, after);
-        until("the condition goes", SOON, async || match lobby.condition("HeldAtSet").await {
+        until("the condition goes", SOON, async || match lobby.condition("PinnedToSet").await {
             None => Ok(()),
             Some(held) => Err(held.message),
         })

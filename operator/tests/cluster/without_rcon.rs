@@ -47,7 +47,7 @@ async fn an_update_without_rcon_stops_by_sigterm_is_saved_by_the_servers_own_wor
         assert!(last.saved && last.why == by_its_log, "{last:?}");
         assert!(last.saved_at.is_some_and(|saved_at| saved_at <= last.at), "{last:?}");
         assert_eq!(world.notes(LOBBY, "StoppedUnsaved").await, Vec::<String>::new());
-        assert_eq!(world.notes(LOBBY, "ServerUnproven").await, Vec::<String>::new(), "the log tells enough");
+        assert_eq!(world.notes(LOBBY, "UpdateUnverified").await, Vec::<String>::new(), "the log tells enough");
 
         // Nobody can be told of this one either: what runs has no RCON, whatever the spec says by now.
         let before = lobby.pod().await.unwrap();

@@ -141,7 +141,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     let image_problem = planned.and_then(|planned| planned.image_problem.clone());
     let follows = spec.follows.as_ref().map(|wish| {
         let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
-        let waits = conditions.iter().find(|condition| condition.type_ == "WaitsForFollowed");
+        let waits = conditions.iter().find(|condition| condition.type_ == "WaitingForLeaderServer");
         let waits = waits.map(|condition| condition.message.clone());
         Followed { server: wish.server.clone(), soak: wish.soak.clone(), waits }
     });
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(told(&server), followed);
         let words = "waits for staging, which runs ViaVersion 5.5.1 still";
         server.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
-            "type": "WaitsForFollowed", "status": "True", "reason": "OtherRelease", "message": words,
+            "type": "WaitingForLeaderServer", "status": "True", "reason": "OtherRelease", "message": words,
             "lastTransitionTime": "2026-01-21T12:00:00Z",
         }]))
         .unwrap();

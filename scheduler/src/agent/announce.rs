@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::{Chain, hot_copy, settings};
 use crate::countdown::places::{alone, fill};
 use crate::countdown::{self, Line};
-use crate::protocol::{Announce, CallOff, Place};
+use crate::protocol::{Announce, CancelAnnouncement, Place};
 use crate::rcon::{Error, Online};
 
 /// How long one command may take. A tick stall must not eat the lines behind it.
@@ -48,7 +48,7 @@ pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) -> Result<(), &'st
 }
 
 /// Ends the countdown of an act that does not come, also one that has run out. Of another act nothing is ended.
-pub(super) async fn end(shared: &Arc<Shared>, call_off: &CallOff) {
+pub(super) async fn end(shared: &Arc<Shared>, call_off: &CancelAnnouncement) {
     {
         let mut state = shared.state();
         if state.announced.take_if(|known| known.act == call_off.act).is_none() {

@@ -16,7 +16,7 @@ use super::on_volume::OnVolume;
 use super::shared::Shared;
 use super::{Chain, announce, clock, hot_copy, loaded, stage};
 use crate::protocol::signature::{Headers, Received, Refused, verify};
-use crate::protocol::{Announce, CallOff, FileSet, HotCopy, KeepCopy, Players, Refusal, Save, Saved};
+use crate::protocol::{Announce, CancelAnnouncement, FileSet, HotCopy, KeepCopy, Players, Refusal, Save, Saved};
 use crate::rcon::{Online, text};
 
 /// For `minecraft:list`. Longer than a tick stall.
@@ -84,7 +84,7 @@ async fn signed(
                 }
             })
         }),
-        ("POST", "/v1/call-off") => match serde_json::from_slice::<CallOff>(&body) {
+        ("POST", "/v1/call-off") => match serde_json::from_slice::<CancelAnnouncement>(&body) {
             Ok(call_off) if call_off.text.len() <= LONGEST_TEXT => {
                 announce::end(&shared, &call_off).await;
                 StatusCode::NO_CONTENT.into_response()

@@ -51,7 +51,7 @@ impl Announce {
 /// End the countdown of an act that does not come, and tell whoever may have read of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CallOff {
+pub struct CancelAnnouncement {
     /// The act that was announced.
     pub act: String,
     /// What players read.

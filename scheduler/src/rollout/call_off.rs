@@ -20,7 +20,7 @@ pub(super) fn before_rest(seen: &Seen, step: Step, now: Timestamp) -> Step {
                     | WaitingOn::BelowFloor { .. }
                     | WaitingOn::NoImage
                     | WaitingOn::NoBackup
-                    | WaitingOn::UndoWouldLose
+                    | WaitingOn::RollbackWouldLoseProgress
             )
     );
     // A drain has an end of its own.
@@ -29,7 +29,7 @@ pub(super) fn before_rest(seen: &Seen, step: Step, now: Timestamp) -> Step {
     // Who cannot be asked cannot be told either: then it is called off when they answer.
     let can_be_told = !matches!(seen.players, Players::Unknown { .. });
     match told.filter(|told| rests && can_be_told && !is_of_drain(told) && !told.is_long_ago(now)) {
-        Some(told) => Step::CallOff { act: told.act, not_after: later(now, DECISION_COUNTS) },
+        Some(told) => Step::CancelAnnouncement { act: told.act, not_after: later(now, DECISION_COUNTS) },
         None => step,
     }
 }

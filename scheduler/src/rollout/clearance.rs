@@ -59,7 +59,7 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
         return Clearance::NotYet(if nobody_waits_for(announced, goal, seen, now) {
             Step::Announce { act, pod: pod.uid, notice: goal.empty_notice, not_after }
         } else if seen.agent_memory == AgentMemory::Lost {
-            Step::TellAgain { act, pod: pod.uid, ends, not_after }
+            Step::Reannounce { act, pod: pod.uid, ends, not_after }
         } else {
             Step::Wait(WaitingOn::Countdown { ends })
         });

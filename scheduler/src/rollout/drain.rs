@@ -34,22 +34,22 @@ fn is_at_rest(step: &Step) -> bool {
         ) => true,
         Step::Create { .. }
         | Step::Announce { .. }
-        | Step::TellAgain { .. }
+        | Step::Reannounce { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
         | Step::RollBack { .. }
-        | Step::GoForward { .. }
-        | Step::Close { .. }
+        | Step::RollForward { .. }
+        | Step::MarkStable { .. }
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
-        | Step::CallOff { .. }
+        | Step::CancelAnnouncement { .. }
         | Step::Wait(
             WaitingOn::Countdown { .. }
             | WaitingOn::Agent { .. }
@@ -64,7 +64,7 @@ fn is_at_rest(step: &Step) -> bool {
             | WaitingOn::SaveRefused { .. }
             | WaitingOn::WorldRefused
             | WaitingOn::NoBackup
-            | WaitingOn::UndoWouldLose
+            | WaitingOn::RollbackWouldLoseProgress
             | WaitingOn::ServerDown
             | WaitingOn::FirstStartFailed,
         ) => false,

@@ -26,7 +26,7 @@ pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -
     }
     let not_after = later(now, DECISION_COUNTS);
     match clear_to_update(goal, seen, (gate, opened_at), not_after, now) {
-        Ok(unasked) => Some(Step::GoForward { to: goal.revision, unasked, not_after }),
+        Ok(unasked) => Some(Step::RollForward { to: goal.revision, unasked, not_after }),
         Err(first) => first,
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn is_touched(world: &World, settled: Settled) -> bool {
 pub(super) fn who_decides(world: &World, settled: Settled) -> Option<WaitingOn> {
     match (is_touched(world, settled), world.backup, world.played_since) {
         (true, None, _) => Some(WaitingOn::NoBackup),
-        (true, Some(_), true) => Some(WaitingOn::UndoWouldLose),
+        (true, Some(_), true) => Some(WaitingOn::RollbackWouldLoseProgress),
         (true, Some(_), false) | (false, ..) => None,
     }
 }

@@ -60,7 +60,7 @@ pub fn opportunity(
     }
     let opening = |occasion, since| match windows.without_windows(since, now) {
         gate @ Gate::Open { .. } => Some(Opportunity { occasion, gate, policy: goal.policy }),
-        Gate::Ending { .. } | Gate::Shut { .. } => None,
+        Gate::NoNewStarts { .. } | Gate::Shut { .. } => None,
     };
     let Some(pod) = seen.pod else {
         // A pod that is lost comes back as it was: two changes at once would leave nobody knowing which of them it was.

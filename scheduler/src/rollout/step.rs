@@ -31,7 +31,7 @@ pub enum Step {
     },
     /// What was recorded is told once more, with the same end: the agent that was told has died in the countdown, and the one of now would
     /// leave players without another word until their server stops. Nothing is recorded.
-    TellAgain {
+    Reannounce {
         /// What was announced.
         act: Act,
         /// To whom.
@@ -81,15 +81,15 @@ pub enum Step {
     /// Tells the init container of `to` to set the world aside and bring the cold copy back, if it cannot open the world as
     /// it is. The order ends with that, with the next `Close` and with the next `WriteTemplate`: found weeks later it would
     /// be a disaster.
-    OrderRestore {
+    RequestRestore {
         /// What is settled.
         to: Revision,
         /// The copy is the one that a person asked for. The pod is there already, and its init container tries again by itself.
         asked: bool,
     },
     /// Tells the init container of `to` to put back what plugins' data folders held before the update, if nobody may have played since.
-    /// The worlds stay as they are. Ends as [`Step::OrderRestore`] does, which says the same and more.
-    OrderData {
+    /// The worlds stay as they are. Ends as [`Step::RequestRestore`] does, which says the same and more.
+    RequestPluginDataRestore {
         /// What is settled.
         to: Revision,
     },
@@ -106,7 +106,7 @@ pub enum Step {
     },
     /// The same with another goal than what failed, where going back is a person's to decide, or than what settled and cannot open the worlds. Ends an
     /// order to restore.
-    GoForward {
+    RollForward {
         /// The goal.
         to: Revision,
         /// Nobody could be asked. Goes into the report.
@@ -115,7 +115,7 @@ pub enum Step {
         not_after: Timestamp,
     },
     /// The door closes and the revision is settled, in one write.
-    Close {
+    MarkStable {
         /// What runs, proven.
         settled: Revision,
     },
@@ -143,7 +143,7 @@ pub enum Step {
     /// The mark is taken away, or nobody asks any more: whoever was told is told so, and the record goes.
     EndDrain,
     /// What the players of this pod were told of does not come now: they are told so, and the record goes.
-    CallOff {
+    CancelAnnouncement {
         /// What they were told of.
         act: Act,
         /// When this decision is void.
@@ -162,22 +162,22 @@ impl Step {
             Self::Create { .. } => "create",
             Self::Stage => "stage",
             Self::Announce { .. } => "announce",
-            Self::TellAgain { .. } => "tellAgain",
+            Self::Reannounce { .. } => "reannounce",
             Self::Save { .. } => "save",
             Self::WriteTemplate { .. } => "writeTemplate",
             Self::Commit { .. } => "commit",
             Self::Restore { .. } => "restore",
             Self::MarkFailed { .. } => "markFailed",
-            Self::OrderRestore { .. } => "orderRestore",
-            Self::OrderData { .. } => "orderData",
+            Self::RequestRestore { .. } => "requestRestore",
+            Self::RequestPluginDataRestore { .. } => "requestPluginDataRestore",
             Self::RollBack { .. } => "rollBack",
-            Self::GoForward { .. } => "goForward",
-            Self::Close { .. } => "close",
+            Self::RollForward { .. } => "rollForward",
+            Self::MarkStable { .. } => "markStable",
             Self::Restart { .. } => "restart",
             Self::EndRestart => "endRestart",
             Self::BeginDrain { .. } => "beginDrain",
             Self::EndDrain => "endDrain",
-            Self::CallOff { .. } => "callOff",
+            Self::CancelAnnouncement { .. } => "cancelAnnouncement",
             Self::Settled => "settled",
             Self::Wait(_) => "wait",
         }
@@ -258,7 +258,7 @@ pub enum WaitingOn {
     /// The world was changed by what failed, and there is no copy to go back to.
     NoBackup,
     /// Going back would lose what players built since.
-    UndoWouldLose,
+    RollbackWouldLoseProgress,
     /// The settled revision does not come up.
     ServerDown,
     /// The first start ever did not make it, so there is nothing to go back to.
@@ -288,7 +288,7 @@ impl WaitingOn {
             | Self::BelowFloor { .. }
             | Self::WorldRefused
             | Self::NoBackup
-            | Self::UndoWouldLose
+            | Self::RollbackWouldLoseProgress
             | Self::ServerDown
             | Self::FirstStartFailed => true,
         }
@@ -296,7 +296,7 @@ impl WaitingOn {
 
     /// Is it a person's to decide about the way back from a set that failed?
     pub const fn is_about_the_way_back(self) -> bool {
-        matches!(self, Self::NoBackup | Self::UndoWouldLose)
+        matches!(self, Self::NoBackup | Self::RollbackWouldLoseProgress)
     }
 
     /// When to look again, if the clock alone can change the answer. Everything else is an event.
@@ -321,7 +321,7 @@ impl WaitingOn {
             | Self::BelowFloor { .. }
             | Self::WorldRefused
             | Self::NoBackup
-            | Self::UndoWouldLose
+            | Self::RollbackWouldLoseProgress
             | Self::ServerDown
             | Self::FirstStartFailed => None,
         }
@@ -349,7 +349,7 @@ impl WaitingOn {
             Self::BelowFloor { .. } => "belowFloor",
             Self::WorldRefused => "worldRefused",
             Self::NoBackup => "noBackup",
-            Self::UndoWouldLose => "undoWouldLose",
+            Self::RollbackWouldLoseProgress => "undoWouldLose",
             Self::ServerDown => "serverDown",
             Self::FirstStartFailed => "firstStartFailed",
         }

@@ -78,7 +78,7 @@ fn update(window: i64) -> Act {
 
 /// What is answered when players were told of something that does not come.
 fn call_off(act: Act, now: Timestamp) -> Step {
-    Step::CallOff { act, not_after: now + DECISION_COUNTS }
+    Step::CancelAnnouncement { act, not_after: now + DECISION_COUNTS }
 }
 
 fn announced(ends: i64) -> Announced {
@@ -120,7 +120,7 @@ fn an_update_is_staged_announced_saved_written_committed_proven_and_closed() {
     let mut trial = on_trial(Life::Up);
     assert_eq!(step(&trial, SUNDAY + 9), Step::Wait(WaitingOn::Controller), "proven, but not yet current");
     trial.set = Some(Set { current: NEW, ..COMMITTED });
-    assert_eq!(step(&trial, SUNDAY + 9), Step::Close { settled: NEW });
+    assert_eq!(step(&trial, SUNDAY + 9), Step::MarkStable { settled: NEW });
     trial.set = Some(Set { current: NEW, door: Door::Closed, ..COMMITTED });
     trial.facts.settled = Some(Settled { revision: NEW, world: DataVersion(2) });
     assert_eq!(step(&trial, SUNDAY + 9), Step::Settled);
@@ -180,7 +180,7 @@ fn an_agent_that_died_in_the_countdown_is_told_again_with_the_same_end_and_nobod
     assert!(matches!(step(&seen, SUNDAY), Step::Announce { .. }), "nobody was told yet");
     seen.facts.announced = Some(announced(SUNDAY + 5));
     let not_after = at(SUNDAY + 2) + DECISION_COUNTS;
-    let again = Step::TellAgain { act: update(SUNDAY), pod: POD, ends: at(SUNDAY + 5), not_after };
+    let again = Step::Reannounce { act: update(SUNDAY), pod: POD, ends: at(SUNDAY + 5), not_after };
     assert_eq!(step(&seen, SUNDAY + 2), again);
     assert!(matches!(step(&seen, SUNDAY + 5), Step::Save { .. }), "the end is what players were promised");
     // The agent of now is asked first who is on.
@@ -272,11 +272,11 @@ fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_
     assert_eq!(again(&seen), Step::Wait(WaitingOn::NoBackup), "the kubelet starts it again, which decides nothing");
     seen.world.backup = Some(DataVersion(1));
     seen.world.played_since = true;
-    assert_eq!(next(&seen), Step::Wait(WaitingOn::UndoWouldLose));
-    assert_eq!(again(&seen), Step::Wait(WaitingOn::UndoWouldLose));
+    assert_eq!(next(&seen), Step::Wait(WaitingOn::RollbackWouldLoseProgress));
+    assert_eq!(again(&seen), Step::Wait(WaitingOn::RollbackWouldLoseProgress));
     seen.world.played_since = false;
     assert_eq!(again(&seen), Step::Wait(WaitingOn::Start { until }), "nothing ends a start");
-    assert_eq!(next(&seen), Step::OrderRestore { to: OLD, asked: false });
+    assert_eq!(next(&seen), Step::RequestRestore { to: OLD, asked: false });
     seen.world.restore_ordered = true;
     assert!(matches!(next(&seen), Step::RollBack { to: OLD, unasked: false, .. }));
 }
@@ -311,7 +311,7 @@ fn a_person_who_names_a_copy_has_decided_what_may_be_lost_and_the_order_goes_wit
 
 #[test]
 fn a_pod_that_cannot_open_the_world_is_given_the_order_and_not_stopped() {
-    let order = Step::OrderRestore { to: OLD, asked: true };
+    let order = Step::RequestRestore { to: OLD, asked: true };
     let refused = Some(Pod { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: Life::Refused });
     let gone_back = Set { door: Door::Open, ..SET };
     for (set, gate) in [(gone_back, shut()), (SET, shut()), (SET, open())] {
@@ -342,7 +342,7 @@ fn plugins_data_that_were_kept_are_ordered_back_before_the_failed_set_is_stopped
     seen.players = Players::Nobody;
     seen.data_ordered = false;
     let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
-    assert_eq!(next(&seen), Step::OrderData { to: OLD });
+    assert_eq!(next(&seen), Step::RequestPluginDataRestore { to: OLD });
     seen.facts.failed.clear();
     assert_eq!(
         next(&Seen { verdict: Verdict::Failed, ..seen.clone() }),
@@ -380,7 +380,7 @@ fn after_lost_history_the_door_stays_open_until_the_controller_knows_the_old_rev
     assert_eq!(next(lost), Step::Restore { revision: OLD, door: Door::Open });
     let restored = Set { current: NEW, door: Door::Open, ..SET };
     assert_eq!(next(restored), Step::Wait(WaitingOn::Controller));
-    assert_eq!(next(Set { door: Door::Open, ..SET }), Step::Close { settled: OLD });
+    assert_eq!(next(Set { door: Door::Open, ..SET }), Step::MarkStable { settled: OLD });
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn each_step_and_each_reason_has_a_name_and_a_time_to_look_again_where_the_clock
 #[test]
 fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begins() {
     let next = at(SUNDAY + WEEK);
-    let ending = Gate::Ending { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: Some(next) };
+    let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: Some(next) };
     let waits = Step::Wait(WaitingOn::Window { opens: Some(next) });
     let step = |seen: &Seen| next_step(&GOAL, seen, ending, at(SUNDAY + 100));
     assert_eq!(step(&lobby()), waits);
@@ -461,7 +461,7 @@ fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begi
 
 #[test]
 fn a_commit_is_left_to_the_controller_in_the_last_part_of_a_window() {
-    let ending = Gate::Ending { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: None };
+    let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: None };
     let committed = Seen { set: Some(COMMITTED), ..lobby() };
     assert_eq!(next_step(&GOAL, &committed, ending, at(SUNDAY + 100)), Step::Wait(WaitingOn::Controller));
 }

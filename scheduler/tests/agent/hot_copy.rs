@@ -12,7 +12,7 @@ use scheduler::agent::{settings, stop};
 use scheduler::backup::restore::unpack;
 use scheduler::backup::shelf::Shelf;
 use scheduler::backup::{Backup, Contents, Trigger};
-use scheduler::protocol::{CallOff, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, Report, Server};
+use scheduler::protocol::{CancelAnnouncement, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, Report, Server};
 use scheduler::staging::disk::{Disk, Unhindered};
 
 use crate::paper::{PASSWORD, Paper};
@@ -427,7 +427,7 @@ async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be
     let second = take(&pod, "asked-2").await;
     assert_eq!(names(&pod), [first, second].into());
 
-    let call_off = CallOff { act: announce.act, text: "It stays.".into() };
+    let call_off = CancelAnnouncement { act: announce.act, text: "It stays.".into() };
     assert_eq!(pod.ask("POST", "/v1/call-off", &call_off).await.status(), 204);
     let third = take(&pod, "asked-3").await;
     assert_eq!(names(&pod), [third].into());

@@ -49,7 +49,7 @@ pub(crate) struct F {
 pub(crate) enum Deed {
     Create { rev: Rev, open: bool },
     Announce { act: For, about: Rev, clock: bool, short: bool },
-    TellAgain { act: For, about: Rev, clock: bool, short: bool },
+    Reannounce { act: For, about: Rev, clock: bool, short: bool },
     Save { act: For, about: Rev, clock: bool },
     Write(Rev),
     Commit { unasked: bool },
@@ -58,13 +58,13 @@ pub(crate) enum Deed {
     Order { to: Rev, unless_played: bool },
     OrderCopy(Rev),
     RollBack { to: Rev, asked: bool, unasked: bool },
-    GoForward { to: Rev, unasked: bool },
+    RollForward { to: Rev, unasked: bool },
     Close(Rev),
     Restart { copy: bool, unasked: bool },
     EndRestart,
     BeginDrain,
     EndDrain,
-    CallOff { act: For, about: Rev },
+    CancelAnnouncement { act: For, about: Rev },
 }
 
 impl Deed {
@@ -84,9 +84,9 @@ impl Deed {
                 let (act, about, clock) = act(what);
                 Self::Announce { act, about, clock, short: notice < NOTICE }
             }
-            Step::TellAgain { act: what, ends, .. } => {
+            Step::Reannounce { act: what, ends, .. } => {
                 let (act, about, clock) = act(what);
-                Self::TellAgain { act, about, clock, short: is_short(ends) }
+                Self::Reannounce { act, about, clock, short: is_short(ends) }
             }
             Step::Save { act: what, .. } => {
                 let (act, about, clock) = act(what);
@@ -96,41 +96,41 @@ impl Deed {
             Step::Commit { unasked, .. } => Self::Commit { unasked },
             Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Door::Open },
             Step::MarkFailed { revision } => Self::MarkFailed(Rev::of(revision)),
-            Step::OrderRestore { to, asked: true } => Self::OrderCopy(Rev::of(to)),
-            Step::OrderRestore { to, asked: false } => {
+            Step::RequestRestore { to, asked: true } => Self::OrderCopy(Rev::of(to)),
+            Step::RequestRestore { to, asked: false } => {
                 Self::Order { to: Rev::of(to), unless_played: seen.may_have_played() }
             }
             Step::RollBack { to, asked, unasked, .. } => Self::RollBack { to: Rev::of(to), asked, unasked },
-            Step::GoForward { to, unasked, .. } => Self::GoForward { to: Rev::of(to), unasked },
-            Step::Close { settled } => Self::Close(Rev::of(settled)),
+            Step::RollForward { to, unasked, .. } => Self::RollForward { to: Rev::of(to), unasked },
+            Step::MarkStable { settled } => Self::Close(Rev::of(settled)),
             Step::Restart { due, unasked, .. } => Self::Restart { copy: due == asked_at(), unasked },
             Step::EndRestart => Self::EndRestart,
             Step::BeginDrain { .. } => Self::BeginDrain,
             Step::EndDrain => Self::EndDrain,
-            Step::CallOff { act: what, .. } => {
+            Step::CancelAnnouncement { act: what, .. } => {
                 let (act, about, _) = act(what);
-                Self::CallOff { act, about }
+                Self::CancelAnnouncement { act, about }
             }
             // Nobody keeps plugins' data here, so they are never asked for.
-            Step::Stage | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => return None,
+            Step::Stage | Step::Settled | Step::RequestPluginDataRestore { .. } | Step::Wait(_) => return None,
         })
     }
 
     /// Done at the agent, bound to a pod; everything else is a write to the `StatefulSet`.
     pub(crate) fn at_the_agent(self) -> bool {
-        matches!(self, Self::Announce { .. } | Self::TellAgain { .. } | Self::Save { .. })
+        matches!(self, Self::Announce { .. } | Self::Reannounce { .. } | Self::Save { .. })
     }
 
     /// Leaves a fact, or a change, on the `StatefulSet`.
     pub(crate) fn is_written(self) -> bool {
-        !matches!(self, Self::TellAgain { .. })
+        !matches!(self, Self::Reannounce { .. })
     }
 
     /// Carries a `not_after`.
     pub(crate) fn expires(self) -> bool {
         self.at_the_agent()
             || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. } | Self::Restart { .. })
-            || matches!(self, Self::GoForward { .. } | Self::CallOff { .. })
+            || matches!(self, Self::RollForward { .. } | Self::CancelAnnouncement { .. })
     }
 }
 

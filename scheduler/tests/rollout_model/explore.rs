@@ -57,22 +57,22 @@ pub(crate) fn is_end(w: &State, step: &Step) -> bool {
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
-        | Step::TellAgain { .. }
+        | Step::Reannounce { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
         | Step::RollBack { .. }
-        | Step::GoForward { .. }
-        | Step::Close { .. }
+        | Step::RollForward { .. }
+        | Step::MarkStable { .. }
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
-        | Step::CallOff { .. } => false,
+        | Step::CancelAnnouncement { .. } => false,
     }
 }
 

@@ -100,7 +100,7 @@ impl State {
         let until = match self.window {
             WindowNow::Shut => return Gate::Shut { opens: Some(at(OPENS)) },
             WindowNow::Ending => {
-                return Gate::Ending { opened_at: at(-30), until: at(90), opens: Some(at(OPENS)) };
+                return Gate::NoNewStarts { opened_at: at(-30), until: at(90), opens: Some(at(OPENS)) };
             }
             // Enough for the short countdown: a long one that cannot end is not begun.
             WindowNow::TooLateToBegin => at(3),

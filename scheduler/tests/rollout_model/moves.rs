@@ -116,22 +116,22 @@ impl<'a> Moves<'a> {
             Step::Create { .. }
             | Step::Stage
             | Step::Announce { .. }
-            | Step::TellAgain { .. }
+            | Step::Reannounce { .. }
             | Step::Save { .. }
             | Step::WriteTemplate { .. }
             | Step::Commit { .. }
             | Step::Restore { .. }
             | Step::MarkFailed { .. }
-            | Step::OrderRestore { .. }
-            | Step::OrderData { .. }
+            | Step::RequestRestore { .. }
+            | Step::RequestPluginDataRestore { .. }
             | Step::RollBack { .. }
-            | Step::GoForward { .. }
-            | Step::Close { .. }
+            | Step::RollForward { .. }
+            | Step::MarkStable { .. }
             | Step::Restart { .. }
             | Step::EndRestart
             | Step::BeginDrain { .. }
             | Step::EndDrain
-            | Step::CallOff { .. } => false,
+            | Step::CancelAnnouncement { .. } => false,
         };
         let counts_down = w.announced.is_some_and(|f| f.pod && f.ok && f.act != For::Drain);
         if quiet {
@@ -141,7 +141,7 @@ impl<'a> Moves<'a> {
             self.must(!counts_down || !can_be_told, "1 players count down to what does not come");
         }
         let decides =
-            matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::WorldRefused));
+            matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::RollbackWouldLoseProgress | WaitingOn::WorldRefused));
         let waits_for_a_copy = *step == Step::Wait(WaitingOn::WorldRefused);
         self.must(
             !(decides && !waits_for_a_copy && counts_down && w.agent == Agent::Answers),

@@ -77,7 +77,7 @@ async fn what_is_too_late_is_given_up_and_noted_so() {
     process.passes_until(&mut status, |notices| notices.iter().all(|notice| notice.pending.is_empty())).await;
     assert_eq!((status[0].given_up.as_slice(), &status[1].given_up), (&["team".to_owned()][..], &Vec::new()));
     assert_eq!(receiver.texts(1).await, ["one"]);
-    assert_eq!((process.counted("given-up"), process.counted("told")), (1, 1));
+    assert_eq!((process.counted("given-up"), process.counted("delivered")), (1, 1));
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ pub(crate) const ORDER_KEY: &str = "restore.json";
 
 /// Its name.
 pub(crate) fn orders_map_name(server: &str) -> String {
-    format!("{server}-orders")
+    format!("{server}-init-requests")
 }
 
 /// What stands there for the init container of the set that settled.

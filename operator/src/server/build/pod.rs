@@ -41,13 +41,13 @@ pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
 /// The volume of another claim whose copies a new volume gets, in the pod of a first start.
 pub(crate) const RESTORE_VOLUME: &str = "nightshift-restore";
 /// The volume of an order to put worlds or plugins' data back, in the pod of a server that has copies or keeps data.
-const ORDERS_VOLUME: &str = "nightshift-orders";
+const ORDERS_VOLUME: &str = "nightshift-init-requests";
 /// The image's variable that says whether the server has RCON.
 pub(crate) const ENABLE_RCON: &str = "ENABLE_RCON";
 /// The variable of the init container by which it keeps plugins' data. A template without it can put none back.
 pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
 /// Where it is mounted.
-const ORDERS_DIR: &str = "/etc/nightshift-orders";
+const ORDERS_DIR: &str = "/etc/nightshift-init-requests";
 /// Where the copies are mounted.
 const BACKUP_DIR: &str = "/backups";
 /// Where that other claim is mounted.

@@ -105,7 +105,7 @@ fn a_set_that_was_kept_unproven_soaks_nothing_and_ends_no_soak_of_what_was_prove
         "waits for staging, which runs Via 2, kept although it could not be proven: see its `status.lastUpdate`";
     assert_eq!(said(&never, &to).as_deref(), Some(words));
     let waits = never.waits(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
-    assert_eq!((waits.until(), waits.reason(), waits.is_a_mistake()), (None, "NotProven", false));
+    assert_eq!((waits.until(), waits.reason(), waits.is_a_mistake()), (None, "NotVerified", false));
     let proven_before = ran(vec![(90, true, via(2)), (40, false, via(1))]);
     assert_eq!(said(&proven_before, &to), None, "since hour 40, and what came then was another plugin's");
     let proven_after = ran(vec![(90, false, via(2)), (40, true, via(1))]);

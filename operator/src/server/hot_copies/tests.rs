@@ -304,7 +304,7 @@ fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops
     assert_eq!(answer(&goal, &seen, shut), (Step::Wait(WaitingOn::NoBackup), true));
     assert_eq!(answer(&goal, &seen, open), (Step::Wait(WaitingOn::NoBackup), true), "what failed is not tried again");
     let built_on = Seen { world: World { backup: Some(DataVersion(4556)), ..seen.world }, ..seen.clone() };
-    assert_eq!(answer(&goal, &built_on, shut), (Step::Wait(WaitingOn::UndoWouldLose), true));
+    assert_eq!(answer(&goal, &built_on, shut), (Step::Wait(WaitingOn::RollbackWouldLoseProgress), true));
     let mixed = Seen { world: World { whole: false, ..seen.world }, ..seen.clone() };
     assert_eq!(answer(&goal, &mixed, shut), (Step::Wait(WaitingOn::NoBackup), false));
     let down = Seen { pod: Some(scheduler::seen::Pod { life: Life::Down, ..pod }), ..seen.clone() };
@@ -323,7 +323,7 @@ fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops
     let forward = told(Act::Update { goal: corrected.revision, window_opened_at: at(0) });
     assert_eq!(answer(&corrected, &forward, open), counting);
     let called_off = answer(&corrected, &forward, shut);
-    assert!(matches!(called_off, (Step::CallOff { .. }, false)), "{called_off:?}");
+    assert!(matches!(called_off, (Step::CancelAnnouncement { .. }, false)), "{called_off:?}");
 
     // A person names a copy: from the announcement of the way back on.
     let asked = Seen { copy_asked: true, ..seen.clone() };

@@ -35,7 +35,7 @@ pub(super) fn is_near(goal: &Goal, seen: &Seen, gate: Gate, comes_when_empty: bo
         return false;
     }
     match gate {
-        Gate::Open { .. } | Gate::Ending { .. } => true,
+        Gate::Open { .. } | Gate::NoNewStarts { .. } => true,
         Gate::Shut { opens: Some(opens) } if opens <= now + NEAR => true,
         Gate::Shut { .. } => comes_when_empty && seen.players == Players::Nobody,
     }

@@ -164,7 +164,7 @@ fn a_promise_is_broken_by_another_goal_opening_or_set_of_a_person_and_by_a_gate_
     let wait = Step::Wait(WaitingOn::Countdown { ends: at(300) });
     let fate = |seen: &Seen, gate, asks| pass(Some(NEW)).fate(&goal, seen, gate, wait, asks);
     let shut = Gate::Shut { opens: None };
-    let ending = Gate::Ending { opened_at: Timestamp::UNIX_EPOCH, until: at(3_600), opens: None };
+    let ending = Gate::NoNewStarts { opened_at: Timestamp::UNIX_EPOCH, until: at(3_600), opens: None };
     assert_eq!(fate(&seen, open(0), false), Fate::Stands);
     assert_eq!(fate(&seen, ending, false), Fate::Stands, "nothing new begins, and this has begun");
     assert_eq!(fate(&seen, shut, false), Fate::Broken);

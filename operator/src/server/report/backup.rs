@@ -88,7 +88,7 @@ pub(super) fn ready(server: &CheckedServer, report: &Report<'_>) -> Option<(Opti
         return Some((Some(false), "BackupFailed", why));
     }
     let Some(agent) = report.seen.report.as_deref() else {
-        return Some((None, "AgentSilent", "nobody can be asked for the copies now".to_owned()));
+        return Some((None, "AgentUnreachable", "nobody can be asked for the copies now".to_owned()));
     };
     let (holds, reason, message) = of_the_agent(agent.backups.as_ref(), &report.plan.copies);
     let message = match &backup.schedule_problem {

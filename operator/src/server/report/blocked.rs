@@ -13,7 +13,7 @@ use crate::server::plan::Plan;
 /// Whether something keeps a newer set back.
 pub(super) const UPDATE_BLOCKED: &str = "UpdateBlocked";
 /// Two files have one plugin name.
-pub(super) const TWO_FILES_ONE_NAME: &str = "TwoFilesOneName";
+pub(super) const TWO_FILES_ONE_NAME: &str = "TwoJarsOneName";
 /// Nothing meets what is asked for.
 const NO_SOLUTION: &str = "NoSolution";
 /// Between why it is not known now, and what was.
@@ -59,12 +59,12 @@ fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
     if explanation.stopped_by().is_some() {
         (Some(true), TWO_FILES_ONE_NAME)
     } else if is_unknown(explanation) {
-        (None, "NotFoundOut")
+        (None, "NotEvaluated")
     } else if plan.is_impossible() {
         (Some(true), NO_SOLUTION)
     } else if explanation.held_by().is_empty() {
         // A newer Paper may wait for its age, for the image's Java, for a pin.
-        (Some(false), "NothingHolds")
+        (Some(false), "NotBlocked")
     } else {
         (Some(true), "HeldByPlugin")
     }
@@ -138,7 +138,7 @@ pub(super) fn note(plan: &Plan, before: &PaperMCServerStatus) -> Option<Note> {
     // The way out, and the build that runs, may be others while it waits for the same.
     let held = explanation.paper_held_back()?;
     let is_news = said.is_none_or(|said| !said.message.contains(&held));
-    is_news.then_some(Note { reason: "UpdateHeld", warning: false, text: words })
+    is_news.then_some(Note { reason: "UpdateBlocked", warning: false, text: words })
 }
 
 #[cfg(test)]
@@ -223,7 +223,7 @@ mod tests {
         pass.plan.explanation = nothing_newer();
         let status = pass.status();
         let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("False", "NothingHolds"));
+        assert_eq!((holds, reason), ("False", "NotBlocked"));
         assert!(message.ends_with("Everything is at its newest."), "{message}");
         assert_eq!((status.update_blocked, status.held_by), (None, None));
     }
@@ -253,7 +253,7 @@ mod tests {
         for (known, wanted) in [
             (held(&["GriefPrevention"]), ("True", "HeldByPlugin")),
             (stopped(), ("True", TWO_FILES_ONE_NAME)),
-            (nothing_newer(), ("False", "NothingHolds")),
+            (nothing_newer(), ("False", "NotBlocked")),
         ] {
             let mut pass = Pass::new();
             pass.plan.explanation = known.clone();
@@ -276,7 +276,7 @@ mod tests {
             pass.plan.explanation = known;
             let status = pass.status();
             assert_eq!((condition(&status).2, since(&status)), (&*words, earlier));
-            for reason in ["UpdateHeld", TWO_FILES_ONE_NAME] {
+            for reason in ["UpdateBlocked", TWO_FILES_ONE_NAME] {
                 assert_eq!(pass.said(reason), Vec::<String>::new(), "nothing new");
             }
         }
@@ -287,7 +287,7 @@ mod tests {
         let mut pass = Pass::new();
         pass.plan.explanation = unanswerable();
         let status = pass.status();
-        assert_eq!((condition(&status).0, condition(&status).1), ("Unknown", "NotFoundOut"));
+        assert_eq!((condition(&status).0, condition(&status).1), ("Unknown", "NotEvaluated"));
         assert_eq!((status.update_blocked, status.held_by), (None, None));
     }
 
@@ -297,21 +297,21 @@ mod tests {
         pass.plan.explanation = pinned();
         let status = pass.status();
         let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("False", "NothingHolds"));
+        assert_eq!((holds, reason), ("False", "NotBlocked"));
         assert!(message.contains("is ruled out by your pin"), "{message}");
         assert_eq!(status.update_blocked, None);
         pass.plan.explanation = not_found_out();
         let status = pass.status();
         let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("Unknown", "NotFoundOut"));
+        assert_eq!((holds, reason), ("Unknown", "NotEvaluated"));
         assert!(message.contains("who holds it was not found out within 9 steps"), "{message}");
         assert_eq!(status.update_blocked, None);
         // Nor is the answer itself.
         let gave_up = GaveUp { steps: 9, limit: Limit::Steps, clashing: Vec::new() };
         (pass.plan.explanation, pass.plan.solved) = (Explanation::GaveUp(gave_up), false);
-        assert_eq!(condition(&pass.status()).1, "NotFoundOut");
+        assert_eq!(condition(&pass.status()).1, "NotEvaluated");
         (pass.plan.explanation, pass.plan.solved) = (nothing_newer(), true);
-        assert_eq!(condition(&pass.status()).1, "NothingHolds");
+        assert_eq!(condition(&pass.status()).1, "NotBlocked");
     }
 
     #[test]
@@ -330,29 +330,29 @@ mod tests {
         assert_eq!(pass.said(TWO_FILES_ONE_NAME), Vec::<String>::new(), "once");
         pass.plan.explanation = nothing_newer();
         let status = pass.status();
-        assert_eq!((condition(&status).1, status.update_blocked.as_ref()), ("NothingHolds", None));
+        assert_eq!((condition(&status).1, status.update_blocked.as_ref()), ("NotBlocked", None));
     }
 
     #[test]
     fn a_newer_paper_that_waits_for_somebody_is_told_once_for_each_reason() {
         let mut pass = Pass::new();
         pass.plan.explanation = pinned();
-        let told = pass.said("UpdateHeld").pop().unwrap();
+        let told = pass.said("UpdateBlocked").pop().unwrap();
         assert!(told.contains("Paper 1.21.11, out since 10 December 2025, is ruled out by your pin."), "{told}");
         let mut pass = pass.next();
-        assert_eq!(pass.said("UpdateHeld"), Vec::<String>::new());
+        assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
         // Another build runs, and it waits for the same.
         let Explanation::Solved(solved) = &mut pass.plan.explanation else { panic!("it is solved") };
         solved.paper.build = 131;
-        assert_eq!(pass.said("UpdateHeld"), Vec::<String>::new());
+        assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
         pass.plan.explanation = held(&["GriefPrevention"]);
-        assert_eq!(pass.said("UpdateHeld").len(), 1, "another reason");
+        assert_eq!(pass.said("UpdateBlocked").len(), 1, "another reason");
         let mut pass = pass.next();
         pass.plan.explanation = nothing_newer();
-        assert_eq!(pass.said("UpdateHeld"), Vec::<String>::new());
+        assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
         let mut pass = pass.next();
         pass.plan.explanation = held(&["GriefPrevention"]);
-        assert_eq!(pass.said("UpdateHeld").len(), 1, "again, after it was over");
+        assert_eq!(pass.said("UpdateBlocked").len(), 1, "again, after it was over");
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
         let ripens = json!({"unusable": {"why": "heldBack", "delay": "PT168H", "ripeAt": "2026-11-30T00:00:00Z"}});
         for explanation in [answer(&newer(&ripens), &json!([])), not_found_out(), nothing_newer()] {
             pass.plan.explanation = explanation;
-            assert_eq!(pass.said("UpdateHeld"), Vec::<String>::new());
+            assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
         }
     }
 

@@ -42,12 +42,12 @@ pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 const STOPPED_BY_CRASHES: &str = "StoppedByCrashes";
 
 /// Whether the files of the next set can be had; there is none while they can.
-const FILES_BROUGHT: &str = "FilesBrought";
+const FILES_BROUGHT: &str = "ArtifactsReady";
 /// The reason when the agent did not bring them to the volume.
 const NOT_STAGED: &str = "NotStaged";
 
 /// The agent of the pod is there, and does not take our requests; there is none while it does.
-pub(super) const AGENT_REFUSES: &str = "AgentRefuses";
+pub(super) const AGENT_REFUSES: &str = "AgentRejectsRequests";
 /// How long it may. An agent that has just started takes none that was signed before, and an operator that has just lost its lease is told
 /// so once.
 const REFUSES_FOR: SignedDuration = SignedDuration::from_secs(20);
@@ -84,7 +84,7 @@ pub(super) fn build_conditions(
     conditions.push(of(blocked::UPDATE_BLOCKED, blocked, &why, message));
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
         // While nobody can be asked, what was said last stands.
-        let is_silent = holds.is_none() && reason == "AgentSilent";
+        let is_silent = holds.is_none() && reason == "AgentUnreachable";
         let kept = before.iter().find(|old| {
             old.type_ == BACKUP_READY && (is_silent || (holds == Some(true) && backup::stands(old, report)))
         });
@@ -113,17 +113,17 @@ pub(super) fn build_conditions(
         of(replaced::JARS_SET_ASIDE, Some(true), replaced::IN_THE_WAY, message)
     }));
     if let Some(message) = blocked::shared_names(&plan.explanation) {
-        conditions.push(of("NamesShared", Some(true), blocked::TWO_FILES_ONE_NAME, cut(&message, 1_024)));
+        conditions.push(of("DuplicatePluginName", Some(true), blocked::TWO_FILES_ONE_NAME, cut(&message, 1_024)));
     }
     if let Some(undo) = &plan.undo {
         let message = cut(&undo.in_words(&checked.namespace, &checked.name, history), 1_024);
-        conditions.push(of("HeldAtSet", Some(true), undo.reason(), message));
+        conditions.push(of("PinnedToSet", Some(true), undo.reason(), message));
     }
     if let Some((comes, reason, message)) = plan.alone.in_words() {
         conditions.push(of("Scoped", Some(comes), reason, cut(&message, 1_024)));
     }
     if let Some((waits, reason, message)) = plan.restores.in_words() {
-        conditions.push(of("RestoreAsked", Some(waits), reason, message));
+        conditions.push(of("RestoreRequested", Some(waits), reason, message));
     }
     if checked.restore_from.is_some() {
         // While nobody can be asked, what was said last stands.
@@ -137,7 +137,7 @@ pub(super) fn build_conditions(
     }
     if let Some(waits) = &plan.waits {
         let message = cut(&waits_in_words(waits, checked, now), 1_024);
-        conditions.push(of("WaitsForFollowed", Some(true), waits.reason(), message));
+        conditions.push(of("WaitingForLeaderServer", Some(true), waits.reason(), message));
     }
     if let Some((reason, message)) = drain::in_words(checked, report) {
         conditions.push(of(drain::DRAINING, Some(true), reason, cut(&message, LONGEST_MESSAGE)));
@@ -146,7 +146,7 @@ pub(super) fn build_conditions(
         conditions.push(of("Suspended", Some(true), "SpecSuspend", SUSPENDED.to_owned()));
     }
     if plan.outlook.is_spoilt {
-        conditions.push(of("WindowsSpoilt", Some(true), "BlackoutsCoverWindows", SPOILT.to_owned()));
+        conditions.push(of("NoUsableWindow", Some(true), "BlackoutsCoverWindows", SPOILT.to_owned()));
     }
     let (updating, reason, message) = updating(checked, report, last);
     conditions.push(of("Updating", Some(updating), reason, message));
@@ -159,7 +159,7 @@ fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'stat
     let drift = drift::in_words(report).map(|(reason, message)| ("Drifted", reason, message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
         let message = "RCON answers on the pod's own address; the server's software does not honour `rcon.ip`";
-        ("RconExposed", "OpenToTheNetwork", message.to_owned())
+        ("RconExposed", "ReachableOnPodIP", message.to_owned())
     });
     let refused = agent_refuses(report).map(|(reason, words)| (AGENT_REFUSES, reason, cut(words, 1_024)));
     drift.into_iter().chain(exposed).chain(refused)
@@ -192,7 +192,7 @@ fn ready(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, S
     let asleep = report.plan.seen.set.is_some_and(|set| set.asleep);
     match report.plan.seen.pod.map(|pod| pod.life) {
         Some(Life::Up) if report.plan.proof.verdict == Verdict::Failed => {
-            (false, "ProofFailed", report.plan.proof.problem.clone())
+            (false, "VerificationFailed", report.plan.proof.problem.clone())
         }
         Some(Life::Up) => (true, "Running", "the server answers".to_owned()),
         Some(Life::Starting { .. }) => {
@@ -248,9 +248,9 @@ pub(super) fn refusal(report: &Report<'_>) -> Option<String> {
 
 fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpdate>) -> (bool, &'static str, String) {
     match report.step {
-        Step::Settled => (false, "Settled", "nothing is under way".to_owned()),
+        Step::Settled => (false, "Stable", "nothing is under way".to_owned()),
         Step::Wait(waiting) => waiting_in_words(waiting, checked, report, last),
-        Step::TellAgain { ends, .. } => waiting_in_words(WaitingOn::Countdown { ends }, checked, report, last),
+        Step::Reannounce { ends, .. } => waiting_in_words(WaitingOn::Countdown { ends }, checked, report, last),
         step @ (Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
@@ -259,16 +259,16 @@ fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpda
         | Step::Commit { .. }
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
         | Step::RollBack { .. }
-        | Step::GoForward { .. }
-        | Step::Close { .. }
+        | Step::RollForward { .. }
+        | Step::MarkStable { .. }
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
-        | Step::CallOff { .. }) => (true, "StepTaken", format!("step: {}", step.name())),
+        | Step::CancelAnnouncement { .. }) => (true, "StepExecuted", format!("step: {}", step.name())),
     }
 }
 
@@ -299,7 +299,7 @@ fn waiting_in_words(
                 Players::Unknown { since } => format!(" since {since}"),
                 Players::Nobody | Players::Some(_) | Players::Hidden => String::new(),
             };
-            (true, "AgentSilent", cut(&format!("going on at {until}; nobody can be asked{since}{why}"), 1_024))
+            (true, "AgentUnreachable", cut(&format!("going on at {until}; nobody can be asked{since}{why}"), 1_024))
         }
         WaitingOn::Controller => {
             (true, "WaitingForController", "the StatefulSet controller has the next move".to_owned())
@@ -344,7 +344,7 @@ fn waiting_in_words(
         }
         WaitingOn::WorldRefused => refused(checked, report),
         WaitingOn::NoBackup => (false, "NoBackup", no_backup(checked, report)),
-        WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(checked, report)),
+        WaitingOn::RollbackWouldLoseProgress => (false, "RollbackWouldLoseProgress", undo_would_lose(checked, report)),
         WaitingOn::ServerDown => (false, "ServerDown", cut(&prepare::why_down(report), LONGEST_MESSAGE)),
         WaitingOn::FirstStartFailed => (
             false,
@@ -374,7 +374,7 @@ pub(super) fn waiting_for_window(
     }
     if let Some(waits) = plan.held_by_followed() {
         let message = format!("{}; {ask} all the same", waits_in_words(waits, checked, report.now));
-        return (false, "WaitingForFollowed", cut(&message, LONGEST_MESSAGE));
+        return (false, "WaitingForLeaderServer", cut(&message, LONGEST_MESSAGE));
     }
     if let Some(not_yet) = &plan.not_yet {
         let open = match plan.opportunistic.occasion {
@@ -383,7 +383,7 @@ pub(super) fn waiting_for_window(
         };
         return (
             false,
-            "WaitingForTurn",
+            "WaitingForUpdateSlot",
             cut(&format!("{open}; {}", turn_in_words(not_yet, checked)), LONGEST_MESSAGE),
         );
     }
@@ -402,7 +402,7 @@ pub(super) fn waiting_for_window(
     }
     let next = format!("{next}{}", plan.opportunistic.instead_of_waiting());
     match plan.gate {
-        Gate::Ending { .. } => {
+        Gate::NoNewStarts { .. } => {
             let message = format!("nothing begins in this last part of the window (`latestStart`); {next}");
             (false, "WaitingForWindow", message)
         }

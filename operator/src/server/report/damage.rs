@@ -16,7 +16,7 @@ use crate::server::copies::copies;
 /// The condition; there is none while nothing is told.
 pub(super) const WORLD_DAMAGED: &str = "WorldDamaged";
 /// Its reason.
-const TOLD_BY_LOG: &str = "ToldByLog";
+const TOLD_BY_LOG: &str = "ReportedByLog";
 /// As much of the log's own words as leaves room for what a person can do.
 const OF_THE_LOG: usize = 240;
 

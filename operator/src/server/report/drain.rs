@@ -41,7 +41,7 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
         Step::BeginDrain { .. }
         | Step::Announce { act: Act::Drain { .. }, .. }
         | Step::Save { act: Act::Drain { .. }, .. } => {
-            ("MakingReady", "evictions are refused until players were told and the world is saved".to_owned())
+            ("PreparingEviction", "evictions are refused until players were told and the world is saved".to_owned())
         }
         Step::Wait(WaitingOn::Players { until }) => {
             let notice = countdown::in_words(server.notice);
@@ -51,13 +51,13 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
             );
             ("WaitingForPlayers", words)
         }
-        Step::Wait(WaitingOn::Countdown { ends }) | Step::TellAgain { ends, .. } if is_told => {
+        Step::Wait(WaitingOn::Countdown { ends }) | Step::Reannounce { ends, .. } if is_told => {
             let words =
                 format!("players are warned; evictions are refused until {ends}, and until the world is saved then");
             ("Countdown", words)
         }
         Step::Wait(WaitingOn::Agent { until }) => {
-            ("AgentSilent", format!("nobody can be asked; evictions are refused until {until} at most"))
+            ("AgentUnreachable", format!("nobody can be asked; evictions are refused until {until} at most"))
         }
         Step::Wait(WaitingOn::SaveRefused { again }) => {
             let words = format!(
@@ -72,26 +72,26 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
-        | Step::TellAgain { .. }
+        | Step::Reannounce { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
         | Step::RollBack { .. }
-        | Step::GoForward { .. }
-        | Step::Close { .. }
+        | Step::RollForward { .. }
+        | Step::MarkStable { .. }
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::EndDrain
-        | Step::CallOff { .. }
+        | Step::CancelAnnouncement { .. }
         | Step::Settled
         | Step::Wait(_) => {
             let words =
                 "what is under way is finished first (see Updating); a pod that is not ready may be evicted meanwhile";
-            ("UnderWay", words.to_owned())
+            ("InProgress", words.to_owned())
         }
     }
 }
@@ -151,9 +151,9 @@ mod tests {
         assert_eq!(words(Step::Wait(WaitingOn::Eviction)).0, "EvictionAllowed");
         let countdown = Step::Wait(WaitingOn::Countdown { ends: until });
         assert_eq!(words(countdown).0, "Countdown");
-        assert_eq!(what_is_waited_for(&server, countdown, false).0, "UnderWay", "it is that of an update");
+        assert_eq!(what_is_waited_for(&server, countdown, false).0, "InProgress", "it is that of an update");
         let save = |act| Step::Save { act, pod: PodUid(7), not_after: until };
-        assert_eq!(words(save(Act::Drain { since: until })).0, "MakingReady");
-        assert_eq!(words(save(Act::Restart { due: until })).0, "UnderWay");
+        assert_eq!(words(save(Act::Drain { since: until })).0, "PreparingEviction");
+        assert_eq!(words(save(Act::Restart { due: until })).0, "InProgress");
     }
 }

@@ -12,7 +12,7 @@ const IMAGES_PULLED: &str = "ImagesPulled";
 /// Its reason where it is false, and that of the Event.
 const PULL_FAILED: &str = "PullFailed";
 /// The same where it is not known.
-const NODE_NOT_ASKED: &str = "NodeNotAsked";
+const NODE_NOT_ASKED: &str = "NodeUnavailable";
 
 /// What nobody has to do anything about but who can mend it.
 const WAY_OUT: &str = "Nobody is warned and nothing is stopped for it. Correct the image or `imagePullSecrets` in the spec, or what keeps \

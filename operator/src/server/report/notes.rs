@@ -93,7 +93,7 @@ fn of_the_schedule(
     let unapproved = plan.consent.needs_approval.then(|| normal("ApprovalNeeded", approval_needed(server, plan)));
     let waits = plan.waits.as_ref().map(|waits| {
         let text = waits_in_words(waits, server, report.now);
-        Note { reason: "WaitsForFollowed", warning: waits.is_a_mistake(), text }
+        Note { reason: "WaitingForLeaderServer", warning: waits.is_a_mistake(), text }
     });
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, outlook.is_suspended) {
@@ -102,7 +102,7 @@ fn of_the_schedule(
         (true, true) | (false, false) => None,
     };
     let undone = of_the_way_back(server, report, before);
-    let spoilt = outlook.is_spoilt.then(|| warning("WindowsSpoilt", SPOILT.to_owned()));
+    let spoilt = outlook.is_spoilt.then(|| warning("NoUsableWindow", SPOILT.to_owned()));
     let not_alone = plan.alone.refusal().map(|text| warning("RequestRefused", text.to_owned()));
     let no_copy = plan.copies.refused.clone().map(|text| warning("RequestRefused", text));
     // One of them: what was said last for a reason is not said again.
@@ -140,19 +140,19 @@ fn called_off(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note>
     } else {
         return None;
     };
-    let is_restart = matches!(report.step, Step::CallOff { act: Act::Restart { .. }, .. });
-    let reason = if is_restart { "RestartCalledOff" } else { "UpdateCalledOff" };
+    let is_restart = matches!(report.step, Step::CancelAnnouncement { act: Act::Restart { .. }, .. });
+    let reason = if is_restart { "RestartCancelled" } else { "UpdateCancelled" };
     let at = report.now;
     Some(normal(reason, format!("called off in its countdown at {at}: {why}. Nothing was changed")))
 }
 
 /// Both ends of a stay at a set by a person's word.
 fn of_the_way_back(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
-    let was_held = before.conditions.iter().any(|condition| condition.type_ == "HeldAtSet");
+    let was_held = before.conditions.iter().any(|condition| condition.type_ == "PinnedToSet");
     let CheckedServer { name, namespace, .. } = server;
     match &report.plan.undo {
         Some(undo @ (Undo::To { .. } | Undo::Held { .. })) => {
-            Some(normal("HeldAtSet", undo.in_words(namespace, name, &before.history)))
+            Some(normal("PinnedToSet", undo.in_words(namespace, name, &before.history)))
         }
         Some(undo @ Undo::Unknown { .. }) => {
             Some(warning("RequestRefused", undo.in_words(namespace, name, &before.history)))
@@ -241,8 +241,8 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             normal("UpdateStarted", format!("{asked}{why_now}{}", change::in_words(&report.plan.changes)))
         }
         Done::MarkedFailed => warning("UpdateFailed", why_it_failed(report)),
-        Done::RestoreOrdered => warning("RestoreOrdered", restore_ordered(report)),
-        Done::DataOrdered => normal("RestoreOrdered", plugin_data::ordered()),
+        Done::RestoreScheduled => warning("RestoreScheduled", restore_ordered(report)),
+        Done::DataOrdered => normal("RestoreScheduled", plugin_data::ordered()),
         Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(report, before)),
         // What is kept and not proven is told as that. A first start has nothing to go back to, whatever its proof has found.
         Done::Closed(Proven::First | Proven::Update) | Done::Restarted if report.plan.proof.unproven().is_some() => {
@@ -279,14 +279,14 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
 fn unproven(report: &Report<'_>) -> Note {
     let first = matches!(report.done, Done::Closed(Proven::First));
     let problem = report.plan.proof.unproven().unwrap_or_default();
-    warning("ServerUnproven", format!("kept, and not proven: {problem}; {}", running(report, first)))
+    warning("UpdateUnverified", format!("kept, and not proven: {problem}; {}", running(report, first)))
 }
 
 /// What could not be read when the set came has been read since.
 fn proven_later(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let waited = before.history.first().is_some_and(|newest| newest.unproven);
     let is_it = waited && status::proves_what_settled(report);
-    is_it.then(|| normal("ServerProven", format!("proven now, after it was kept unproven: {}", running(report, true))))
+    is_it.then(|| normal("UpdateVerified", format!("proven now, after it was kept unproven: {}", running(report, true))))
 }
 
 fn rolled_back(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
@@ -299,7 +299,7 @@ fn rolled_back(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
 
 /// Which copy is to be put in place by whom.
 fn restore_ordered(report: &Report<'_>) -> String {
-    let is_asked = matches!(report.step, Step::OrderRestore { asked: true, .. });
+    let is_asked = matches!(report.step, Step::RequestRestore { asked: true, .. });
     match report.plan.restores.due.as_ref().filter(|_| is_asked) {
         Some(restore) => {
             format!("the init container tries again within minutes, {}, as a person asked", what_for(restore))

@@ -130,7 +130,7 @@ impl Situation {
             is_stuck: is_left_to_a_person(&report.plan.seen)
                 || matches!(
                     report.step,
-                    Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
+                    Step::Wait(WaitingOn::NoBackup | WaitingOn::RollbackWouldLoseProgress | WaitingOn::BelowFloor { .. })
                 ),
             left_to_a_person: left_to_a_person(report, before),
             ..end

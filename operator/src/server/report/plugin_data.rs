@@ -83,12 +83,12 @@ fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<Note> {
     });
     let lie: Vec<String> = pieces.into_iter().chain(settings).collect();
     let kept = (!lie.is_empty()).then(|| Note {
-        reason: "PluginDataKept",
+        reason: "PluginDataSaved",
         warning: false,
         text: format!("as they were before this change, {} on the volume", lie.join(", and ")),
     });
     let not_kept = (!now.not_kept.is_empty()).then(|| Note {
-        reason: "PluginDataNotKept",
+        reason: "PluginDataSaveFailed",
         warning: true,
         text: format!("should this change fail, these stay as it leaves them: {}", now.not_kept.join("; ")),
     });
@@ -117,7 +117,7 @@ fn put_back(seen: &PluginData, now: &PluginDataStatus) -> Note {
         let text = format!(
             "what the failed set wrote into data and settings stays: {why}. As they were before it, {kept} lie in {place} on the volume"
         );
-        return Note { reason: "PluginDataLeft", warning: true, text };
+        return Note { reason: "PluginDataNotRestored", warning: true, text };
     }
     let mut parts = vec![if seen.kept.is_empty() {
         "there was nothing to put back".to_owned()
@@ -164,7 +164,7 @@ mod tests {
     fn a_person_reads_once_what_was_kept_and_what_was_not() {
         let kept = seen(&json!(null));
         let notes = said(&kept, None);
-        assert_eq!(notes.iter().map(|note| note.0).collect::<Vec<_>>(), ["PluginDataKept", "PluginDataNotKept"]);
+        assert_eq!(notes.iter().map(|note| note.0).collect::<Vec<_>>(), ["PluginDataSaved", "PluginDataSaveFailed"]);
         let kept_there =
             "the data of LuckPerms, Essentials and the server's settings (bukkit.yml) lie in .nightshift/kept/";
         assert!(notes[0].1.contains(kept_there), "{notes:?}");
@@ -192,7 +192,7 @@ mod tests {
         let they = format!("the settings of the plugins that do not change (7 of 12 files) lie in {place}");
         assert_eq!(
             said(&alone, None),
-            [("PluginDataKept", format!("as they were before this change, {they} on the volume"))]
+            [("PluginDataSaved", format!("as they were before this change, {they} on the volume"))]
         );
         let known = status(&alone);
         let kept = SettingsKept { place: place.to_owned(), files: 7, found: 12 };
@@ -232,7 +232,7 @@ mod tests {
         ] {
             let left = seen(&back);
             let notes = said(&left, Some(&known));
-            let [("PluginDataLeft", text)] = notes.as_slice() else { panic!("{notes:?}") };
+            let [("PluginDataNotRestored", text)] = notes.as_slice() else { panic!("{notes:?}") };
             assert!(text.contains(why) && text.contains("lie in .nightshift/kept/"), "{text}");
             assert_eq!(status(&left).not_put_back.as_deref(), Some(why));
             assert_eq!(said(&left, Some(&status(&left))), []);

@@ -7,9 +7,9 @@ use crate::chain::cut;
 use crate::k8s::events::Note;
 
 /// The condition's name.
-pub(super) const JARS_SET_ASIDE: &str = "JarsSetAside";
+pub(super) const JARS_SET_ASIDE: &str = "JarsDisplaced";
 /// Its reason.
-pub(super) const IN_THE_WAY: &str = "InTheWay";
+pub(super) const IN_THE_WAY: &str = "NameConflict";
 /// So many are named; it is the newest that nobody knows of yet.
 const NAMED: usize = 4;
 
@@ -42,7 +42,7 @@ pub(super) fn notes(agent: Option<&protocol::Report>, before: &[Condition]) -> O
     let fresh = agent?.replaced.iter().take(NAMED).filter(|jar| !is_known(jar));
     let told: Vec<String> = fresh.map(|jar| format!("`{}` to {}", shown(&jar.file), place(jar))).collect();
     (!told.is_empty()).then(|| Note {
-        reason: "JarSetAside",
+        reason: "JarDisplaced",
         warning: true,
         text: format!("moved out of the way of the managed plugin of the same name or place: {}", told.join(", ")),
     })

@@ -195,9 +195,9 @@ mod tests {
         let ends = ": it goes back by itself then, if nobody has played; else a person decides (docs";
         assert!(stays.contains(&format!("and {wanting}{ends}")), "{stays}");
         assert!(stays.contains("What is planned now comes instead, "), "the way forward is open: {stays}");
-        pass.step = Step::Wait(WaitingOn::UndoWouldLose);
+        pass.step = Step::Wait(WaitingOn::RollbackWouldLoseProgress);
         pass.seen = on_trial(&said(true));
-        let undo = says(&pass, "UndoWouldLose");
+        let undo = says(&pass, "RollbackWouldLoseProgress");
         assert!(undo.contains(&format!("so a person decides. First make room: {wanting}. The copy ")), "{undo}");
     }
 

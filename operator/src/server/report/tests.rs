@@ -142,10 +142,10 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
     let mut pass = Pass::new();
     pass.before.update = Some("Paper 129 -> 130".to_owned());
     pass.seen.settled_lock = Some(record(129));
-    (pass.step, pass.done) = (Step::Close { settled: REVISION }, Done::Closed(Proven::Update));
+    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, Done::Closed(Proven::Update));
     pass.plan.proof = unproven("the server's log could not be read");
     assert_eq!(pass.said("UpdateApplied"), Vec::<String>::new());
-    let told = pass.said("ServerUnproven").pop().unwrap();
+    let told = pass.said("UpdateUnverified").pop().unwrap();
     assert!(
         told.starts_with("kept, and not proven: the server's log could not be read; running 1.21.10-130"),
         "{told}"
@@ -164,16 +164,16 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
     }));
     let mut pass = pass.next();
     assert!(pass.before.history[0].unproven, "{:?}", pass.before.history);
-    assert_eq!(pass.said("ServerProven"), Vec::<String>::new());
+    assert_eq!(pass.said("UpdateVerified"), Vec::<String>::new());
 
     pass.plan.proof = Proof { verdict: Verdict::Passed, problem: String::new() };
-    assert_eq!(pass.said("ServerProven").len(), 1);
+    assert_eq!(pass.said("UpdateVerified").len(), 1);
     let mut pass = pass.next();
     assert!(!pass.before.history[0].unproven);
-    assert_eq!(pass.said("ServerProven"), Vec::<String>::new(), "once");
+    assert_eq!(pass.said("UpdateVerified"), Vec::<String>::new(), "once");
 
-    (pass.step, pass.done) = (Step::Close { settled: REVISION }, Done::Closed(Proven::Update));
-    assert_eq!((pass.said("UpdateApplied").len(), pass.said("ServerUnproven").len()), (1, 0));
+    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, Done::Closed(Proven::Update));
+    assert_eq!((pass.said("UpdateApplied").len(), pass.said("UpdateUnverified").len()), (1, 0));
     assert!(!pass.status().last_update.unwrap().unproven);
 }
 
@@ -247,7 +247,7 @@ fn what_does_not_answer_is_told_with_since_when() {
     pass.step = Step::Wait(WaitingOn::Agent { until: at(9) });
     pass.plan.seen.players = Players::Unknown { since: at(-3) };
     let wanted = format!("going on at {}; nobody can be asked since {}", at(9), at(-3));
-    assert_eq!(message(&pass.status(), "Updating"), Some(("AgentSilent", wanted.as_str())));
+    assert_eq!(message(&pass.status(), "Updating"), Some(("AgentUnreachable", wanted.as_str())));
     pass.step = Step::Wait(WaitingOn::NodeLost);
     let ended =
         json!({"metadata": {"deletionTimestamp": at(-2).to_string()}, "spec": {"nodeName": "a", "containers": []}});
@@ -316,7 +316,7 @@ fn a_log_that_tells_of_damage_is_a_condition_that_names_the_copy_from_before_and
     pass.agent_says(&json!({"backups": {"lastBeforeDamage": copy}}));
     let status = pass.status();
     let (reason, text) = message(&status, "WorldDamaged").unwrap();
-    assert_eq!(reason, "ToldByLog");
+    assert_eq!(reason, "ReportedByLog");
     assert!(
         text.contains(
             "`Chunk [1, 2] is allocated, but stream is missing`. The newest copy from before that line is of "
@@ -384,14 +384,14 @@ fn a_node_that_cannot_be_asked_is_told_once_and_holds_nothing_up_and_one_that_ca
     pass.plan.images = Some(of(false));
     let status = pass.status();
     let (reason, words) = message(&status, "ImagesPulled").unwrap();
-    assert_eq!(reason, "NodeNotAsked");
+    assert_eq!(reason, "NodeUnavailable");
     assert!(words.starts_with("node `a`: full. The update comes all the same"), "{words}");
     let condition = status.conditions.iter().find(|condition| condition.type_ == "ImagesPulled").unwrap();
     assert_eq!(condition.status, "Unknown");
     assert_eq!(status.available_update.unwrap().image_problem, None, "it waits for none");
-    assert_eq!((pass.said("NodeNotAsked").len(), pass.said("PullFailed").len()), (1, 0));
+    assert_eq!((pass.said("NodeUnavailable").len(), pass.said("PullFailed").len()), (1, 0));
     let mut pass = pass.next();
-    assert_eq!(pass.said("NodeNotAsked"), Vec::<String>::new(), "once");
+    assert_eq!(pass.said("NodeUnavailable"), Vec::<String>::new(), "once");
 
     pass.plan.images = Some(of(true));
     let status = pass.status();
@@ -439,7 +439,7 @@ fn a_withdrawn_consent_while_a_set_is_on_trial_says_what_waits_for_it() {
     };
     assert_eq!(said(false), ("Proving".to_owned(), "until 04:10".to_owned()));
     let (reason, message) = said(true);
-    assert_eq!(reason, "TrialWaits");
+    assert_eq!(reason, "RolloutPaused");
     assert!(message.contains("a roll-back") && message.ends_with("mended: set `spec.eula`"), "{message}");
 }
 
@@ -463,13 +463,13 @@ fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned
     let old = |of, reason: &str| condition(&pass.server, of, Some(true), reason, String::new(), at(0), &[]);
     pass.before.conditions = vec![old("UpdateAvailable", "UpdatePlanned"), old("Resolved", "Solved")];
     pass.seen.settled_lock = Some(record(129));
-    (pass.step, pass.done) = (Step::Close { settled: REVISION }, Done::Closed(Proven::Update));
+    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, Done::Closed(Proven::Update));
     let status = unplanned(&pass);
     let last = status.last_update.clone().unwrap();
     assert!(last.successful && last.message == "Paper 129 -> 130", "{last:?}");
     assert_eq!(status.update, pass.before.update, "the channels say it in the next pass");
     assert_eq!(message(&status, "Resolved"), Some(("SpecInvalid", "`spec.jvm.heap` is wrong")));
-    assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("StepTaken"));
+    assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("StepExecuted"));
     assert_eq!(message(&status, "Ready").map(|(reason, _)| reason), Some("Starting"));
     assert!(message(&status, "UpdateAvailable").is_some());
     assert_eq!(status.last_handled, pass.before.last_handled, "that is said with it");
@@ -486,7 +486,7 @@ fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned
     );
     assert_eq!(status.history.first().map(|past| past.version.as_str()), Some("1.21.10-130"));
     assert_eq!(message(&status, "UpdateAvailable"), None, "nobody knows");
-    assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("Settled"));
+    assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("Stable"));
     let notes = notes::of_the_server(&pass.checked, &pass.report(), &pass.before);
     assert!(notes.iter().all(|note| note.reason != "UpdatePlanned"), "nothing is planned");
 }

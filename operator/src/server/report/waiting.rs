@@ -16,7 +16,7 @@ const NAMED_BEFORE: usize = 5;
 pub(super) fn players_in_words(until: Timestamp, report: &Report<'_>) -> String {
     let needs = until + report.plan.goal.notice + LATEST_START;
     match report.plan.gate {
-        Gate::Open { until: shuts, .. } | Gate::Ending { until: shuts, .. }
+        Gate::Open { until: shuts, .. } | Gate::NoNewStarts { until: shuts, .. }
             if shuts < needs && report.plan.is_update() =>
         {
             format!(
@@ -24,7 +24,7 @@ pub(super) fn players_in_words(until: Timestamp, report: &Report<'_>) -> String 
                  anybody plays nothing comes in it. Make the deadline shorter or the window longer"
             )
         }
-        Gate::Open { .. } | Gate::Ending { .. } | Gate::Shut { .. } => {
+        Gate::Open { .. } | Gate::NoNewStarts { .. } | Gate::Shut { .. } => {
             format!("somebody is on; waiting until {until} at most")
         }
     }

@@ -1,6 +1,6 @@
 //! Edge (writes). Players who were told of a stop that does not come are told so, and the record goes.
 
-use scheduler::protocol::CallOff;
+use scheduler::protocol::CancelAnnouncement;
 use scheduler::seen::{Act, Announced, Facts};
 
 use super::{ActError, Hand};
@@ -30,7 +30,7 @@ impl Hand<'_> {
         let told = facts.announced.filter(|told: &Announced| of_it(told.act));
         if let (Some(told), Some(agent)) = (told, self.seen.agent(self.ctx)) {
             let text = self.server.texts.called_off.as_deref().unwrap_or(by_default);
-            let call_off = CallOff { act: told.act.to_string(), text: text.to_owned() };
+            let call_off = CancelAnnouncement { act: told.act.to_string(), text: text.to_owned() };
             if let Err(error) = agent.call_off(&call_off).await {
                 tracing::info!(error = %Chain(&error), "players were not told that it is called off");
             }

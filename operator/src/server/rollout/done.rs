@@ -28,7 +28,7 @@ pub(crate) enum Done {
     },
     Restored,
     MarkedFailed,
-    RestoreOrdered,
+    RestoreScheduled,
     DataOrdered,
     RolledBack {
         unasked: bool,

@@ -95,7 +95,7 @@ fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp
         let (gate, next) = (windows.gate(now), windows.next_opening(now));
         let one = InOwnWindow { scope: scope.clone(), gate: cut(gate, servers), next, changes_at: None };
         match gate {
-            Gate::Open { .. } | Gate::Ending { .. } => open = Some(one.beside(open)),
+            Gate::Open { .. } | Gate::NoNewStarts { .. } => open = Some(one.beside(open)),
             Gate::Shut { opens: Some(opens) } if servers.is_none_or(|servers| opens < servers) => {
                 let others = ahead.remove(&opens);
                 ahead.insert(opens, one.beside(others));
@@ -114,8 +114,8 @@ fn cut(gate: Gate, servers: Option<Timestamp>) -> Gate {
     let earlier = |at: Timestamp| servers.map_or(at, |servers| at.min(servers));
     match gate {
         Gate::Open { opened_at, until } => Gate::Open { opened_at, until: earlier(until) },
-        Gate::Ending { opened_at, until, opens } => {
-            Gate::Ending { opened_at, until: earlier(until), opens: opens.into_iter().chain(servers).min() }
+        Gate::NoNewStarts { opened_at, until, opens } => {
+            Gate::NoNewStarts { opened_at, until: earlier(until), opens: opens.into_iter().chain(servers).min() }
         }
         shut @ Gate::Shut { .. } => shut,
     }
@@ -128,19 +128,19 @@ fn together(one: Gate, other: Gate) -> Gate {
     match (one, other) {
         (
             Gate::Open { opened_at: a, until: b },
-            Gate::Open { opened_at: c, until: d } | Gate::Ending { opened_at: c, until: d, .. },
+            Gate::Open { opened_at: c, until: d } | Gate::NoNewStarts { opened_at: c, until: d, .. },
         )
-        | (Gate::Ending { opened_at: a, until: b, .. }, Gate::Open { opened_at: c, until: d }) => {
+        | (Gate::NoNewStarts { opened_at: a, until: b, .. }, Gate::Open { opened_at: c, until: d }) => {
             let (opened_at, until) = both((a, b), (c, d));
             Gate::Open { opened_at, until }
         }
-        (Gate::Ending { opened_at: a, until: b, opens }, Gate::Ending { opened_at: c, until: d, opens: also }) => {
+        (Gate::NoNewStarts { opened_at: a, until: b, opens }, Gate::NoNewStarts { opened_at: c, until: d, opens: also }) => {
             let (opened_at, until) = both((a, b), (c, d));
-            Gate::Ending { opened_at, until, opens: opens.into_iter().chain(also).min() }
+            Gate::NoNewStarts { opened_at, until, opens: opens.into_iter().chain(also).min() }
         }
         (Gate::Shut { opens }, Gate::Shut { opens: also }) => Gate::Shut { opens: opens.into_iter().chain(also).min() },
-        (shut @ Gate::Shut { .. }, Gate::Open { .. } | Gate::Ending { .. })
-        | (Gate::Open { .. } | Gate::Ending { .. }, shut @ Gate::Shut { .. }) => shut,
+        (shut @ Gate::Shut { .. }, Gate::Open { .. } | Gate::NoNewStarts { .. })
+        | (Gate::Open { .. } | Gate::NoNewStarts { .. }, shut @ Gate::Shut { .. }) => shut,
     }
 }
 

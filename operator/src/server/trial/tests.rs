@@ -66,7 +66,7 @@ fn a_set_that_is_well_is_proven_and_closed_while_the_spec_is_wrong() {
     assert_eq!(step(&trial(), with(Verdict::Pending { until })), Step::Wait(WaitingOn::Proof { until }));
     let seen = shaped(trial(), |set| Set { current: FAILED, ..set });
     for verdict in [Verdict::Passed, Verdict::Unproven] {
-        assert_eq!(step(&seen, with(verdict)), Step::Close { settled: FAILED });
+        assert_eq!(step(&seen, with(verdict)), Step::MarkStable { settled: FAILED });
     }
 }
 
@@ -176,7 +176,7 @@ fn a_trial_is_under_way_until_it_was_told_how_it_ended() {
     assert!(is_under_way(&seen, &told(FAILED)), "another one was told of last");
     assert!(!is_under_way(&seen, &PaperMCServerStatus::default()));
     let says = |status: &str| -> PaperMCServerStatus {
-        let updating = json!({"type": "Updating", "status": status, "reason": "StepTaken", "message": "", "lastTransitionTime": now()});
+        let updating = json!({"type": "Updating", "status": status, "reason": "StepExecuted", "message": "", "lastTransitionTime": now()});
         serde_json::from_value(json!({"conditions": [updating]})).unwrap()
     };
     assert!(is_under_way(&seen, &says("True")), "what it went back to runs, and nobody knows");

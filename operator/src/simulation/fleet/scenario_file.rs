@@ -331,7 +331,7 @@ impl World {
             What::ForceDeletePod => self.strike(Blow::PodForced),
             What::DeleteSet => self.strike(Blow::SetDeleted),
             What::AgentDies => self.strike(Blow::AgentDies),
-            What::AgentSilent(takes) => self.silence_agent(*takes, false),
+            What::AgentUnreachable(takes) => self.silence_agent(*takes, false),
             What::AgentHangs(takes) => self.silence_agent(*takes, true),
             What::Crash => self.strike(Blow::ServerCrashes),
             What::CrashOn(takes) => self.crash_on(*takes),

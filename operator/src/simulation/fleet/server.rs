@@ -55,10 +55,10 @@ impl Server {
     /// What was said of it, and what has run for long enough.
     pub(super) fn note(&mut self) {
         let world = self.shared.world();
-        if world.said("Updating").is_some_and(|(_, reason)| reason == "WaitingForTurn") {
+        if world.said("Updating").is_some_and(|(_, reason)| reason == "WaitingForUpdateSlot") {
             self.waited_at = Some(now());
         }
-        if world.said("WaitsForFollowed").is_some_and(|(status, _)| status == "True") {
+        if world.said("WaitingForLeaderServer").is_some_and(|(status, _)| status == "True") {
             self.waited_for_followed_at = Some(now());
         }
         let Some((set, since)) = world.proven_set() else { return };

@@ -147,7 +147,7 @@ pub(in crate::simulation) async fn walk_held(is_let_go: bool, address: Ipv4Addr)
 pub(in crate::simulation) async fn end_an_order(given_meanwhile: bool, address: Ipv4Addr) -> bool {
     let (walk, _, _clocks) = begin_undisturbed(0, address).await;
     let api: Api<ConfigMap> = Api::namespaced(client(&walk.shared), NAMESPACE);
-    let (name, key) = ("lobby-orders", Key::new("configmaps", "lobby-orders"));
+    let (name, key) = ("lobby-init-requests", Key::new("configmaps", "lobby-init-requests"));
     let map = json!({"metadata": {"name": name}, "data": {"restore.json": "1"}});
     walk.shared.world().objects.create("configmaps", map, now()).expect("the first order");
     let give = || {

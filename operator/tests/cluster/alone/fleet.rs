@@ -38,5 +38,5 @@ async fn fifty_servers_at_rest_cause_no_write_and_no_request_upstream_in_a_minut
 fn is_settled(object: &PaperMCServer) -> bool {
     let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let has = |of: &str, reason: &str| conditions.iter().any(|c| c.type_ == of && c.reason == reason);
-    has("Ready", "Running") && has("Updating", "Settled") && has("UpdateAvailable", "UpToDate")
+    has("Ready", "Running") && has("Updating", "Stable") && has("UpdateAvailable", "UpToDate")
 }

@@ -296,7 +296,7 @@ async fn is_over(server: &Server<'_>) -> Result<(), String> {
     let ready = now("Ready").is_some_and(|c| c.status == "True");
     let none_left = now("UpdateAvailable").is_some_and(|c| c.status == "False");
     match now("Updating") {
-        Some(updating) if ready && (updating.reason == "Held" || updating.reason == "Settled" && none_left) => Ok(()),
+        Some(updating) if ready && (updating.reason == "Held" || updating.reason == "Stable" && none_left) => Ok(()),
         _ => Err(in_words(&conditions)),
     }
 }

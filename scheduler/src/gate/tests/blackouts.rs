@@ -102,7 +102,7 @@ fn nothing_begins_in_the_closed_last_part_of_a_window() {
     let sundays = only(window("0 4 * * 0"));
     assert_eq!(sundays.gate(at("2026-01-11T04:39:59Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
     let ending =
-        |until, opens| Gate::Ending { opened_at: at("2026-01-11T04:00:00Z"), until: at(until), opens: Some(at(opens)) };
+        |until, opens| Gate::NoNewStarts { opened_at: at("2026-01-11T04:00:00Z"), until: at(until), opens: Some(at(opens)) };
     assert_eq!(sundays.gate(at("2026-01-11T04:40:00Z")), ending("2026-01-11T05:00:00Z", "2026-01-18T04:00:00Z"));
     assert_eq!(sundays.gate(at("2026-01-11T05:00:00Z")), shut("2026-01-18T04:00:00Z"));
     // Another window that joins in opens it again, and it is still the same opening.

@@ -14,14 +14,14 @@ fn stuck(life: Life, players: Players) -> Seen {
 }
 
 fn forward(now: Timestamp) -> Step {
-    Step::GoForward { to: FIXED, unasked: false, not_after: now + DECISION_COUNTS }
+    Step::RollForward { to: FIXED, unasked: false, not_after: now + DECISION_COUNTS }
 }
 
 #[test]
 fn a_corrected_goal_comes_where_going_back_is_a_persons_to_decide() {
     let now = at(SUNDAY + 1);
     for (backup, played_since, decides) in
-        [(None, false, WaitingOn::NoBackup), (Some(DataVersion(1)), true, WaitingOn::UndoWouldLose)]
+        [(None, false, WaitingOn::NoBackup), (Some(DataVersion(1)), true, WaitingOn::RollbackWouldLoseProgress)]
     {
         let mut seen = stuck(Life::Down, Players::Nobody);
         (seen.world.backup, seen.world.played_since) = (backup, played_since);
@@ -151,7 +151,7 @@ fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
     // At rest, and after a way back that ended there.
     for set in [SET, Set { door: Door::Open, ..SET }] {
         let seen = refused(set);
-        let forward = Step::GoForward { to: FIXED, unasked: true, not_after: now + DECISION_COUNTS };
+        let forward = Step::RollForward { to: FIXED, unasked: true, not_after: now + DECISION_COUNTS };
         assert_eq!(next_step(&CORRECTED, &seen, open(), now), forward);
         assert!(is_left_to_a_person(&seen));
         let waits = Step::Wait(WaitingOn::WorldRefused);
@@ -170,6 +170,6 @@ fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
         assert!(!is_left_to_a_person(&gone) && has_goal_begun(&CORRECTED, &gone, open()), "it is under way");
         // Who has named a copy has it put in place.
         let asked = Seen { copy_asked: true, ..seen };
-        assert_eq!(next_step(&CORRECTED, &asked, open(), now), Step::OrderRestore { to: OLD, asked: true });
+        assert_eq!(next_step(&CORRECTED, &asked, open(), now), Step::RequestRestore { to: OLD, asked: true });
     }
 }

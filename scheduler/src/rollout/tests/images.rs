@@ -53,7 +53,7 @@ fn a_server_without_a_pod_pulls_when_it_wakes_and_one_that_runs_the_goal_has_not
         assert_eq!(next_step(&settled, &seen, open(), at(SUNDAY)), Step::Settled);
         let trial = Seen { images, ..on_trial(Life::Up) };
         let closes = Set { current: NEW, ..COMMITTED };
-        assert_eq!(step(&Seen { set: Some(closes), ..trial }, SUNDAY), Step::Close { settled: NEW }, "it has started");
+        assert_eq!(step(&Seen { set: Some(closes), ..trial }, SUNDAY), Step::MarkStable { settled: NEW }, "it has started");
     }
 }
 

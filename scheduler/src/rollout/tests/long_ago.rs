@@ -53,7 +53,7 @@ fn a_save_from_before_the_end_of_the_countdown_does_not_count_for_its_stop() {
 #[test]
 fn in_the_last_part_of_the_window_what_was_begun_is_told_anew_if_there_is_time_for_it() {
     let answer = |until| {
-        let ending = Gate::Ending { opened_at: at(SUNDAY), until: at(until), opens: Some(at(SUNDAY + WEEK)) };
+        let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(until), opens: Some(at(SUNDAY + WEEK)) };
         next_step(&GOAL, &told(), ending, at(LONG_AGO))
     };
     assert!(matches!(answer(LONG_AGO + 6), Step::Announce { .. }));

@@ -140,7 +140,7 @@ fn in_a_window_it_is_as_without_and_what_another_goal_has_begun_is_not_its_own()
     let of = |gate, seen: &Seen| opportunity(&BUILD, seen, gate, &windows(Vec::new()), EMPTY_FOR, at(LONG));
     assert!(of(shut(), &empty()).is_some());
     let until = at(LONG + 60);
-    for gate in [Gate::Open { opened_at: at(LEFT), until }, Gate::Ending { opened_at: at(LEFT), until, opens: None }] {
+    for gate in [Gate::Open { opened_at: at(LEFT), until }, Gate::NoNewStarts { opened_at: at(LEFT), until, opens: None }] {
         assert_eq!(of(gate, &empty()), None);
     }
     let others = Set { template: Revision(0xc), update: Revision(0xc), door: Door::Open, ..SET };

@@ -220,7 +220,7 @@ impl Moves<'_> {
                 self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
             }
             Deed::Announce { act, about, clock, short } => self.announce(&mut w, gate_open, (act, about, clock), short),
-            Deed::TellAgain { act, about, clock, short } => self.tell_again(&mut w, (act, about, clock), short),
+            Deed::Reannounce { act, about, clock, short } => self.tell_again(&mut w, (act, about, clock), short),
             Deed::Save { act, about, clock } => {
                 w.saved =
                     Some(F { act, about, pod: true, window: true, clock, good: true, short: false, ok: !w.refuses });
@@ -263,7 +263,7 @@ impl Moves<'_> {
                 w.order_for_copy = Some(to);
             }
             Deed::RollBack { to, asked, unasked } => self.roll_back(old, &mut w, to, (asked, unasked)),
-            Deed::GoForward { to, unasked } => self.go_forward(old, &mut w, (to, unasked), gate_open),
+            Deed::RollForward { to, unasked } => self.go_forward(old, &mut w, (to, unasked), gate_open),
             Deed::Close(rev) => {
                 let agreed = w.current == rev && w.update == rev && w.template == rev;
                 self.must(!w.open || agreed, "9 closed before the controller called it current");
@@ -292,7 +292,7 @@ impl Moves<'_> {
                 let of_another = |f: &F| f.act != For::Drain;
                 (w.draining, w.announced, w.saved) = (None, w.announced.filter(of_another), w.saved.filter(of_another));
             }
-            Deed::CallOff { act, about } => {
+            Deed::CancelAnnouncement { act, about } => {
                 let of_another = |f: &F| (f.act, f.about) != (act, about);
                 (w.announced, w.saved) = (w.announced.filter(of_another), w.saved.filter(of_another));
             }

@@ -295,7 +295,7 @@ fn a_server_keeps_its_plugins_data_and_can_be_ordered_to_put_them_back_unless_it
         let said = ["NIGHTSHIFT_KEEP_PLUGIN_DATA", "NIGHTSHIFT_RESTORE_ORDER"].map(|name| variable(prepare, name));
         (mounted && volume, said.map(|said| said.map(str::to_owned)))
     };
-    let file = Some("/etc/nightshift-orders/restore.json".to_owned());
+    let file = Some("/etc/nightshift-init-requests/restore.json".to_owned());
     assert_eq!(orders(&template(json!({}))), (true, [Some("536870912".to_owned()), file.clone()]));
     let large = json!({"keepPluginData": {"maxSize": "2Gi"}});
     assert_eq!(orders(&template(large)), (true, [Some("2147483648".to_owned()), file.clone()]));

@@ -32,7 +32,7 @@ pub(in super::super) fn build_trouble(
         // What was said last has an instant in it that passes, and nothing happens then.
         let what = "a set is on trial: its proof, and a roll-back if it fails, wait until this is mended";
         let words = cut(&format!("{what}: {}", why.message), LONGEST_MESSAGE);
-        conditions.push(condition(server, "Updating", Some(true), "TrialWaits", words, now, before));
+        conditions.push(condition(server, "Updating", Some(true), "RolloutPaused", words, now, before));
     }
     conditions
 }

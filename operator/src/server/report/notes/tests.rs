@@ -13,20 +13,20 @@ fn held() -> Undo {
 fn a_server_that_is_held_by_its_spec_is_told_as_that_until_it_is_let_go() {
     let mut pass = Pass::new();
     assert_ne!(pass.status().next_window.as_deref(), Some("held"));
-    assert!(pass.said("HeldAtSet").is_empty() && pass.said("Resumed").is_empty());
+    assert!(pass.said("PinnedToSet").is_empty() && pass.said("Resumed").is_empty());
     pass.plan.undo = Some(held());
     let status = pass.status();
-    let condition = status.conditions.iter().find(|condition| condition.type_ == "HeldAtSet").unwrap();
+    let condition = status.conditions.iter().find(|condition| condition.type_ == "PinnedToSet").unwrap();
     assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "Held"));
     assert!(condition.message.contains("`spec.hold`"), "{}", condition.message);
     assert_eq!(status.next_window.as_deref(), Some("held"));
-    assert_eq!(pass.said("HeldAtSet").len(), 1);
+    assert_eq!(pass.said("PinnedToSet").len(), 1);
 
     let mut pass = pass.next();
     assert!(pass.said("Resumed").is_empty(), "it is held still");
     pass.plan.undo = None;
     assert_eq!(pass.said("Resumed").len(), 1);
-    assert!(!pass.status().conditions.iter().any(|condition| condition.type_ == "HeldAtSet"));
+    assert!(!pass.status().conditions.iter().any(|condition| condition.type_ == "PinnedToSet"));
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn a_server_that_is_down_is_an_updates_fault_only_on_the_way_back_from_it() {
     // What was to be undone, and cannot be: the channels heard that it is, before somebody joined or the copies could not be read.
     pass.done = Done::MarkedFailed;
     let mut pass = pass.next();
-    for waiting in [WaitingOn::NoBackup, WaitingOn::UndoWouldLose] {
+    for waiting in [WaitingOn::NoBackup, WaitingOn::RollbackWouldLoseProgress] {
         pass.step = Step::Wait(waiting);
         assert!(left(&pass).is_some_and(|(at, why)| at == since && !why.is_empty()), "{waiting:?}");
     }

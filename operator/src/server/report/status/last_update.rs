@@ -67,7 +67,7 @@ pub(super) fn build_last_update(report: &Report<'_>, before: &PaperMCServerStatu
         | Done::TemplateWritten
         | Done::Committed { .. }
         | Done::Restored
-        | Done::RestoreOrdered
+        | Done::RestoreScheduled
         | Done::DataOrdered
         // A restart is no update.
         | Done::Restarting { .. }

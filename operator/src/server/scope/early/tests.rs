@@ -83,7 +83,7 @@ fn own(spec: Value, plugins: &[Arc<Plugin>], now: &str) -> Vec<String> {
     let clock = |at: Timestamp| at.strftime("%a %H:%M").to_string();
     let in_words = |own: InOwnWindow| match own.gate {
         Gate::Open { opened_at, until } => format!("{} {}-{}", own.scope, clock(opened_at), clock(until)),
-        Gate::Ending { until, .. } => format!("{} ends {}", own.scope, clock(until)),
+        Gate::NoNewStarts { until, .. } => format!("{} ends {}", own.scope, clock(until)),
         Gate::Shut { opens } => format!("{} {}", own.scope, opens.map(clock).unwrap_or_default()),
     };
     candidates(spec, plugins, false, now).own.into_iter().map(in_words).collect()
@@ -165,5 +165,5 @@ fn what_comes_beside_an_urgent_plugin_ends_with_its_own_window_and_may_begin_in_
     let (opened_at, until) = (at("2026-11-22T11:30:00Z"), at("2026-11-22T12:30:00Z"));
     let open = Gate::Open { opened_at, until };
     assert_eq!(gate(open), open);
-    assert_eq!(gate(Gate::Ending { opened_at, until, opens: None }), open);
+    assert_eq!(gate(Gate::NoNewStarts { opened_at, until, opens: None }), open);
 }

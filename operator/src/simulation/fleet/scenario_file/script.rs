@@ -95,7 +95,7 @@ pub(super) enum What {
     OperatorDies,
     AnotherOperator,
     AgentDies,
-    AgentSilent(SignedDuration),
+    AgentUnreachable(SignedDuration),
     AgentHangs(SignedDuration),
     Crash,
     CrashOn(SignedDuration),
@@ -322,7 +322,7 @@ impl What {
             return Ok(Self::Leave(if players == "all players" { None } else { Some(number_of_players(players)?) }));
         }
         let lasting = [
-            ("agent is unreachable for ", Self::AgentSilent as fn(SignedDuration) -> Self),
+            ("agent is unreachable for ", Self::AgentUnreachable as fn(SignedDuration) -> Self),
             ("agent does not answer for ", Self::AgentHangs),
             ("server crashes again and again for ", Self::CrashOn),
             ("server hangs for ", Self::Hang),

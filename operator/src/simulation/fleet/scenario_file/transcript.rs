@@ -31,7 +31,7 @@ impl World {
                 .get(of)
                 .is_some_and(|old| (&old["status"], &old["reason"]) == (&condition["status"], &condition["reason"]));
             let text = |field: &str| condition[field].as_str().unwrap_or_default().replace('\n', " / ");
-            if !is_as_before && condition["reason"] != "StepTaken" {
+            if !is_as_before && condition["reason"] != "StepExecuted" {
                 lines.push(format!("condition: {of}={} {}: {}", text("status"), text("reason"), text("message")));
             }
         }
