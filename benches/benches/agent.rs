@@ -41,7 +41,7 @@ const BUSIEST: f64 = 0.1;
 #[derive(clap::Parser)]
 struct Line {
     #[command(flatten)]
-    sidecar: settings::Sidecar,
+    sidecar: settings::SidecarConfig,
 }
 
 fn main() -> ExitCode {

@@ -16,7 +16,7 @@ use benches::worlds::hard::big;
 use benches::worlds::{self, PAPERS, fleet, fleet_catalog};
 use resolver::catalog::Catalog;
 use resolver::explain::human;
-use resolver::request::PaperWish;
+use resolver::request::PaperRequest;
 use resolver::{Budget, Fleet};
 
 mod recorded;
@@ -49,7 +49,7 @@ fn six_plugins(dir: &Path, work: bool) {
     let json = fs::read(dir.join("catalog.json")).expect("the first process wrote it");
     let catalog: Catalog = serde_json::from_slice(&json).expect("as written");
     if work {
-        answer(&catalog, &recorded::request(&worlds::SIX, PaperWish::Auto), recorded::at());
+        answer(&catalog, &recorded::request(&worlds::SIX, PaperRequest::Auto), recorded::at());
     }
 }
 

@@ -3,8 +3,8 @@
 use benches::worlds::{self, ON_HANGAR};
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, ProjectKey, Source};
-use resolver::request::{PaperWish, Request, VersionWish};
-use resolver::upstream::{Fetcher, Settings, Upstreams, Wanted};
+use resolver::request::{PaperRequest, Request, VersionRequest};
+use resolver::upstream::{CatalogQuery, Fetcher, Settings, Upstreams};
 
 /// The instant of every question.
 pub(crate) fn at() -> Timestamp {
@@ -12,9 +12,9 @@ pub(crate) fn at() -> Timestamp {
 }
 
 /// One server that wants these projects.
-pub(crate) fn request(plugins: &[&str], paper: PaperWish) -> Request {
+pub(crate) fn request(plugins: &[&str], paper: PaperRequest) -> Request {
     let wishes = plugins.iter().map(|project| {
-        let mut wish = worlds::wish(project, VersionWish::Latest);
+        let mut wish = worlds::wish(project, VersionRequest::Latest);
         if *project == ON_HANGAR {
             wish.key.source = Source::Hangar;
         }
@@ -47,9 +47,9 @@ async fn catalog(plugins: &[&str], base: &str) -> Catalog {
     let store = tempfile::tempdir().expect("a directory");
     let settings = Settings { upstreams: upstreams(base), ..Settings::new(store.path()) };
     let fetcher = Fetcher::new(settings).expect("a fetcher");
-    let wish = request(plugins, PaperWish::Auto);
+    let wish = request(plugins, PaperRequest::Auto);
     let projects: Vec<ProjectKey> = wish.plugins.iter().map(|plugin| plugin.key.clone()).collect();
-    let wanted = Wanted { projects: &projects, ..Wanted::default() };
+    let wanted = CatalogQuery { projects: &projects, ..CatalogQuery::default() };
     let reading = fetcher.catalog(wanted, |catalog| resolver::needed_projects(catalog, &wish), at()).await;
     assert!(reading.problems.is_empty(), "{:?}", reading.problems);
     reading.catalog

@@ -13,9 +13,9 @@ use benches::worlds::hard::{PLUGINS, big};
 use benches::worlds::{PAPERS, RELEASES, SIX, at};
 use others::{Found, Others, Plain};
 use resolver::catalog::Catalog;
-use resolver::request::{PaperWish, Request};
+use resolver::request::{PaperRequest, Request};
 use resolver::version::Minecraft;
-use resolver::{PlainTables, Prepared, Unsolvable};
+use resolver::{PlainTables, PreparedTables, Unsolvable};
 
 mod others;
 mod recorded;
@@ -50,7 +50,7 @@ struct Asked {
 }
 
 fn compare(name: &str, catalog: &Catalog, request: &Request, asked: &Asked, bounds: &mut Bounds) {
-    let prepared = Prepared::of(catalog, request, at()).expect("all that it takes");
+    let prepared = PreparedTables::of(catalog, request, at()).expect("all that it takes");
     say(&format!("{name}:"));
     let answer = || median(RUNS, || whole(catalog, request));
     let (best, all) = answer();
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
         let name = format!("one server, {PLUGINS} plugins of {RELEASES} releases, {name}");
         compare(&name, &big.catalog(), &big.request(), &asked, &mut bounds);
     }
-    let (catalog, request) = (recorded::read(&SIX), recorded::request(&SIX, PaperWish::Auto));
+    let (catalog, request) = (recorded::read(&SIX), recorded::request(&SIX, PaperRequest::Auto));
     compare("recorded catalog, six plugins", &catalog, &request, &Asked::default(), &mut bounds);
     bounds.end()
 }

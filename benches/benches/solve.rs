@@ -13,10 +13,10 @@ use benches::measure::median;
 use benches::worlds;
 use criterion::Criterion;
 use recorded::at;
-use resolver::Prepared;
+use resolver::PreparedTables;
 use resolver::catalog::Catalog;
 use resolver::explain::{Explanation, human};
-use resolver::request::{PaperWish, Request};
+use resolver::request::{PaperRequest, Request};
 use resolver::version::Minecraft;
 
 mod recorded;
@@ -29,15 +29,15 @@ const LONGEST_ANSWER: Duration = Duration::from_millis(20);
 
 const THREE: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
 
-fn request(paper: PaperWish) -> Request {
+fn request(paper: PaperRequest) -> Request {
     recorded::request(&THREE, paper)
 }
 
 fn three(criterion: &mut Criterion) {
     let catalog = recorded::read(&THREE);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
-    let yes = request(PaperWish::Auto);
-    let no = request(PaperWish::Pin { version: "1.21.11".parse().expect("a literal") });
+    let yes = request(PaperRequest::Auto);
+    let no = request(PaperRequest::Pin { version: "1.21.11".parse().expect("a literal") });
     assert!(resolver::resolve(&catalog, &yes, at()).is_ok(), "the yes must be a yes");
     assert!(resolver::resolve(&catalog, &no, at()).is_err(), "the no must be a no");
 
@@ -68,8 +68,8 @@ fn three(criterion: &mut Criterion) {
 fn six(criterion: &mut Criterion, bounds: &mut Bounds) {
     let catalog = recorded::read(&worlds::SIX);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
-    let request = recorded::request(&worlds::SIX, PaperWish::Auto);
-    let prepared = Prepared::of(&catalog, &request, at()).expect("all that it takes");
+    let request = recorded::request(&worlds::SIX, PaperRequest::Auto);
+    let prepared = PreparedTables::of(&catalog, &request, at()).expect("all that it takes");
     let newest: Minecraft = "1.21.11".parse().expect("a literal");
     let resolution = resolver::resolve(&catalog, &request, at()).expect("a yes: a no would be said sooner");
     assert_eq!(resolution.lock.plugins.len(), worlds::SIX.len(), "all six are chosen");

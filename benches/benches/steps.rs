@@ -13,8 +13,9 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Window, Windows};
 use scheduler::rollout::{Step, next_step};
 use scheduler::seen::{
-    Act, AgentMemory, Announced, DataVersion, Door, Eviction, Facts, Goal, Images, Life, Node, Players, Pod, PodUid,
-    Policy, Revision, Saved, Seen, Set, Settled, Verdict, World,
+    AgentMemory, Announced, DataVersion, Disruption, EvictionSeen, Goal, ImagesOnNode, NodeState, Observation,
+    Partition, PlayerPolicy, Players, PodPhase, PodUid, PodView, RecordedFacts, Revision, SavedWorld, StableSet,
+    StatefulSetView, Verification, WorldState,
 };
 
 const SERVERS: usize = 1_000;
@@ -28,50 +29,67 @@ const POD: PodUid = PodUid(7);
 const GOAL: Goal = Goal {
     revision: NEW,
     world: DataVersion(2),
-    policy: Policy::Announce,
+    policy: PlayerPolicy::Announce,
     notice: SignedDuration::from_mins(5),
     empty_notice: SignedDuration::from_secs(10),
     patience: SignedDuration::from_mins(3),
     restart: None,
-    eviction: Eviction::Always,
+    eviction: EvictionSeen::Always,
 };
 
 /// The moments of an update that a server can be found in, each with what comes next then.
-fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
-    let set = Set { template: OLD, current: OLD, update: OLD, observed: true, door: Door::Closed, asleep: false };
-    let facts = Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() };
-    let staged = Seen {
+fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Observation)> {
+    let set = StatefulSetView {
+        template: OLD,
+        current: OLD,
+        update: OLD,
+        observed: true,
+        door: Partition::Closed,
+        asleep: false,
+    };
+    let facts =
+        RecordedFacts { settled: Some(StableSet { revision: OLD, world: DataVersion(1) }), ..RecordedFacts::default() };
+    let staged = Observation {
         set: Some(set),
-        pod: Some(Pod { uid: POD, revision: OLD, world: DataVersion(1), life: Life::Up }),
+        pod: Some(PodView { uid: POD, revision: OLD, world: DataVersion(1), life: PodPhase::Up }),
         players: Players::Some(60),
         empty_since: None,
-        verdict: Verdict::Passed,
-        world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: true },
-        node: Node::Stays,
+        verdict: Verification::Passed,
+        world: WorldState {
+            floor: DataVersion(1),
+            whole: true,
+            backup: None,
+            played_since: false,
+            restore_ordered: true,
+        },
+        node: NodeState::Stays,
         staged: true,
         crash_loop: false,
-        images: Images::Here,
+        images: ImagesOnNode::Here,
         data_ordered: true,
         copy_asked: false,
         agent_memory: AgentMemory::Kept,
         facts,
     };
-    let with_facts =
-        |announced, saved| Seen { facts: Facts { announced, saved, ..staged.facts.clone() }, ..staged.clone() };
-    let act = Act::Update { goal: NEW, window_opened_at: opened_at };
+    let with_facts = |announced, saved| Observation {
+        facts: RecordedFacts { announced, saved, ..staged.facts.clone() },
+        ..staged.clone()
+    };
+    let act = Disruption::Update { goal: NEW, window_opened_at: opened_at };
     let announced = Some(Announced { act, pod: POD, ends: now });
-    let saved = Some(Saved { act, pod: POD, at: now, confirmed: true });
+    let saved = Some(SavedWorld { act, pod: POD, at: now, confirmed: true });
     let saved_by_now = with_facts(announced, saved);
-    let written = Seen { set: Some(Set { template: NEW, update: NEW, ..set }), ..saved_by_now.clone() };
-    let on_trial = Seen {
-        set: Some(Set { template: NEW, update: NEW, door: Door::Open, ..set }),
-        pod: Some(Pod { uid: PodUid(8), revision: NEW, world: DataVersion(2), life: Life::Up }),
+    let written =
+        Observation { set: Some(StatefulSetView { template: NEW, update: NEW, ..set }), ..saved_by_now.clone() };
+    let on_trial = Observation {
+        set: Some(StatefulSetView { template: NEW, update: NEW, door: Partition::Open, ..set }),
+        pod: Some(PodView { uid: PodUid(8), revision: NEW, world: DataVersion(2), life: PodPhase::Up }),
         ..saved_by_now.clone()
     };
     let at_its_newest = Goal { revision: OLD, world: DataVersion(1), ..GOAL };
     vec![
         (at_its_newest, staged.clone()),
-        (GOAL, Seen { staged: false, ..staged.clone() }),
+        (GOAL, Observation { staged: false, ..staged.clone() }),
         (GOAL, staged.clone()),
         (GOAL, with_facts(announced, None)),
         (GOAL, saved_by_now),
@@ -86,9 +104,9 @@ fn steps(criterion: &mut Criterion, bounds: &mut Bounds) {
     let opened_at: Timestamp = "2026-03-29T02:00:00Z".parse().expect("a literal");
     let now: Timestamp = "2026-03-29T02:20:00Z".parse().expect("a literal");
     let moments = moments(opened_at, now);
-    let servers: Vec<&(Goal, Seen)> = moments.iter().cycle().take(SERVERS).collect();
+    let servers: Vec<&(Goal, Observation)> = moments.iter().cycle().take(SERVERS).collect();
     let night = || -> Vec<Step> {
-        let step = |(goal, seen): &&(Goal, Seen)| next_step(goal, seen, windows.gate(black_box(now)), now);
+        let step = |(goal, seen): &&(Goal, Observation)| next_step(goal, seen, windows.gate(black_box(now)), now);
         servers.iter().map(step).collect()
     };
     // Measured is what is meant: no two moments have the same answer.

@@ -7,7 +7,7 @@ use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
 use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::version::Minecraft;
@@ -154,8 +154,8 @@ fn dependency(project: &str, number: usize, kind: DependencyKind) -> Dependency 
 }
 
 /// What a server wants of a project of Modrinth.
-pub fn wish(project: &str, version: VersionWish) -> PluginWish {
-    PluginWish {
+pub fn wish(project: &str, version: VersionRequest) -> PluginRequest {
+    PluginRequest {
         object: project.to_owned(),
         key: ProjectKey { source: Source::Modrinth, project: project.to_owned() },
         jars: Vec::new(),
@@ -172,7 +172,7 @@ pub fn wish(project: &str, version: VersionWish) -> PluginWish {
 }
 
 /// One server, with all else as it is by itself.
-pub fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Request {
+pub fn request(server: String, paper: PaperRequest, plugins: Vec<PluginRequest>) -> Request {
     Request {
         server,
         software: Software::Paper,
@@ -190,7 +190,7 @@ pub fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Re
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: resolver::request::HotfixSiblings::default(),
         unlisted: resolver::request::Unlisted::default(),
-        facts: resolver::facts::Facts::default(),
+        facts: resolver::facts::CompatibilityFacts::default(),
     }
 }
 
@@ -198,10 +198,10 @@ pub fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Re
 pub fn fleet(servers: usize) -> Vec<Request> {
     let mut random = Random(11);
     let server = |at: usize| {
-        let shared = (0..SHARED).map(|at| wish(&format!("p{at:03}"), VersionWish::Latest));
+        let shared = (0..SHARED).map(|at| wish(&format!("p{at:03}"), VersionRequest::Latest));
         let first = SHARED + random.below(PROJECTS - SHARED - 10);
-        let own = (first..first + 10).map(|at| wish(&format!("p{at:03}"), VersionWish::Auto));
-        request(format!("games/s{at:05}"), PaperWish::Auto, shared.chain(own).collect())
+        let own = (first..first + 10).map(|at| wish(&format!("p{at:03}"), VersionRequest::Auto));
+        request(format!("games/s{at:05}"), PaperRequest::Auto, shared.chain(own).collect())
     };
     (0..servers).map(server).collect()
 }
@@ -224,7 +224,7 @@ pub fn impossible(servers: usize) -> Vec<Request> {
     }
     let one = &mut requests[servers / 2];
     one.floor = None;
-    one.paper = PaperWish::Pin { version: minecraft(1) };
+    one.paper = PaperRequest::Pin { version: minecraft(1) };
     one.plugins.truncate(SHARED);
     requests
 }

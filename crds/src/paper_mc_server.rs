@@ -24,19 +24,20 @@ pub use backup::{
     LastBackup, LastRestore, RestoreHandled, RestoreResult, ScheduledContents,
 };
 pub use blackout::Blackout;
-pub use crashes::{Crashes, OnCrashLoop, StoppedByCrashes};
+pub use crashes::{CrashStatus, OnCrashLoop, StoppedByCrashes};
 pub use follows::Follows;
-pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion, PLACES};
+pub use notify::{ChatKind, NotificationEvent, NotificationState, NotificationTexts, NotifyChannel, PLACES};
 pub use plugin_data::{KeepPluginData, PluginDataStatus, SettingsKept};
 pub use restart::{Restart, RestartOnlyIf};
 pub use restore_from::RestoreFrom;
 pub use settings::{
-    AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, Opportunistic, Place, PlayersPolicy, PolicyKind,
-    Rcon, SecretKey, ServiceKind, ServiceWish, Storage, UpdateSchedule,
+    AccessMode, AnnouncementTarget, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, Opportunistic,
+    PlayersPolicy, PolicyKind, Rcon, SecretKey, ServiceKind, ServiceSpec, Storage, UpdateSchedule,
 };
 pub use status::{
-    AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, LostFile, LostRelease, PaperMCServerStatus, PastSet,
-    PlannedPlugin, PluginState, PluginStateKind, RolloutFacts, StopSeen, UpdateBlocked,
+    AnswerBasis, AvailableUpdate, BlockedBy, DelistedFileStatus, DelistedReleaseStatus, HandledRequests, HistoryEntry,
+    LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts, StopSeen,
+    UpdateBlocked,
 };
 pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 
@@ -207,7 +208,7 @@ pub struct PaperMCServerSpec {
     pub image_policy: ImagePolicy,
     /// The Service players connect to.
     #[serde(default)]
-    pub service: ServiceWish,
+    pub service: ServiceSpec,
     /// 1 runs the server, 0 lets it sleep; the world stays.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1))]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, SKEW_SECONDS, sign};
 use scheduler::protocol::{
-    Announce, CancelAnnouncement, FileSet, HotCopy, KeepCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat,
+    AgentReport, Announce, CancelAnnouncement, FileSet, HotCopy, KeepCopy, PORT, PlayerCount, RequestRefusal, Save,
+    Saved, in_the_chat,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -80,7 +81,7 @@ pub(crate) struct Agent<'a> {
 
 impl Agent<'_> {
     /// What it sees.
-    pub(crate) async fn report(&self) -> Result<Report, AgentError> {
+    pub(crate) async fn report(&self) -> Result<AgentReport, AgentError> {
         self.ask("a report", reqwest::Method::GET, "/v1/report", &(), ANSWER_WITHIN).await
     }
 
@@ -117,7 +118,7 @@ impl Agent<'_> {
     }
 
     /// Who is on, by the server's own list.
-    pub(crate) async fn players(&self) -> Result<Players, AgentError> {
+    pub(crate) async fn players(&self) -> Result<PlayerCount, AgentError> {
         self.ask("the players", reqwest::Method::POST, "/v1/players", &(), ANSWER_WITHIN).await
     }
 
@@ -194,18 +195,18 @@ impl Agent<'_> {
         if status == reqwest::StatusCode::NOT_FOUND {
             return Err(AgentError::TooOld { pod: self.pod.to_owned(), what });
         }
-        let refusal = answer.json().await.unwrap_or_else(|_| Refusal::because(format!("HTTP {status}")));
+        let refusal = answer.json().await.unwrap_or_else(|_| RequestRefusal::because(format!("HTTP {status}")));
         Err(refused(self.pod.to_owned(), what, refusal))
     }
 }
 
 /// What an answer that is not 2xx means.
-fn refused(pod: String, what: &'static str, refusal: Refusal) -> AgentError {
+fn refused(pod: String, what: &'static str, refusal: RequestRefusal) -> AgentError {
     match refusal {
-        Refusal { fence: Some(by), .. } => AgentError::Deposed { pod, by },
-        Refusal { clock_ahead: Some(ahead), .. } => AgentError::ClocksDiffer { pod, ahead },
-        Refusal { error: why, not_now: true, .. } => AgentError::NotNow { pod, what, why },
-        Refusal { error: why, clock_ahead: None, fence: None, not_now: false } => {
+        RequestRefusal { fence: Some(by), .. } => AgentError::Deposed { pod, by },
+        RequestRefusal { clock_ahead: Some(ahead), .. } => AgentError::ClocksDiffer { pod, ahead },
+        RequestRefusal { error: why, not_now: true, .. } => AgentError::NotNow { pod, what, why },
+        RequestRefusal { error: why, clock_ahead: None, fence: None, not_now: false } => {
             AgentError::Refused { pod, what, why }
         }
     }

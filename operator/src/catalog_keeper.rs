@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use resolver::catalog::{Catalog, ProjectKey};
 use resolver::request::Request;
 use resolver::unmanaged::UnmanagedJar;
-use resolver::upstream::{Fetcher, Wanted};
+use resolver::upstream::{CatalogQuery, Fetcher};
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
@@ -26,14 +26,14 @@ pub(crate) struct Snapshot {
     pub(crate) catalog: Catalog,
     pub(crate) content: Content,
     /// What could not be read, by subject (`modrinth/viaversion`).
-    pub(crate) problems: BTreeMap<String, Problem>,
+    pub(crate) problems: BTreeMap<String, CatalogSourceError>,
     pub(crate) read_at: Timestamp,
 }
 
 #[cfg(test)]
 impl Snapshot {
     /// One that no upstream was asked for.
-    pub(crate) fn of(catalog: Catalog, problems: BTreeMap<String, Problem>) -> Self {
+    pub(crate) fn of(catalog: Catalog, problems: BTreeMap<String, CatalogSourceError>) -> Self {
         let (content, read_at) = (content_of(&catalog), catalog.paper_read_at);
         Self { catalog, content, problems, read_at }
     }
@@ -41,7 +41,7 @@ impl Snapshot {
 
 /// Why something could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct CatalogSourceError {
     /// A word of a closed set: [`resolver::upstream::FetchError::category`].
     pub(crate) category: &'static str,
     pub(crate) words: String,
@@ -123,17 +123,17 @@ impl CatalogKeeper {
             missing.into_iter().collect()
         };
         let own: Vec<UnmanagedJar> = requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
-        let wanted = Wanted { projects: &projects, images, own: &own, ..Wanted::default() };
+        let wanted = CatalogQuery { projects: &projects, images, own: &own, ..CatalogQuery::default() };
         let reading = fetcher.catalog(wanted, missing, at).await;
         for problem in &reading.problems {
             warn!(subject = problem.subject, "{problem}");
         }
         let content = content_of(&reading.catalog);
-        let problems: BTreeMap<String, Problem> = reading
+        let problems: BTreeMap<String, CatalogSourceError> = reading
             .problems
             .iter()
             .map(|problem| {
-                let known = Problem { category: problem.error.category(), words: problem.to_string() };
+                let known = CatalogSourceError { category: problem.error.category(), words: problem.to_string() };
                 (problem.subject.clone(), known)
             })
             .collect();

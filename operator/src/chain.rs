@@ -4,9 +4,9 @@ use std::error::Error;
 use std::{fmt, iter};
 
 /// Shows an error and every `source` of it, joined by `: `. Each layer speaks once; none repeats its cause.
-pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
+pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut last = words(self.0);
         f.write_str(&last)?;
@@ -68,13 +68,13 @@ mod tests {
     #[test]
     fn each_link_speaks_once() {
         let error = Apply { name: "lobby", source: Io };
-        assert_eq!(Chain(&error).to_string(), "could not write Service `lobby`: connection refused");
+        assert_eq!(ErrorChain(&error).to_string(), "could not write Service `lobby`: connection refused");
     }
 
     #[test]
     fn of_an_answer_of_the_api_server_only_the_message_is_shown() {
         let status = Status::failure("services \"lobby\" is forbidden", "Forbidden").with_code(403);
-        assert_eq!(Chain(&kube::Error::Api(status.boxed())).to_string(), "services \"lobby\" is forbidden");
+        assert_eq!(ErrorChain(&kube::Error::Api(status.boxed())).to_string(), "services \"lobby\" is forbidden");
     }
 
     #[test]

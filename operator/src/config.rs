@@ -10,7 +10,7 @@ use reqwest::Url;
 use resolver::download;
 use resolver::upstream::{Settings, Ttl, Upstreams};
 
-use crate::server::plan::Pace;
+use crate::server::plan::StartTimeout;
 use crate::store;
 use crate::turns::Limits;
 
@@ -163,9 +163,9 @@ impl Config {
     }
 
     /// How long a new set is waited for.
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn pace(&self) -> StartTimeout {
         let seconds = |of: u32| SignedDuration::from_secs(i64::from(of));
-        Pace {
+        StartTimeout {
             settle: seconds(self.settle_seconds),
             start: seconds(self.start_seconds),
             first_start: seconds(self.first_start_seconds),
@@ -206,8 +206,8 @@ impl Config {
     }
 
     /// What the store may download: whatever an upstream that an admin named gives, and https from public addresses.
-    pub(crate) fn store_policy(&self) -> anyhow::Result<store::Policy> {
-        Ok(store::Policy::new(download::Policy::new(self.upstreams()?.all())))
+    pub(crate) fn store_policy(&self) -> anyhow::Result<store::StorePolicy> {
+        Ok(store::StorePolicy::new(download::DownloadPolicy::new(self.upstreams()?.all())))
     }
 }
 
@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn each_flag_of_the_pace_goes_where_it_belongs_and_half_an_hour_is_given_to_a_newer_minecraft() {
         let of = |flags: &[&str]| {
-            let Pace { settle, start, first_start } = Config::parse_from([&["operator"][..], flags].concat()).pace();
+            let StartTimeout { settle, start, first_start } =
+                Config::parse_from([&["operator"][..], flags].concat()).pace();
             [settle, start, first_start].map(|it| it.as_secs())
         };
         assert_eq!(of(&[]), [60, 600, 1_800]);

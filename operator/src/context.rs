@@ -5,39 +5,39 @@ use std::sync::Arc;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::runtime::reflector::{ObjectRef, Store as Reflector};
-use resolver::facts::Facts;
-use scheduler::alarm::Alarm;
+use resolver::facts::CompatibilityFacts;
+use scheduler::alarm::Timer;
 use tokio::sync::mpsc;
 
 use crate::Config;
 use crate::catalog_keeper::CatalogKeeper;
-use crate::k8s::events::Publisher;
-use crate::memory::Memory;
+use crate::k8s::events::EventPublisher;
+use crate::memory::Caches;
 use crate::nodes::Nodes;
-use crate::notify::Messenger;
-use crate::notify::office::Cluster;
-use crate::rush::Rush;
+use crate::notify::Notifier;
+use crate::notify::office::KubeBackend;
+use crate::rush::Priority;
 use crate::solver::Solver;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
-use crate::turns::Turns;
+use crate::turns::UpdateSlots;
 
 /// One process, all passes.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) config: Config,
     /// What the cluster knows about versions.
-    pub(crate) facts: Facts,
+    pub(crate) facts: CompatibilityFacts,
     /// For agents: no proxy, no redirects.
     pub(crate) http: reqwest::Client,
     pub(crate) catalog: CatalogKeeper,
     pub(crate) solver: Solver,
     pub(crate) store: Arc<Store>,
-    pub(crate) memory: Memory,
-    pub(crate) events: Publisher,
+    pub(crate) memory: Caches,
+    pub(crate) events: EventPublisher,
     pub(crate) metrics: Metrics,
     /// Tells channels of a chat.
-    pub(crate) messenger: Messenger<Cluster>,
+    pub(crate) messenger: Notifier<KubeBackend>,
     /// All Plugins that are watched.
     pub(crate) plugins: Reflector<Plugin>,
     /// All servers that are watched.
@@ -45,11 +45,11 @@ pub(crate) struct Context {
     /// Nodes that are to be emptied.
     pub(crate) nodes: Nodes,
     /// How many servers are updated at the same time.
-    pub(crate) turns: Turns,
+    pub(crate) turns: UpdateSlots,
     /// Passes that have not come to their act.
-    pub(crate) rush: Rush,
+    pub(crate) rush: Priority,
     /// Wakes a server in time before its window opens.
-    pub(crate) alarm: Alarm,
+    pub(crate) alarm: Timer,
     pub(crate) wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     /// The same in a moment ([`crate::moment`]).
     pub(crate) wake_soon: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,

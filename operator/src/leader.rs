@@ -20,7 +20,7 @@ const DURATION_SECONDS: u64 = 15;
 const GRACE_SECONDS: u64 = 5;
 
 /// What a leader has.
-pub(crate) struct Led {
+pub(crate) struct Leadership {
     /// Grows with each new leader. Agents refuse a lower one than they have seen, so a leader that was asleep cannot
     /// command them any more.
     pub(crate) fence: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Led {
 
 /// Who a leader is, by its Lease.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
+pub(crate) struct LeaseHolder {
     /// Where the Lease is.
     pub(crate) namespace: String,
     /// Who holds it.
@@ -42,7 +42,7 @@ pub(crate) struct Standing {
 /// What has to be left of a Lease when something is sent that nobody can fence: longer than sending may take.
 const ROOM: SignedDuration = SignedDuration::from_secs(5);
 
-impl Standing {
+impl LeaseHolder {
     /// That of a process with this configuration that leads with this fence.
     pub(crate) fn of(config: &Config, fence: u64) -> Self {
         Self { namespace: config.namespace.clone(), identity: config.identity.clone(), fence }
@@ -66,7 +66,7 @@ impl Standing {
 }
 
 /// Waits until this process leads.
-pub(crate) async fn lead(client: Client, namespace: &str, identity: &str) -> anyhow::Result<Led> {
+pub(crate) async fn lead(client: Client, namespace: &str, identity: &str) -> anyhow::Result<Leadership> {
     let manager = LeaseManagerBuilder::new(client.clone(), LEASE)
         .with_namespace(namespace)
         .with_identity(identity)
@@ -90,7 +90,7 @@ pub(crate) async fn lead(client: Client, namespace: &str, identity: &str) -> any
         }
         task.abort();
     });
-    Ok(Led { fence, lost })
+    Ok(Leadership { fence, lost })
 }
 
 async fn read_fence(client: Client, namespace: &str) -> anyhow::Result<u64> {
@@ -118,7 +118,7 @@ mod tests {
         }}))
         .unwrap();
         let holds = |identity: &str, fence, seconds| {
-            let standing = Standing { namespace: "n".to_owned(), identity: identity.to_owned(), fence };
+            let standing = LeaseHolder { namespace: "n".to_owned(), identity: identity.to_owned(), fence };
             let renewed: Timestamp = "2026-11-22T04:00:00Z".parse().unwrap();
             standing.is_held_by(&lease, renewed + SignedDuration::from_secs(seconds))
         };

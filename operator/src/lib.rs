@@ -10,9 +10,9 @@ use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
-use resolver::facts::Facts;
+use resolver::facts::CompatibilityFacts;
 use resolver::upstream::{Fetcher, StartError};
-use scheduler::alarm::Alarm;
+use scheduler::alarm::Timer;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tracing::{error, info};
@@ -50,17 +50,17 @@ pub use config::{Config, LogFormat, UpstreamArgs};
 use catalog_keeper::CatalogKeeper;
 use context::Context;
 use controllers::Controllers;
-use k8s::events::Publisher;
+use k8s::events::EventPublisher;
 use k8s::scope::scoped;
-use leader::Standing;
+use leader::LeaseHolder;
 use nodes::Nodes;
-use notify::office::Cluster;
-use notify::{Channel, Messenger, Post};
-use rush::Rush;
+use notify::office::KubeBackend;
+use notify::{Channel, HttpSender, Notifier};
+use rush::Priority;
 use solver::Solver;
 use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
-use turns::Turns;
+use turns::UpdateSlots;
 
 /// Missing CRDs are waited for, not crashed on; this often.
 const CRD_PAUSE: Duration = Duration::from_secs(2);
@@ -101,14 +101,14 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     messenger.watch_cluster();
     let controllers = Controllers::new(&client, &config);
     let ctx = Arc::new(Context {
-        events: Publisher::new(client.clone(), config.identity.clone()),
-        memory: memory::Memory::default(),
+        events: EventPublisher::new(client.clone(), config.identity.clone()),
+        memory: memory::Caches::default(),
         plugins: controllers.plugins.store(),
         servers: controllers.servers.store(),
-        alarm: Alarm::start(clock::now).await.context("no alarm clock")?,
+        alarm: Timer::start(clock::now).await.context("no alarm clock")?,
         nodes: Nodes::new(config.watch_nodes),
-        turns: Turns::new(config.limits(), metrics.turns.clone()),
-        rush: Rush::among(config.concurrency),
+        turns: UpdateSlots::new(config.limits(), metrics.turns.clone()),
+        rush: Priority::among(config.concurrency),
         fence: lease.fence,
         client,
         config,
@@ -139,21 +139,21 @@ fn messenger(
     metrics: &telemetry::metrics::Metrics,
     wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     cluster: Vec<Channel>,
-) -> anyhow::Result<Messenger<Cluster>> {
-    let standing = Standing::of(config, fence);
-    let post = Post::new(config.notify_origins()?).context("could not make the client for webhooks")?;
+) -> anyhow::Result<Notifier<KubeBackend>> {
+    let standing = LeaseHolder::of(config, fence);
+    let post = HttpSender::new(config.notify_origins()?).context("could not make the client for webhooks")?;
     let wake = Box::new(move |(namespace, name): &memory::Key| {
         // Nobody listens any more only when the process ends.
         drop(wake.send(ObjectRef::new(name).within(namespace)));
     });
-    let office = Cluster { client: client.clone(), standing };
-    Ok(Messenger::new(office, post, wake, metrics.notices.clone(), cluster))
+    let office = KubeBackend { client: client.clone(), standing };
+    Ok(Notifier::new(office, post, wake, metrics.notices.clone(), cluster))
 }
 
 /// The cluster's facts. An operator that went on without them would install what they rule out, so it stops at a mistake.
-fn read_facts(file: Option<&Path>) -> anyhow::Result<Facts> {
-    let Some(file) = file else { return Ok(Facts::default()) };
-    let facts = Facts::read(&read(file, "--facts")?);
+fn read_facts(file: Option<&Path>) -> anyhow::Result<CompatibilityFacts> {
+    let Some(file) = file else { return Ok(CompatibilityFacts::default()) };
+    let facts = CompatibilityFacts::read(&read(file, "--facts")?);
     facts.with_context(|| format!("{} (--facts, `facts` of the chart)", file.display()))
 }
 
@@ -177,7 +177,7 @@ async fn wait_for_crds(client: &Client, config: &Config) {
             (Ok(_), Ok(_)) => return,
             (Err(problem), _) | (_, Err(problem)) => problem,
         };
-        info!(error = %chain::Chain(&problem), "the CRDs are not served yet; install crds/manifests");
+        info!(error = %chain::ErrorChain(&problem), "the CRDs are not served yet; install crds/manifests");
         tokio::time::sleep(CRD_PAUSE).await;
     }
 }
@@ -195,6 +195,6 @@ async fn listen(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
 
 async fn serve(listener: TcpListener, router: axum::Router) {
     if let Err(problem) = axum::serve(listener, router).await {
-        error!(error = %chain::Chain(&problem), "a port is not served any more");
+        error!(error = %chain::ErrorChain(&problem), "a port is not served any more");
     }
 }

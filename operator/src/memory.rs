@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crds::PaperMCServerStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use scheduler::protocol::{Report, signature};
+use scheduler::protocol::{AgentReport, signature};
 use scheduler::seen::Revision;
 
 use crate::server::images::pull::Pull;
-use crate::server::promise::Promise;
+use crate::server::promise::PinnedCatalog;
 use crate::server::record::{LockRecord, SettledRecord};
 
 /// What is hardly ever changed by others is read again when it was seen so long ago: of hundreds of servers whose window opens at one
@@ -29,15 +29,15 @@ pub(crate) fn was_lately(seen_at: Timestamp, now: Timestamp) -> bool {
 pub(crate) type Key = (String, String);
 
 /// A map that many passes share.
-pub(crate) struct Shared<K, V>(Mutex<HashMap<K, V>>);
+pub(crate) struct SharedMap<K, V>(Mutex<HashMap<K, V>>);
 
-impl<K, V> Default for Shared<K, V> {
+impl<K, V> Default for SharedMap<K, V> {
     fn default() -> Self {
         Self(Mutex::new(HashMap::new()))
     }
 }
 
-impl<K: Eq + Hash, V: Clone> Shared<K, V> {
+impl<K: Eq + Hash, V: Clone> SharedMap<K, V> {
     pub(crate) fn get(&self, key: &K) -> Option<V> {
         self.lock().get(key).cloned()
     }
@@ -87,7 +87,7 @@ pub(crate) struct Rendered {
 
 /// What one entry of a `StatefulSet`'s history holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HistoryEntry {
+pub(crate) struct TemplateHistoryEntry {
     pub(crate) revision: Revision,
     /// The lock `ConfigMap` its template mounts.
     pub(crate) lock_map: Option<String>,
@@ -95,48 +95,48 @@ pub(crate) struct HistoryEntry {
 
 /// What the agent of a pod said last.
 #[derive(Debug, Clone)]
-pub(crate) struct Heard {
+pub(crate) struct LastAgentReport {
     /// When it answered last, or when we first asked in vain.
     pub(crate) at: Timestamp,
-    pub(crate) report: Option<Arc<Report>>,
+    pub(crate) report: Option<Arc<AgentReport>>,
 }
 
 /// All of it.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct Caches {
     /// `ControllerRevision`s are immutable: each is read once.
-    pub(crate) history: Shared<Key, HistoryEntry>,
+    pub(crate) history: SharedMap<Key, TemplateHistoryEntry>,
     /// Lock `ConfigMap`s are immutable too.
-    pub(crate) locks: Shared<Key, Arc<LockRecord>>,
+    pub(crate) locks: SharedMap<Key, Arc<LockRecord>>,
     /// And so are the records of settled revisions.
-    pub(crate) settled: Shared<Key, Arc<SettledRecord>>,
+    pub(crate) settled: SharedMap<Key, Arc<SettledRecord>>,
     /// By the hash of what we rendered.
-    pub(crate) rendered: Shared<[u8; 32], Rendered>,
+    pub(crate) rendered: SharedMap<[u8; 32], Rendered>,
     /// By pod UID.
-    pub(crate) heard: Shared<String, Heard>,
+    pub(crate) heard: SharedMap<String, LastAgentReport>,
     /// What we applied last and what the API server made of it, by `Kind/name`: an apply that would change nothing is
     /// not sent.
-    pub(crate) applied: Shared<Key, Applied>,
+    pub(crate) applied: SharedMap<Key, Applied>,
     /// The keys of the agents, by the names of their Secrets.
-    pub(crate) keys: Shared<Key, KnownKey>,
+    pub(crate) keys: SharedMap<Key, KnownKey>,
     /// The status we wrote last, with the UID of the server it is about.
-    pub(crate) status: Shared<Key, (String, Arc<PaperMCServerStatus>)>,
+    pub(crate) status: SharedMap<Key, (String, Arc<PaperMCServerStatus>)>,
     /// The settled revision after which unused `ConfigMap`s were deleted.
-    pub(crate) cleaned: Shared<Key, Revision>,
+    pub(crate) cleaned: SharedMap<Key, Revision>,
     /// Pods, by UID, whose agent does not know of copies of a running server.
-    pub(crate) too_old: Shared<String, ()>,
+    pub(crate) too_old: SharedMap<String, ()>,
     /// When the newest good copy was taken, of each server that has a schedule and runs.
-    pub(crate) copied: Shared<Key, Timestamp>,
+    pub(crate) copied: SharedMap<Key, Timestamp>,
     /// The node that each server was on when it was looked at last.
-    pub(crate) placed: Shared<Key, String>,
+    pub(crate) placed: SharedMap<Key, String>,
     /// Servers of which no `PodDisruptionBudget` of ours is left.
-    pub(crate) unbudgeted: Shared<Key, ()>,
+    pub(crate) unbudgeted: SharedMap<Key, ()>,
     /// What the node of a server was asked to pull, and what came of it.
-    pub(crate) pulls: Shared<Key, Pull>,
+    pub(crate) pulls: SharedMap<Key, Pull>,
     /// What updates were planned from of which players were told. Only while they wait.
-    pub(crate) promises: Shared<Key, Promise>,
+    pub(crate) promises: SharedMap<Key, PinnedCatalog>,
     /// Failures in a row, by server.
-    pub(crate) attempts: Shared<Key, u32>,
+    pub(crate) attempts: SharedMap<Key, u32>,
 }
 
 /// One child as it was applied.
@@ -156,7 +156,7 @@ pub(crate) struct KnownKey {
     pub(crate) at: Timestamp,
 }
 
-impl Memory {
+impl Caches {
     /// Forgets a server that is gone.
     pub(crate) fn forget(&self, namespace: &str, server: &str) {
         let prefix = format!("{server}-");

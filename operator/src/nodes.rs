@@ -13,12 +13,12 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt as _};
 use tracing::warn;
 
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 use crate::context::Context;
 
 /// Why a node is to be emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum DrainMark {
     /// Nothing new is placed on it: `kubectl drain` begins with that.
     Cordoned,
     /// The cluster autoscaler is about to remove it.
@@ -27,7 +27,7 @@ pub(crate) enum Mark {
     Karpenter,
 }
 
-impl Mark {
+impl DrainMark {
     /// In words, behind the name of the node.
     pub(crate) fn in_words(self) -> &'static str {
         match self {
@@ -39,44 +39,44 @@ impl Mark {
 }
 
 /// The taints with which autoscalers mark a node that they have begun to empty. What they only consider is no mark.
-const TAINTS: [(&str, Mark); 3] = [
-    ("ToBeDeletedByClusterAutoscaler", Mark::ClusterAutoscaler),
-    ("karpenter.sh/disrupted", Mark::Karpenter),
+const TAINTS: [(&str, DrainMark); 3] = [
+    ("ToBeDeletedByClusterAutoscaler", DrainMark::ClusterAutoscaler),
+    ("karpenter.sh/disrupted", DrainMark::Karpenter),
     // Its name before Karpenter 1.0.
-    ("karpenter.sh/disruption", Mark::Karpenter),
+    ("karpenter.sh/disruption", DrainMark::Karpenter),
 ];
 
 /// The mark of a node, if it has one. Who cordons is a person, an autoscaler or both: the more exact word counts.
-fn mark_of(node: &v1::Node) -> Option<Mark> {
+fn mark_of(node: &v1::Node) -> Option<DrainMark> {
     let spec = node.spec.as_ref()?;
     let has = |key: &str| spec.taints.iter().flatten().any(|taint| taint.key == key);
     let by_taint = TAINTS.into_iter().find(|(key, _)| has(key)).map(|(_, mark)| mark);
-    by_taint.or_else(|| (spec.unschedulable == Some(true)).then_some(Mark::Cordoned))
+    by_taint.or_else(|| (spec.unschedulable == Some(true)).then_some(DrainMark::Cordoned))
 }
 
 /// What is known of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum NodeObservation {
     /// Nodes are not watched, or have not been read yet.
     Unknown,
     /// It has no mark; or there is no node to look at.
     Stays,
     /// It has one.
-    Leaves(Mark),
+    Leaves(DrainMark),
 }
 
 /// All nodes with a mark.
 pub(crate) struct Nodes {
     are_watched: bool,
-    known: Mutex<Known>,
+    known: Mutex<MarkedNode>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct MarkedNode {
     is_read: bool,
-    marked: BTreeMap<String, Mark>,
+    marked: BTreeMap<String, DrainMark>,
     /// Of a list that is being read.
-    listed: BTreeMap<String, Mark>,
+    listed: BTreeMap<String, DrainMark>,
 }
 
 /// Whose servers have to be looked at.
@@ -98,12 +98,13 @@ impl Nodes {
     }
 
     /// What is known of this node.
-    pub(crate) fn look(&self, node: Option<&str>) -> Look {
+    pub(crate) fn look(&self, node: Option<&str>) -> NodeObservation {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.is_read {
-            return Look::Unknown;
+            return NodeObservation::Unknown;
         }
-        node.and_then(|node| known.marked.get(node)).map_or(Look::Stays, |mark| Look::Leaves(*mark))
+        node.and_then(|node| known.marked.get(node))
+            .map_or(NodeObservation::Stays, |mark| NodeObservation::Leaves(*mark))
     }
 
     /// What a watch tells.
@@ -112,7 +113,7 @@ impl Nodes {
     }
 }
 
-impl Known {
+impl MarkedNode {
     fn take(&mut self, event: Event<v1::Node>) -> Changed {
         match event {
             Event::Init => {
@@ -136,7 +137,7 @@ impl Known {
         }
     }
 
-    fn note(&mut self, node: String, mark: Option<Mark>) -> Changed {
+    fn note(&mut self, node: String, mark: Option<DrainMark>) -> Changed {
         let before = match mark {
             Some(mark) => self.marked.insert(node.clone(), mark),
             None => self.marked.remove(&node),
@@ -153,7 +154,9 @@ pub(crate) async fn watch(ctx: Arc<Context>) {
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => wake(&ctx, &ctx.nodes.take(event)),
-            Err(error) => warn!(error = %Chain(&error), "nodes cannot be read; no drain is begun or ended meanwhile"),
+            Err(error) => {
+                warn!(error = %ErrorChain(&error), "nodes cannot be read; no drain is begun or ended meanwhile");
+            }
         }
     }
 }

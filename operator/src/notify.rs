@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crds::PaperMCServer;
-use crds::paper_mc_server::Notice;
+use crds::paper_mc_server::NotificationState;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
 use crate::memory::Key;
-use crate::telemetry::metrics::{Notices, Told};
+use crate::telemetry::metrics::{DeliveryLabels, NotificationMetrics};
 
 mod channel;
 pub(crate) mod cluster;
@@ -27,14 +27,14 @@ mod post;
 mod webhook;
 
 pub(crate) use channel::Channel;
-use channel::Whose;
-use desks::{Desks, End, Lane, Seat, name_of};
-pub(crate) use fault::Fault;
+use channel::ChannelOwner;
+use desks::{ChannelKey, DeliveryEnd, DeliveryQueues, Route, name_of};
+pub(crate) use fault::DeliveryError;
 use message::build_body;
-use office::Office;
-use pace::Pace;
-pub(crate) use post::Post;
-use post::Setback;
+use office::Backend;
+use pace::DeliveryBackoff;
+use post::HttpFailure;
+pub(crate) use post::HttpSender;
 
 /// Messages under way at the same time, of all servers.
 const AT_ONCE: usize = 16;
@@ -44,50 +44,63 @@ const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_mins(1);
 
 /// Called when something is to be noted about a server.
-pub(crate) type Wake = Box<dyn Fn(&Key) + Send + Sync>;
+pub(crate) type WakeFn = Box<dyn Fn(&Key) + Send + Sync>;
 
 /// A channel that cannot be told now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct ChannelError {
     pub(crate) channel: Channel,
-    pub(crate) fault: Fault,
+    pub(crate) fault: DeliveryError,
 }
 
 /// A try that failed.
-struct Failed {
+struct FailedAttempt {
     /// None: it was none of the channel's. The cluster did not answer, or another process leads.
-    fault: Option<Fault>,
+    fault: Option<DeliveryError>,
     asked: Option<Duration>,
 }
 
-impl From<Setback> for Failed {
-    fn from(Setback { fault, asked }: Setback) -> Self {
+impl From<HttpFailure> for FailedAttempt {
+    fn from(HttpFailure { fault, asked }: HttpFailure) -> Self {
         Self { fault: Some(fault), asked }
     }
 }
 
 struct Inner<O> {
     office: O,
-    post: Post,
-    pace: Pace,
-    wake: Wake,
-    metrics: Notices,
+    post: HttpSender,
+    pace: DeliveryBackoff,
+    wake: WakeFn,
+    metrics: NotificationMetrics,
     at_once: Semaphore,
     /// Those that are told about all servers.
     cluster: Vec<Channel>,
-    desks: Mutex<Desks>,
+    desks: Mutex<DeliveryQueues>,
 }
 
 /// Tells channels. One for the process; cheap to share.
-pub(crate) struct Messenger<O>(Arc<Inner<O>>);
+pub(crate) struct Notifier<O>(Arc<Inner<O>>);
 
-impl<O: Office> Messenger<O> {
+impl<O: Backend> Notifier<O> {
     /// `cluster` are the channels that are told about all servers.
-    pub(crate) fn new(office: O, post: Post, wake: Wake, metrics: Notices, cluster: Vec<Channel>) -> Self {
-        Self::with_pace(office, post, wake, metrics, cluster, Pace::default())
+    pub(crate) fn new(
+        office: O,
+        post: HttpSender,
+        wake: WakeFn,
+        metrics: NotificationMetrics,
+        cluster: Vec<Channel>,
+    ) -> Self {
+        Self::with_pace(office, post, wake, metrics, cluster, DeliveryBackoff::default())
     }
 
-    fn with_pace(office: O, post: Post, wake: Wake, metrics: Notices, cluster: Vec<Channel>, pace: Pace) -> Self {
+    fn with_pace(
+        office: O,
+        post: HttpSender,
+        wake: WakeFn,
+        metrics: NotificationMetrics,
+        cluster: Vec<Channel>,
+        pace: DeliveryBackoff,
+    ) -> Self {
         let at_once = Semaphore::new(AT_ONCE);
         Self(Arc::new(Inner { office, post, pace, wake, metrics, at_once, cluster, desks: Mutex::default() }))
     }
@@ -112,11 +125,11 @@ impl<O: Office> Messenger<O> {
     }
 
     /// Takes over what a server's status says is to be told, as it was written last. What is under way already goes on.
-    pub(crate) fn offer(&self, server: &Key, channels: &[Channel], notices: &[Notice]) {
+    pub(crate) fn offer(&self, server: &Key, channels: &[Channel], notices: &[NotificationState]) {
         let mut desks = self.0.desks();
         desks.close_all_but(server, channels);
         for channel in channels {
-            let pending: Vec<&Notice> =
+            let pending: Vec<&NotificationState> =
                 notices.iter().filter(|notice| notice.pending.contains(&channel.name)).collect();
             let is_open = desks.of.get(server).is_some_and(|open| open.contains_key(&channel.name));
             if pending.is_empty() && !is_open {
@@ -136,14 +149,14 @@ impl<O: Office> Messenger<O> {
     }
 
     /// Notes what was told, and what was given up, in what is about to be written.
-    pub(crate) fn note(&self, server: &Key, notices: &mut [Notice]) {
+    pub(crate) fn note(&self, server: &Key, notices: &mut [NotificationState]) {
         let desks = self.0.desks();
         for (channel, desk) in desks.of.get(server).into_iter().flatten() {
             for notice in notices.iter_mut() {
                 let Some(end) = desk.ended.get(&name_of(notice)) else { continue };
                 let was_pending = notice.pending.contains(channel);
                 notice.pending.retain(|name| name != channel);
-                if *end == End::GivenUp && was_pending {
+                if *end == DeliveryEnd::GivenUp && was_pending {
                     notice.given_up.push(channel.clone());
                 }
             }
@@ -152,12 +165,12 @@ impl<O: Office> Messenger<O> {
 
     /// Looks at the channels' Secrets, so that what is wrong with them is told by day. And says what was in the way of the
     /// last message.
-    pub(crate) async fn look(&self, server: &Key, channels: &[Channel], now: Timestamp) -> Vec<Trouble> {
+    pub(crate) async fn look(&self, server: &Key, channels: &[Channel], now: Timestamp) -> Vec<ChannelError> {
         let mut troubles = Vec::new();
         for channel in channels {
             let lane = self.0.desks().open(server, channel).lane.clone();
             if let Some(fault) = self.0.look_at(&lane, channel, now).await {
-                troubles.push(Trouble { channel: channel.clone(), fault });
+                troubles.push(ChannelError { channel: channel.clone(), fault });
             }
         }
         troubles
@@ -169,8 +182,8 @@ impl<O: Office> Messenger<O> {
     }
 }
 
-impl<O: Office> Inner<O> {
-    fn desks(&self) -> MutexGuard<'_, Desks> {
+impl<O: Backend> Inner<O> {
+    fn desks(&self) -> MutexGuard<'_, DeliveryQueues> {
         // Each change under this lock leaves whole values behind.
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,7 +200,7 @@ impl<O: Office> Inner<O> {
 
     /// What is in the way of telling a channel: its Secret as it is now, else what the last message met. None also where the cluster
     /// cannot be asked.
-    async fn look_at(&self, lane: &Arc<Lane>, channel: &Channel, now: Timestamp) -> Option<Fault> {
+    async fn look_at(&self, lane: &Arc<Route>, channel: &Channel, now: Timestamp) -> Option<DeliveryError> {
         let known = lane.known().looked.clone();
         if let Some((at, _)) = known
             && now < at + LOOK_COUNTS
@@ -206,7 +219,7 @@ impl<O: Office> Inner<O> {
             }
             (was != fault, known.in_the_way().cloned())
         };
-        if is_news && channel.whose == Whose::Cluster {
+        if is_news && channel.whose == ChannelOwner::Cluster {
             if let Some(fault) = &fault {
                 warn!(error = fault.in_words(channel), "a channel of the cluster cannot be told");
             } else {
@@ -218,7 +231,7 @@ impl<O: Office> Inner<O> {
     }
 
     /// What is known of a way is said of each server that is told of over it.
-    fn wake_users(&self, lane: &Arc<Lane>) {
+    fn wake_users(&self, lane: &Arc<Route>) {
         let users = self.desks().users(lane);
         for server in &users {
             (self.wake)(server);
@@ -226,18 +239,18 @@ impl<O: Office> Inner<O> {
     }
 
     /// Tells all that is to be told about one server in one channel, and ends.
-    async fn work(self: Arc<Self>, seat: Seat, id: u64) {
+    async fn work(self: Arc<Self>, seat: ChannelKey, id: u64) {
         while let Some(lane) = self.lane_of(&seat, id) {
             let mut failures = lane.turn.lock().await;
             let Some((channel, notice)) = self.next(&seat, id) else { return };
-            let Err(Failed { fault, asked }) = self.tell(&seat.0, &channel, &notice).await else {
+            let Err(FailedAttempt { fault, asked }) = self.tell(&seat.0, &channel, &notice).await else {
                 *failures = 0;
-                self.end(&seat, id, &notice, End::Told);
+                self.end(&seat, id, &notice, DeliveryEnd::Told);
                 continue;
             };
-            if fault.as_ref().is_some_and(Fault::is_of_the_message) {
+            if fault.as_ref().is_some_and(DeliveryError::is_of_the_message) {
                 self.note_fault(&seat, &lane, &channel, fault);
-                self.end(&seat, id, &notice, End::GivenUp);
+                self.end(&seat, id, &notice, DeliveryEnd::GivenUp);
                 continue;
             }
             *failures += 1;
@@ -251,20 +264,20 @@ impl<O: Office> Inner<O> {
         }
     }
 
-    fn lane_of(&self, seat: &Seat, id: u64) -> Option<Arc<Lane>> {
+    fn lane_of(&self, seat: &ChannelKey, id: u64) -> Option<Arc<Route>> {
         self.desks().busy(seat, id).map(|desk| desk.lane.clone())
     }
 
     /// What is to be told next. None: nothing, and whoever asked has to end.
-    fn next(&self, seat: &Seat, id: u64) -> Option<(Channel, Notice)> {
+    fn next(&self, seat: &ChannelKey, id: u64) -> Option<(Channel, NotificationState)> {
         let now = self.office.now();
-        let late: Vec<Notice> = {
+        let late: Vec<NotificationState> = {
             let mut desks = self.desks();
             let queue = &desks.busy(seat, id)?.queue;
             queue.iter().filter(|notice| notice.until <= now).cloned().collect()
         };
         for notice in late {
-            self.end(seat, id, &notice, End::GivenUp);
+            self.end(seat, id, &notice, DeliveryEnd::GivenUp);
         }
         let mut desks = self.desks();
         let desk = desks.busy(seat, id)?;
@@ -274,13 +287,13 @@ impl<O: Office> Inner<O> {
     }
 
     /// One try.
-    async fn tell(&self, server: &Key, channel: &Channel, notice: &Notice) -> Result<(), Failed> {
-        const NOT_OURS: Failed = Failed { fault: None, asked: None };
+    async fn tell(&self, server: &Key, channel: &Channel, notice: &NotificationState) -> Result<(), FailedAttempt> {
+        const NOT_OURS: FailedAttempt = FailedAttempt { fault: None, asked: None };
         // Never closed: it lives as long as this.
         let _permit = self.at_once.acquire().await;
         let address = self.office.address(&channel.namespace, &channel.written.secret).await.ok_or(NOT_OURS)?;
-        let webhook = address.map_err(Setback::from)?;
-        self.post.check(&webhook).map_err(Setback::from)?;
+        let webhook = address.map_err(HttpFailure::from)?;
+        self.post.check(&webhook).map_err(HttpFailure::from)?;
         let body = build_body(&channel.written, &server.0, &server.1, notice);
         // Last, right before the message goes: another leader tells what is left.
         if !self.office.leads().await {
@@ -289,14 +302,14 @@ impl<O: Office> Inner<O> {
         Ok(self.post.send(&webhook, &body).await?)
     }
 
-    fn end(&self, seat: &Seat, id: u64, notice: &Notice, end: End) {
+    fn end(&self, seat: &ChannelKey, id: u64, notice: &NotificationState, end: DeliveryEnd) {
         let (namespace, server) = &seat.0;
         let outcome = match end {
-            End::Told => {
+            DeliveryEnd::Told => {
                 info!(namespace, server, channel = seat.1, occasion = notice.occasion.as_str(), "told a channel");
                 "delivered"
             }
-            End::GivenUp => {
+            DeliveryEnd::GivenUp => {
                 warn!(
                     namespace,
                     server,
@@ -312,8 +325,11 @@ impl<O: Office> Inner<O> {
             let Some(desk) = desks.busy(seat, id) else { return };
             desk.queue.retain(|waiting| name_of(waiting) != name_of(notice));
             desk.ended.insert(name_of(notice), end);
-            self.metrics.told.get_or_create(&Told { channel: desk.channel.written.kind.as_str(), outcome }).inc();
-            let was_wrong = end == End::Told && desk.lane.known().fault.take().is_some();
+            self.metrics
+                .told
+                .get_or_create(&DeliveryLabels { channel: desk.channel.written.kind.as_str(), outcome })
+                .inc();
+            let was_wrong = end == DeliveryEnd::Told && desk.lane.known().fault.take().is_some();
             was_wrong.then(|| desk.lane.clone())
         };
         match mended {
@@ -322,9 +338,12 @@ impl<O: Office> Inner<O> {
         }
     }
 
-    fn note_fault(&self, seat: &Seat, lane: &Arc<Lane>, channel: &Channel, fault: Option<Fault>) {
+    fn note_fault(&self, seat: &ChannelKey, lane: &Arc<Route>, channel: &Channel, fault: Option<DeliveryError>) {
         let Some(fault) = fault else { return };
-        self.metrics.told.get_or_create(&Told { channel: channel.written.kind.as_str(), outcome: "failed" }).inc();
+        self.metrics
+            .told
+            .get_or_create(&DeliveryLabels { channel: channel.written.kind.as_str(), outcome: "failed" })
+            .inc();
         let words = fault.in_words(channel);
         let is_news = lane.known().fault.replace(fault.clone()).as_ref() != Some(&fault);
         if is_news {

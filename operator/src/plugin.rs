@@ -14,15 +14,15 @@ use resolver::catalog::{Catalog, Channel, FALLBACK_VERSION, Project, ProjectKey,
 use serde_json::json;
 use tracing::warn;
 
-use crate::catalog_keeper::{Problem, Snapshot};
-use crate::chain::{Chain, cut};
+use crate::catalog_keeper::{CatalogSourceError, Snapshot};
+use crate::chain::{ErrorChain, cut};
 use crate::clock::now;
 use crate::context::Context;
-use crate::k8s::ssa::Writer;
-use crate::requeue::{Blame, Outcome, again};
+use crate::k8s::ssa::FieldManager;
+use crate::requeue::{Outcome, RetryBlame, again};
 use crate::revision::digest;
 use crate::server::check::windows::check_plugin_windows;
-use crate::telemetry::metrics::Pass;
+use crate::telemetry::metrics::PassLabels;
 
 /// Releases shown in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
 const SHOWN: usize = 10;
@@ -40,11 +40,11 @@ pub(crate) async fn reconcile(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<
     let outcome = match report(&plugin, &ctx, at).await {
         Ok(()) => Outcome::Settled,
         Err(error) => {
-            warn!(plugin = plugin.name_any(), error = %Chain(&error), "could not write the status of a Plugin");
-            Outcome::Failed { blame: Blame::Cluster, attempt: 3 }
+            warn!(plugin = plugin.name_any(), error = %ErrorChain(&error), "could not write the status of a Plugin");
+            Outcome::Failed { blame: RetryBlame::Cluster, attempt: 3 }
         }
     };
-    ctx.metrics.reconcile_total.get_or_create(&Pass { controller: "plugin", outcome: outcome.name() }).inc();
+    ctx.metrics.reconcile_total.get_or_create(&PassLabels { controller: "plugin", outcome: outcome.name() }).inc();
     Ok(again(outcome, at))
 }
 
@@ -67,7 +67,7 @@ async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kub
         "metadata": {"name": plugin.name_any(), "namespace": namespace}, "status": status,
     });
     ctx.metrics.api_writes.inc();
-    match Writer::STATUS.apply_status(&api, &plugin.name_any(), &object).await {
+    match FieldManager::STATUS.apply_status(&api, &plugin.name_any(), &object).await {
         Ok(_) => Ok(()),
         // Deleted while we looked: nobody is left to be told.
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
@@ -98,7 +98,7 @@ fn build_status(
         found.map(|project| project.releases.iter().filter(|release| release.channel >= channel).collect::<Vec<_>>());
     let wrong_windows = windows_problem(plugin);
     let (ready, reason, message) = match (&found, &problem, matched.is_empty()) {
-        (None, Some(Problem { category, words }), _) => (false, reason_of(category), cut(words, 1_024)),
+        (None, Some(CatalogSourceError { category, words }), _) => (false, reason_of(category), cut(words, 1_024)),
         _ if wrong_windows.is_some() => (false, INVALID, cut(&wrong_windows.unwrap_or_default(), 1_024)),
         (None, None, true) => (
             false,
@@ -220,12 +220,12 @@ fn find<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
 }
 
 /// What the keeper says about this project's source, if it could not be read; or what is wrong with a spec that names none.
-fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<Problem> {
+fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<CatalogSourceError> {
     let Some(key) = key else {
         // The API server refuses these; an object may be older than its schema.
         let complaints = resolver::manifest::check_plugin(plugin).into_iter();
         let words: Vec<String> = complaints.map(|it| format!("`{}` {}; {}", it.path, it.problem, it.fix)).collect();
-        return Some(Problem { category: INVALID, words: words.join(". ") });
+        return Some(CatalogSourceError { category: INVALID, words: words.join(". ") });
     };
     let subject = key.to_string();
     snapshot?.problems.iter().find(|(of, _)| of.eq_ignore_ascii_case(&subject)).map(|(_, problem)| problem.clone())

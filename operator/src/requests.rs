@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use resolver::catalog::ProjectKey;
-use resolver::request::{Request, VersionWish};
+use resolver::request::{Request, VersionRequest};
 use resolver::unmanaged::UnmanagedJar;
 
 use crate::memory::Key;
@@ -14,10 +14,10 @@ pub(crate) type Group = Arc<Vec<Request>>;
 
 /// Shared by all passes and by the catalog, which has to hold what is asked for.
 #[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<State>>);
+pub(crate) struct Requests(Arc<Mutex<SolveGroupState>>);
 
 #[derive(Default)]
-struct State {
+struct SolveGroupState {
     /// `None`: nothing that could be read.
     requests: BTreeMap<Key, Option<Request>>,
     /// Per namespace, the groups of servers that share a plugin.
@@ -133,13 +133,13 @@ impl Requests {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SolveGroupState> {
         // A pass that panicked left a whole state behind: each write is one insert or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl SolveGroupState {
     fn spoil(&mut self, namespace: &str) {
         if let Some(groups) = self.groups.get_mut(namespace) {
             groups.stale = true;
@@ -171,7 +171,7 @@ pub(crate) fn companions<'g>(group: &'g Group, server: &'g str) -> impl Iterator
 
 /// Whether some plugin of a server has to be one release on all servers that match it.
 pub(crate) fn shares(request: &Request) -> bool {
-    request.plugins.iter().any(|wish| wish.version == VersionWish::Latest)
+    request.plugins.iter().any(|wish| wish.version == VersionRequest::Latest)
 }
 
 #[cfg(test)]

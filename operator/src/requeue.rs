@@ -28,7 +28,7 @@ const FAILURE_CAP: Duration = Duration::from_mins(5);
 
 /// Whose fault a failure is: decides whether trying again can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Blame {
+pub(crate) enum RetryBlame {
     /// Only a change of the object helps.
     User,
     /// The API server, the node, the agent.
@@ -51,7 +51,7 @@ pub(crate) enum Outcome {
     /// Nothing may be done before `until` (a window), or before something changes.
     Waiting { until: Option<Timestamp> },
     /// The pass failed.
-    Failed { blame: Blame, attempt: u32 },
+    Failed { blame: RetryBlame, attempt: u32 },
 }
 
 impl Outcome {
@@ -108,8 +108,8 @@ pub(crate) fn pause(outcome: Outcome, now: Timestamp) -> Option<Duration> {
             let before = |ahead| left.checked_sub(ahead).filter(|rest| *rest > AFTER_A_STEP);
             before(AHEAD).or_else(|| before(AT_THE_LINE.unsigned_abs())).unwrap_or(left).min(LONGEST)
         }
-        Outcome::Failed { blame: Blame::User, attempt: _ } => return None,
-        Outcome::Failed { blame: Blame::Cluster | Blame::Upstream, attempt } => {
+        Outcome::Failed { blame: RetryBlame::User, attempt: _ } => return None,
+        Outcome::Failed { blame: RetryBlame::Cluster | RetryBlame::Upstream, attempt } => {
             Duration::from_secs(1_u64 << attempt.min(8)).min(FAILURE_CAP)
         }
     })
@@ -143,11 +143,11 @@ mod tests {
 
     #[test]
     fn user_errors_wait_for_the_user_and_other_failures_back_off_to_a_cap() {
-        let user = Outcome::Failed { blame: Blame::User, attempt: 3 };
+        let user = Outcome::Failed { blame: RetryBlame::User, attempt: 3 };
         assert_eq!(again(user, at(0)), Action::await_change());
-        let first = Outcome::Failed { blame: Blame::Upstream, attempt: 0 };
+        let first = Outcome::Failed { blame: RetryBlame::Upstream, attempt: 0 };
         assert_eq!(again(first, at(0)), Action::requeue(Duration::from_secs(1)));
-        let hundredth = Outcome::Failed { blame: Blame::Cluster, attempt: 100 };
+        let hundredth = Outcome::Failed { blame: RetryBlame::Cluster, attempt: 100 };
         assert_eq!(again(hundredth, at(0)), Action::requeue(Duration::from_secs(256)));
     }
 

@@ -12,19 +12,19 @@ const AT_MOST: Duration = Duration::from_secs(1);
 
 /// How many passes have not come to their act. One for the process.
 #[derive(Debug)]
-pub(crate) struct Rush {
+pub(crate) struct Priority {
     ahead: AtomicUsize,
     nobody_left: Notify,
     line: Semaphore,
 }
 
 /// A pass that has not come to its act, until it has or ends.
-pub(crate) struct Ahead<'a> {
-    rush: &'a Rush,
+pub(crate) struct PendingPass<'a> {
+    rush: &'a Priority,
     has_acted: AtomicBool,
 }
 
-impl Rush {
+impl Priority {
     /// Of so many passes that may be under way at once half may stand at the line: the others are there for whoever does not wait.
     pub(crate) fn among(passes: u16) -> Self {
         let line = Semaphore::new(usize::from(passes / 2));
@@ -37,13 +37,13 @@ impl Rush {
     }
 
     /// A pass begins.
-    pub(crate) fn enter(&self) -> Ahead<'_> {
+    pub(crate) fn enter(&self) -> PendingPass<'_> {
         self.ahead.fetch_add(1, Ordering::SeqCst);
-        Ahead { rush: self, has_acted: AtomicBool::new(false) }
+        PendingPass { rush: self, has_acted: AtomicBool::new(false) }
     }
 }
 
-impl Ahead<'_> {
+impl PendingPass<'_> {
     /// The act is taken: nobody has to wait for it any more.
     pub(crate) fn has_acted(&self) {
         if !self.has_acted.swap(true, Ordering::SeqCst) && self.rush.ahead.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -63,7 +63,7 @@ impl Ahead<'_> {
     }
 }
 
-impl Drop for Ahead<'_> {
+impl Drop for PendingPass<'_> {
     fn drop(&mut self) {
         self.has_acted();
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_can_wait_waits_for_the_last_who_has_not_acted() {
-        let rush = Rush::among(4);
+        let rush = Priority::among(4);
         let (first, second, third) = (rush.enter(), rush.enter(), rush.enter());
         let began = Instant::now();
         let others = async {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn half_of_all_passes_never_stand_at_the_line() {
-        let rush = Rush::among(5);
+        let rush = Priority::among(5);
         let places = [rush.place_at_the_line(), rush.place_at_the_line()];
         assert!(places.iter().all(Option::is_some) && rush.place_at_the_line().is_none());
         drop(places);
@@ -104,7 +104,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_is_waited_for_longer_than_a_second() {
-        let rush = Rush::among(4);
+        let rush = Priority::among(4);
         let (first, _slow) = (rush.enter(), rush.enter());
         let began = Instant::now();
         first.lets_others_go_first().await;

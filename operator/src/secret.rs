@@ -14,9 +14,9 @@ pub(crate) fn random_hex<const N: usize>() -> String {
 
 /// A password that cannot be printed.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Password(pub(crate) String);
+pub(crate) struct GeneratedPassword(pub(crate) String);
 
-impl fmt::Debug for Password {
+impl fmt::Debug for GeneratedPassword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password(…)")
     }
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn a_password_does_not_show_in_debug_output() {
-        let password = Password(random_hex::<16>());
+        let password = GeneratedPassword(random_hex::<16>());
         assert!(!format!("{password:?}").contains(&password.0));
     }
 

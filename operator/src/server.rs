@@ -13,13 +13,13 @@ use scheduler::gate::Gate;
 use scheduler::rollout::{DECISION_COUNTS, Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::memory::Rendered;
-use crate::requeue::{Blame, Outcome, again};
-use crate::rush::Ahead;
-use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
+use crate::requeue::{Outcome, RetryBlame, again};
+use crate::rush::PendingPass;
+use crate::telemetry::metrics::{FetchLabels, PassLabels, StepLabels};
 
 mod alarm;
 pub(crate) mod apply;
@@ -60,20 +60,20 @@ mod turn;
 pub(crate) mod undo;
 
 use alarm::set_alarm;
-use choose::Question;
-use consent::Consent;
+use choose::ResolveInput;
+use consent::ApprovalState;
 use crashes::stopped::{as_it_stands, starts_again};
 use drain::Drain;
 pub(crate) use error::PassError;
-use hot_copies::{HotCopies, ask};
+use hot_copies::{OnlineBackups, ask};
 use plan::{Plan, WhatRuns};
-use promise::Standpoint;
-use report::{Report, Trouble, status_before};
-use restore::Restores;
-use rollout::{Done, Hand};
-use scope::Alone;
-use scope::early::Early;
-use undo::Undo;
+use promise::PinnedInputs;
+use report::{PassReport, PlanningError, status_before};
+use restore::RestoreRequests;
+use rollout::{StepExecutor, StepOutcome};
+use scope::PartialSelection;
+use scope::early::UrgentUpdate;
+use undo::PinnedSet;
 
 /// How old what was seen may be when a step is decided upon it. Longer than an agent is waited for that takes a request and never answers: its
 /// server would be looked at for ever.
@@ -111,11 +111,11 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
                 outcome
             }
             Err(PassError::Act { step, source }) if source.is_of_an_old_look() => {
-                info!(step, why = %Chain(&source), "what was seen is old by now: it is looked at again");
+                info!(step, why = %ErrorChain(&source), "what was seen is old by now: it is looked at again");
                 Outcome::Acted
             }
             Err(error) if error.is_of_a_deposed() => {
-                warn!(error = %Chain(&error), "this process does not lead any more");
+                warn!(error = %ErrorChain(&error), "this process does not lead any more");
                 Outcome::Waiting { until: None }
             }
             Err(error) => {
@@ -129,9 +129,9 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
                 turn::failed(&ctx, &key, attempt);
                 let blame = error.blame();
                 if let PassError::Files(files::FilesError::Fetch { file: _, source }) = &error {
-                    ctx.metrics.fetch_failures.get_or_create(&Fetch { category: source.category() }).inc();
+                    ctx.metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
                 }
-                let why = Chain(&error).to_string();
+                let why = ErrorChain(&error).to_string();
                 warn!(attempt, ?blame, error = why, "the pass failed");
                 report::report_failure(&ctx, &server, &why, now()).await;
                 Outcome::Failed { blame, attempt }
@@ -145,7 +145,7 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
         report::tell(&ctx, &server);
     }
     company::end_of_pass(&ctx, &namespace);
-    ctx.metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: outcome.name() }).inc();
+    ctx.metrics.reconcile_total.get_or_create(&PassLabels { controller: "server", outcome: outcome.name() }).inc();
     ctx.metrics.reconcile_seconds.observe(started.elapsed().as_secs_f64());
     let held = ctx.store.counts();
     ctx.metrics.store_downloads.inner().store(held.downloads, Ordering::Relaxed);
@@ -167,7 +167,7 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
     }
 }
 
-async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
+async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &PendingPass<'_>) -> Result<Outcome, PassError> {
     let looked = Stopwatch::start();
     let at = looked.started_at();
     let seen = observe::observe(server, ctx, at).await?;
@@ -175,7 +175,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let keeps_its_turn = turn::is_needed(&seen, at);
     let ended = match Box::pin(go_all_the_way(server, ctx, seen, ahead, looked)).await {
         // One that may be over at the next try ends no countdown.
-        Err(error) if error.is_before_the_step() && (has_to_end || error.blame() == Blame::User) => {
+        Err(error) if error.is_before_the_step() && (has_to_end || error.blame() == RetryBlame::User) => {
             Box::pin(trial::see_through_after(ctx, server, error, ahead)).await
         }
         ended => ended,
@@ -191,7 +191,7 @@ async fn go_all_the_way(
     server: &PaperMCServer,
     ctx: &Context,
     seen: observe::Observed,
-    ahead: &Ahead<'_>,
+    ahead: &PendingPass<'_>,
     looked: Stopwatch,
 ) -> Result<Outcome, PassError> {
     let in_trouble = |what| Box::pin(trouble(ctx, server, &seen, what, ahead, looked));
@@ -212,35 +212,34 @@ async fn go_all_the_way(
     let before = status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
     let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
-    let from = Standpoint::take(ctx, &checked, &seen, at);
+    let from = PinnedInputs::take(ctx, &checked, &seen, at);
     let read = (&ctx.facts, from.catalog());
     let request = match plan::request(server, &plugins, &runs, &ctx.config, read, whole_by_hand) {
         Ok(request) => request,
-        Err(words) => return unread(ctx, server, in_trouble(Trouble::Spec(words))).await,
+        Err(words) => return unread(ctx, server, in_trouble(PlanningError::Spec(words))).await,
     };
     let together = company::join(ctx, &checked.namespace, &checked.name, &request);
-    let restores = Restores::of(server, &checked, &seen, &before, at);
+    let restores = RestoreRequests::of(server, &checked, &seen, &before, at);
     let goes_on = trial::goes_on(&seen, restores.is_open());
     if from.snapshot.is_none() && !goes_on {
-        return in_trouble(Trouble::NoCatalog).await;
+        return in_trouble(PlanningError::NoCatalog).await;
     }
     if !goes_on && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All of them are looked at right after the start; a server that was solved without them might take too much.
         return Ok(Outcome::Under { until: None });
     }
     let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
-    let undo = Undo::of(server, &before, settled, at);
+    let undo = PinnedSet::of(server, &before, settled, at);
     if note_requests(ctx, server, &checked, (&seen, &before), undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
     let followed = follows::look::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
     let (solver, follows) = (&ctx.solver, followed.as_ref());
-    let question = Question { solver, from: &from, request: &request, together, runs: &runs, follows };
+    let question = ResolveInput { solver, from: &from, request: &request, together, runs: &runs, follows };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
-        let why = if plan::is_impossible(&answer.explanation) { Trouble::Unsolvable } else { Trouble::Unanswerable };
-        return in_trouble(why(answer.explanation)).await;
+        return in_trouble(PlanningError::no_lock(answer.explanation)).await;
     };
 
     let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs, &seen).await?;
@@ -252,14 +251,14 @@ async fn go_all_the_way(
         return Ok(Outcome::Acted);
     };
 
-    let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, undo.as_ref(), at);
+    let consent = ApprovalState::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, undo.as_ref(), at);
     let alone_until = by_hand.and_then(Gate::until).or_else(|| checked.windows.next_opening(at));
     let by_hand = by_hand.filter(|_| alone.opens_the_gate());
     let by_hand = by_hand.or_else(|| checked.windows.by_hand(consent.apply_since?, true, at));
     let known = before.available_update.as_ref().filter(|known| known.digest == goal.files.lock);
     let tries_another = Plan::tries_another(&seen, rendered.revision);
     let early = plan::early_gate(&checked.windows, &alone, known, tries_another, at);
-    let passes = early.is_some() && alone.early().is_some_and(Early::waits_for_nobody);
+    let passes = early.is_some() && alone.early().is_some_and(UrgentUpdate::waits_for_nobody);
     let waits = checked.changes_by_itself() && by_hand.is_none() && consent.apply_since.is_none() && !passes;
     let (gate, follows) = (plan::gate(&checked, &consent, by_hand.or(early), at), follows.filter(|_| waits));
     let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, ctx.config.pace(), at)
@@ -269,7 +268,7 @@ async fn go_all_the_way(
     (plan.files_problem, plan.undo) = (files_problem, undo);
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
-    plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
+    plan.copies = OnlineBackups::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
     plan.hold(&seen, &before, follows, waits, at);
     images::look(ctx, &checked, &seen, &mut plan, at).await?;
     plan.look_for_opportunity(&checked, at);
@@ -291,10 +290,10 @@ async fn go_all_the_way(
         return Ok(Outcome::Acted);
     }
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
-    let hand = Hand::of(ctx, &checked, &seen, &plan, ahead, start.decided);
+    let hand = StepExecutor::of(ctx, &checked, &seen, &plan, ahead, start.decided);
     let done = act(&hand, &plan, step).await?;
     ask::ask(ctx, &seen, &mut plan, step).await;
-    report::report(ctx, server, &checked, &Report { seen: &seen, plan: &plan, step, done: &done, now: at })
+    report::report(ctx, server, &checked, &PassReport { seen: &seen, plan: &plan, step, done: &done, now: at })
         .await
         .map_err(PassError::Report)?;
     // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
@@ -309,21 +308,21 @@ async fn read(
     server: &PaperMCServer,
     ctx: &Context,
     seen: &observe::Observed,
-) -> Result<Result<(check::CheckedServer, Drain), Trouble>, PassError> {
+) -> Result<Result<(check::CheckedServer, Drain), PlanningError>, PassError> {
     let checked = match check::check(server) {
         Ok(checked) if seen.facts.settled.is_some() => checked.past_its_first_start(),
         Ok(checked) => checked,
-        Err(complaints) => return Ok(Err(Trouble::Spec(in_words(&complaints)))),
+        Err(complaints) => return Ok(Err(PlanningError::Spec(in_words(&complaints)))),
     };
     let checked = as_it_stands(seen.as_it_runs(checked), &status_before(ctx, server), seen);
     if !checked.eula {
-        return Ok(Err(Trouble::Eula(NO_EULA.to_owned())));
+        return Ok(Err(PlanningError::Eula(NO_EULA.to_owned())));
     }
     if let Some(words) = new_volume::missing_claim(ctx, &checked, seen).await? {
-        return Ok(Err(Trouble::NoClaim(words)));
+        return Ok(Err(PlanningError::NoClaim(words)));
     }
     let drain = drain::look(ctx, &checked, seen);
-    Ok(drain.map(|drain| (checked, drain)).map_err(|complaint| Trouble::Spec(complaint.to_string())))
+    Ok(drain.map(|drain| (checked, drain)).map_err(|complaint| PlanningError::Spec(complaint.to_string())))
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {
@@ -336,8 +335,8 @@ async fn note_requests(
     server: &PaperMCServer,
     checked: &check::CheckedServer,
     (seen, before): (&observe::Observed, &PaperMCServerStatus),
-    undo: Option<&Undo>,
-    restores: &Restores,
+    undo: Option<&PinnedSet>,
+    restores: &RestoreRequests,
     at: Timestamp,
 ) -> Result<bool, PassError> {
     if starts_again(server, before) {
@@ -357,10 +356,10 @@ async fn choose(
     server: &PaperMCServer,
     checked: &check::CheckedServer,
     plugins: &[Arc<Plugin>],
-    question: &Question<'_>,
-    undo: Option<Undo>,
+    question: &ResolveInput<'_>,
+    undo: Option<PinnedSet>,
     is_by_hand: bool,
-) -> Result<(plan::Answer, Option<Undo>, Alone), PassError> {
+) -> Result<(plan::ResolvedLock, Option<PinnedSet>, PartialSelection), PassError> {
     let mut answer = plan::answer(question.whole().await?, question.runs);
     if let Some(undo) = undo {
         let undo = choose::bring_back(ctx, checked, undo, &mut answer, question.runs).await?;
@@ -425,9 +424,9 @@ async fn bring_files(
         (Ok(record), _) => Ok((record, None)),
         (Err(error), Some(running)) => {
             if let files::FilesError::Fetch { file: _, source } = &error {
-                ctx.metrics.fetch_failures.get_or_create(&Fetch { category: source.category() }).inc();
+                ctx.metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
             }
-            let why = Chain(&error).to_string();
+            let why = ErrorChain(&error).to_string();
             warn!(error = why, "the newer set cannot be brought; what runs stays");
             Ok((running.clone(), Some(why)))
         }
@@ -436,7 +435,7 @@ async fn bring_files(
 }
 
 /// Takes the step; while a window is waited for, the files are brought to the volume, hours before they are needed.
-async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError> {
+async fn act(hand: &StepExecutor<'_>, plan: &Plan, step: Step) -> Result<StepOutcome, PassError> {
     let failed = |source| PassError::Act { step: step.name(), source };
     let labels = |outcome| StepLabels { step: step.name(), outcome };
     let waits = matches!(step, Step::Wait(WaitingOn::Window { .. })) || plan.waits_to_go_forward(step);
@@ -448,8 +447,8 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
         match hand.stage().await {
             Ok(done) => done,
             Err(error) => {
-                info!(error = %Chain(&error), "staging has to wait");
-                Done::Nothing
+                info!(error = %ErrorChain(&error), "staging has to wait");
+                StepOutcome::Nothing
             }
         }
     } else {
@@ -458,7 +457,7 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
             failed(source)
         })?
     };
-    if done != Done::Nothing {
+    if done != StepOutcome::Nothing {
         info!(step = step.name(), ?done, "took a step");
         hand.ctx.metrics.step_total.get_or_create(&labels("done")).inc();
     }
@@ -480,8 +479,8 @@ async fn trouble(
     ctx: &Context,
     server: &PaperMCServer,
     seen: &observe::Observed,
-    what: Trouble,
-    ahead: &Ahead<'_>,
+    what: PlanningError,
+    ahead: &PendingPass<'_>,
     looked: Stopwatch,
 ) -> Result<Outcome, PassError> {
     if what.lets_a_trial_end()

@@ -43,11 +43,11 @@ use walk::directed::{
     walk_on_a_forced_pod, walk_on_a_hanging_agent, walk_on_a_move_that_breaks_off, walk_on_replaced,
     walk_released_in_a_countdown, walk_suspended_in_a_countdown,
 };
-use walk::{Walked, walk};
+use walk::{RunResult, walk};
 
 /// All walks together.
 #[derive(Default)]
-struct Found {
+struct RunSummary {
     passes: u32,
     faults: u32,
     judged: u32,
@@ -56,14 +56,14 @@ struct Found {
     /// Moves of worlds that ended, and that did not.
     moves: (u32, u32),
     ends: BTreeMap<String, u32>,
-    broken: Broken,
+    broken: Violations,
 }
 
 /// Broken rules, each with the story of the first walk that breaks it.
 #[derive(Default)]
-struct Broken(BTreeMap<String, (u64, Vec<String>)>);
+struct Violations(BTreeMap<String, (u64, Vec<String>)>);
 
-impl Broken {
+impl Violations {
     fn note(&mut self, number: u64, rule: String, story: &[String]) {
         let first = self.0.entry(rule).or_insert_with(|| (number, story.to_vec()));
         if number < first.0 {
@@ -81,9 +81,9 @@ impl Broken {
     }
 }
 
-impl Found {
-    fn add(&mut self, number: u64, walked: Walked) {
-        let Walked { story, broken, passes, faults, is_judged, is_restored, is_forward, moves, end } = walked;
+impl RunSummary {
+    fn add(&mut self, number: u64, walked: RunResult) {
+        let RunResult { story, broken, passes, faults, is_judged, is_restored, is_forward, moves, end } = walked;
         println!("{number}: {passes} passes, {faults} faults, {end}");
         self.passes += passes;
         self.faults += faults;
@@ -131,15 +131,15 @@ fn on_all_cores(variable: &str, numbers: Range<u64>, walk: impl Fn(u64) + Sync) 
 }
 
 /// Walks them: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_WALK=82` walks that one alone.
-fn walk_all(numbers: Range<u64>) -> Found {
-    let found = Mutex::new(Found::default());
+fn walk_all(numbers: Range<u64>) -> RunSummary {
+    let found = Mutex::new(RunSummary::default());
     on_all_cores("NIGHTSHIFT_WALK", numbers, |number| {
         // One that panics tells its number too.
-        let walked = catch_unwind(|| on_this_thread(walk(number, address()))).unwrap_or_else(|_| Walked::panicked());
+        let walked = catch_unwind(|| on_this_thread(walk(number, address()))).unwrap_or_else(|_| RunResult::panicked());
         found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
     });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let Found { passes, faults, judged, restored, forward, moves: (moved, broken_off), ends, broken: _ } = &found;
+    let RunSummary { passes, faults, judged, restored, forward, moves: (moved, broken_off), ends, broken: _ } = &found;
     println!(
         "{passes} passes, {faults} faults, {judged} judged, {restored} restored, {forward} gone forward, {moved} moves of worlds and \
          {broken_off} broken off; {ends:?}"
@@ -167,7 +167,7 @@ fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
     let found = walk_all(0..if is_thorough() { 60 } else { 5 });
     // Walks in which nothing happens prove nothing.
     let is_all = std::env::var_os("NIGHTSHIFT_WALK").is_none();
-    let Found { faults, judged, restored, forward, moves: (moved, _), .. } = found;
+    let RunSummary { faults, judged, restored, forward, moves: (moved, _), .. } = found;
     assert!(!is_all || faults > 10, "{faults} faults");
     assert!(
         !is_all || !is_thorough() || (faults > 200 && judged > 20 && restored > 5 && forward > 0 && moved > 3),
@@ -184,7 +184,7 @@ fn an_operator_that_was_replaced_changes_nothing_any_more_whatever_there_is_to_d
 
 #[test]
 fn an_agent_that_takes_requests_and_never_answers_keeps_no_update_waiting() {
-    let Walked { broken, story, end, .. } = on_this_thread(walk_on_a_hanging_agent(address()));
+    let RunResult { broken, story, end, .. } = on_this_thread(walk_on_a_hanging_agent(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
 }
 
@@ -196,7 +196,7 @@ fn an_order_to_restore_that_another_operator_has_given_meanwhile_is_not_ended_wi
 
 #[test]
 fn players_who_count_down_to_what_a_person_suspends_are_told_that_it_does_not_come() {
-    let Walked { broken, story, end, .. } = on_this_thread(walk_suspended_in_a_countdown(address()));
+    let RunResult { broken, story, end, .. } = on_this_thread(walk_suspended_in_a_countdown(address()));
     assert!(broken.is_empty() && end == "rests on what ran", "{broken:?}: {end}\n{}", story.join("\n"));
     let told: Vec<_> = story.iter().filter(|line| line.contains("are told")).collect();
     let [first, last] = told[..] else { panic!("{told:?}") };
@@ -205,7 +205,7 @@ fn players_who_count_down_to_what_a_person_suspends_are_told_that_it_does_not_co
 
 #[test]
 fn players_are_told_once_of_what_comes_and_what_is_released_in_their_countdown_comes_after_it() {
-    let Walked { broken, story, end, .. } = on_this_thread(walk_released_in_a_countdown(address()));
+    let RunResult { broken, story, end, .. } = on_this_thread(walk_released_in_a_countdown(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
     let places = |what: &str| -> Vec<usize> {
         story.iter().enumerate().filter(|(_, line)| line.contains(what)).map(|(at, _)| at).collect()
@@ -223,7 +223,7 @@ fn players_are_told_once_of_what_comes_and_what_is_released_in_their_countdown_c
 #[test]
 fn a_copy_that_a_person_names_while_another_one_is_taken_is_kept_and_has_its_time_to_be_put_in_place() {
     let (named, kept, seconds, walked) = on_this_thread(walk_named_beside_a_copy(address()));
-    let Walked { broken, story, .. } = walked;
+    let RunResult { broken, story, .. } = walked;
     assert_eq!(kept, Some(named), "{}", story.join("\n"));
     assert_eq!(seconds, Some(10), "{}", story.join("\n"));
     assert!(broken.is_empty(), "{broken:?}\n{}", story.join("\n"));
@@ -232,7 +232,7 @@ fn a_copy_that_a_person_names_while_another_one_is_taken_is_kept_and_has_its_tim
 #[test]
 fn players_who_cannot_be_told_during_the_flush_of_a_copy_are_told_after_it_and_have_their_whole_notice() {
     let (notice, copying, walked) = on_this_thread(walk_copied_as_a_countdown_begins(address()));
-    let Walked { broken, story, end, .. } = walked;
+    let RunResult { broken, story, end, .. } = walked;
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
     let told = || story.iter().position(|line| line.contains("are told of"));
     let refused = story.iter().position(|line| line.contains("refuses the announcement"));
@@ -245,7 +245,7 @@ fn players_who_cannot_be_told_during_the_flush_of_a_copy_are_told_after_it_and_h
 #[test]
 fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_update_when_it_is_let_go() {
     for (is_let_go, rests) in [(false, "rests on what ran"), (true, "rests on the update")] {
-        let Walked { broken, story, end, .. } = on_this_thread(walk_held(is_let_go, address()));
+        let RunResult { broken, story, end, .. } = on_this_thread(walk_held(is_let_go, address()));
         assert!(broken.is_empty() && end == rests, "{broken:?}: {end}\n{}", story.join("\n"));
         let changes = story.iter().filter(|line| line.contains("writes the pod template")).count();
         assert_eq!(changes, if is_let_go { 2 } else { 1 }, "{}", story.join("\n"));
@@ -256,7 +256,7 @@ fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_upd
 
 #[test]
 fn nothing_is_changed_below_a_server_that_goes_on_when_its_pod_was_deleted_by_force() {
-    let Walked { broken, story, end, .. } = on_this_thread(walk_on_a_forced_pod(address()));
+    let RunResult { broken, story, end, .. } = on_this_thread(walk_on_a_forced_pod(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
     let has_waited = story.iter().any(|line| line.contains("another server still runs"));
     assert!(has_waited, "{}", story.join("\n"));
@@ -270,7 +270,7 @@ fn worlds_whose_move_did_not_end_are_those_of_the_copy_from_before_it_when_what_
             break;
         }
         let walked = on_this_thread(walk_on_a_move_that_breaks_off(number, address()));
-        let Some(Walked { broken, story, end, .. }) = walked else { continue };
+        let Some(RunResult { broken, story, end, .. }) = walked else { continue };
         broken_off += 1;
         assert!(broken.is_empty() && end == "rests on what ran", "{broken:?}: {end}\n{}", story.join("\n"));
         let is_restored = story.iter().any(|line| line.contains("finds the worlds of backup"));
@@ -284,7 +284,7 @@ fn nobody_is_stopped_upon_a_look_of_half_an_hour_ago_wherever_a_pass_has_slept()
     let mut slept = 0;
     for request in (0..).step_by(if is_thorough() { 1 } else { 6 }) {
         let (sleeps, walked) = on_this_thread(walk_asleep_before(request, address()));
-        let Walked { broken, story, .. } = walked;
+        let RunResult { broken, story, .. } = walked;
         assert!(broken.is_empty(), "asleep before request {request}: {broken:?}\n{}", story.join("\n"));
         slept += u32::from(sleeps.has_slept);
         if sleeps.before > 0 {

@@ -20,37 +20,37 @@ use crate::telemetry::metrics::Solves;
 const KEPT: Duration = Duration::from_secs(10);
 
 /// What a server should run, or why there is no answer.
-pub(crate) type Answer = Result<Resolution, Unsolvable>;
+pub(crate) type SolveResult = Result<Resolution, Unsolvable>;
 
 /// So many answers are kept of each server: it may be asked about with all it has, and about what may come alone.
 const MOST_KEPT: usize = 4;
 
 /// Asks the thread that solves, unless the answer is known.
 pub(crate) struct Solver {
-    questions: Sender<Question>,
+    questions: Sender<SolveRequest>,
     /// By server, the newest first.
-    kept: Mutex<HashMap<String, VecDeque<Kept>>>,
+    kept: Mutex<HashMap<String, VecDeque<CachedResult>>>,
 }
 
 /// An answer, and what it was given for.
-struct Kept {
+struct CachedResult {
     /// Of the catalog: the catalog itself is not kept for it.
     content: Content,
-    asked: Asked,
+    asked: SolvedGroup,
     from: Timestamp,
     /// From when on time may change it; None: never by itself.
     until: Option<Timestamp>,
-    answer: Answer,
+    answer: SolveResult,
 }
 
 /// The requests that were decided about together.
-enum Asked {
+enum SolvedGroup {
     Alone(Group),
     /// Those of a group are kept by whoever asks, and not for each of its servers: it is the same group as long as nobody lets it go.
     Together(Weak<Vec<Request>>),
 }
 
-impl Asked {
+impl SolvedGroup {
     fn of(group: &Group) -> Self {
         if group.len() > 1 { Self::Together(Arc::downgrade(group)) } else { Self::Alone(group.clone()) }
     }
@@ -64,15 +64,15 @@ impl Asked {
 }
 
 /// What one server should run.
-struct Question {
-    subject: Subject,
+struct SolveRequest {
+    subject: SolveSubject,
     server: String,
-    reply: oneshot::Sender<(Answer, Option<Timestamp>)>,
+    reply: oneshot::Sender<(SolveResult, Option<Timestamp>)>,
 }
 
 /// What is decided about at once.
 #[derive(Clone)]
-struct Subject {
+struct SolveSubject {
     snapshot: Arc<Snapshot>,
     group: Group,
     at: Timestamp,
@@ -81,7 +81,7 @@ struct Subject {
 /// The thread has ended, which it does only by a fault of ours.
 #[derive(Debug, thiserror::Error)]
 #[error("the solver is gone; the operator has to be started anew")]
-pub(crate) struct Gone;
+pub(crate) struct SolverStopped;
 
 impl Solver {
     /// Starts the thread; it ends when nobody can ask any more.
@@ -104,24 +104,24 @@ impl Solver {
         group: Group,
         server: &str,
         at: Timestamp,
-    ) -> Result<Answer, Gone> {
+    ) -> Result<SolveResult, SolverStopped> {
         let content = snapshot.content;
         if let Some(answer) = self.kept(server, content, &group, at) {
             return Ok(answer);
         }
         let (reply, answer) = oneshot::channel();
-        let subject = Subject { snapshot, group: group.clone(), at };
-        let question = Question { subject, server: server.to_owned(), reply };
-        self.questions.send(question).map_err(|_| Gone)?;
-        let (answer, until) = answer.await.map_err(|_| Gone)?;
+        let subject = SolveSubject { snapshot, group: group.clone(), at };
+        let question = SolveRequest { subject, server: server.to_owned(), reply };
+        self.questions.send(question).map_err(|_| SolverStopped)?;
+        let (answer, until) = answer.await.map_err(|_| SolverStopped)?;
         // Who gave up may get further the next time.
         if !matches!(answer, Err(Unsolvable::GaveUp(_))) {
             let mut kept = self.lock();
             let known = kept.entry(server.to_owned()).or_default();
             known.retain(|known| known.content == content && !known.asked.is(&group));
             known.truncate(MOST_KEPT - 1);
-            let asked = Asked::of(&group);
-            known.push_front(Kept { content, asked, from: at, until, answer: answer.clone() });
+            let asked = SolvedGroup::of(&group);
+            known.push_front(CachedResult { content, asked, from: at, until, answer: answer.clone() });
         }
         Ok(answer)
     }
@@ -131,22 +131,22 @@ impl Solver {
         self.lock().remove(server);
     }
 
-    fn kept(&self, server: &str, content: Content, group: &Group, at: Timestamp) -> Option<Answer> {
+    fn kept(&self, server: &str, content: Content, group: &Group, at: Timestamp) -> Option<SolveResult> {
         let kept = self.lock();
-        let counts = |known: &&Kept| {
+        let counts = |known: &&CachedResult| {
             let is_now = known.from <= at && known.until.is_none_or(|until| at < until);
             is_now && known.content == content && known.asked.is(group)
         };
         kept.get(server)?.iter().find(counts).map(|known| known.answer.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, VecDeque<Kept>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, VecDeque<CachedResult>>> {
         // Whoever panicked here left whole answers behind.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Subject {
+impl SolveSubject {
     /// Whether what was decided about it counts for the other one too.
     fn counts_for(&self, other: &Self) -> bool {
         let age = other.at.duration_since(self.at).unsigned_abs();
@@ -154,7 +154,7 @@ impl Subject {
     }
 }
 
-impl Question {
+impl SolveRequest {
     fn reply(self, decided: &Decided<'_, '_>, until: Option<Timestamp>, solves: &Solves) {
         let started = Instant::now();
         let answer = decided.answer(&self.server).expect("a server is among those it is solved with");
@@ -164,7 +164,7 @@ impl Question {
     }
 }
 
-fn serve(asked: &Receiver<Question>, solves: &Solves) {
+fn serve(asked: &Receiver<SolveRequest>, solves: &Solves) {
     // Questions about something else, which came while one was being answered.
     let mut others = VecDeque::new();
     while let Some(question) = others.pop_front().or_else(|| asked.recv().ok()) {
@@ -173,7 +173,12 @@ fn serve(asked: &Receiver<Question>, solves: &Solves) {
 }
 
 /// Decides once, and answers all who ask about the same for as long as nobody asks about something else.
-fn answer_alike(first: Question, asked: &Receiver<Question>, others: &mut VecDeque<Question>, solves: &Solves) {
+fn answer_alike(
+    first: SolveRequest,
+    asked: &Receiver<SolveRequest>,
+    others: &mut VecDeque<SolveRequest>,
+    solves: &Solves,
+) {
     let started = Instant::now();
     let subject = first.subject.clone();
     let fleet = Fleet::read(&subject.snapshot.catalog, &subject.group, subject.at);
@@ -181,7 +186,7 @@ fn answer_alike(first: Question, asked: &Receiver<Question>, others: &mut VecDeq
     let until = next_change(&subject.snapshot.catalog, &subject.group, subject.at);
     solves.solve_seconds.observe(started.elapsed().as_secs_f64());
     let (alike, rest): (VecDeque<_>, VecDeque<_>) =
-        others.drain(..).partition(|other: &Question| subject.counts_for(&other.subject));
+        others.drain(..).partition(|other: &SolveRequest| subject.counts_for(&other.subject));
     *others = rest;
     for question in std::iter::once(first).chain(alike) {
         question.reply(&decided, until, solves);

@@ -17,7 +17,7 @@ use scheduler::protocol::File;
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 
 mod error;
 pub(crate) mod paper;
@@ -30,39 +30,39 @@ pub(crate) use error::{FetchError, OpenError};
 
 /// What the store may download, and keep.
 #[derive(Debug, Clone)]
-pub(crate) struct Policy {
-    pub(crate) downloads: download::Policy,
+pub(crate) struct StorePolicy {
+    pub(crate) downloads: download::DownloadPolicy,
     /// How many bytes all files may have together, beside the one used last. The volume needs room for one more file.
     pub(crate) room: u64,
 }
 
-impl Policy {
+impl StorePolicy {
     /// 4 GiB in all: forty versions of Paper.
-    pub(crate) fn new(downloads: download::Policy) -> Self {
+    pub(crate) fn new(downloads: download::DownloadPolicy) -> Self {
         Self { downloads, room: 4 << 30 }
     }
 }
 
 /// One download that several callers wait for.
-type Flight = Arc<OnceCell<Result<PathBuf, FetchError>>>;
+type InFlight = Arc<OnceCell<Result<PathBuf, FetchError>>>;
 
 /// The store. One for the process; all methods take `&self`.
 pub(crate) struct Store {
     dir: PathBuf,
     room: u64,
     downloads: Downloads,
-    memory: Mutex<Memory>,
+    memory: Mutex<StoreState>,
     downloaded: AtomicU64,
     hits: AtomicU64,
 }
 
 /// What is remembered until the process ends.
 #[derive(Default)]
-struct Memory {
+struct StoreState {
     /// Where files can be had from that some lock names: what is served to agents, and nothing else.
-    known: BTreeMap<Hash, Source>,
+    known: BTreeMap<Hash, ArtifactSource>,
     /// Downloads under way.
-    flights: BTreeMap<Hash, Flight>,
+    flights: BTreeMap<Hash, InFlight>,
     /// Files whose content was checked since this process started. A disk may have changed its mind in between.
     checked: BTreeSet<Hash>,
     /// When each file was wanted last, by the count of wishes.
@@ -70,7 +70,7 @@ struct Memory {
     wishes: u64,
 }
 
-impl Memory {
+impl StoreState {
     fn use_now(&mut self, hash: &Hash) {
         self.wishes += 1;
         self.used.insert(hash.clone(), self.wishes);
@@ -78,7 +78,7 @@ impl Memory {
 }
 
 #[derive(Debug, Clone)]
-struct Source {
+struct ArtifactSource {
     url: String,
     size: Option<u64>,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Counts {
 
 impl Store {
     /// Opens the directory, and makes it if it is missing. What an earlier process left unfinished is removed.
-    pub(crate) fn new(dir: &Path, policy: Policy) -> Result<Self, OpenError> {
+    pub(crate) fn new(dir: &Path, policy: StorePolicy) -> Result<Self, OpenError> {
         let unfinished = dir.join(UNFINISHED);
         let directory = |source| OpenError::Directory { path: dir.display().to_string(), source };
         match std::fs::remove_dir_all(&unfinished) {
@@ -117,7 +117,7 @@ impl Store {
         let mut memory = self.memory();
         for file in files {
             if let Some(hash) = Hash::parse(&file.hash.0) {
-                memory.known.insert(hash, Source { url: file.url.clone(), size: file.size });
+                memory.known.insert(hash, ArtifactSource { url: file.url.clone(), size: file.size });
             }
         }
     }
@@ -126,7 +126,7 @@ impl Store {
     /// download.
     pub(crate) async fn fetch(&self, file: &File) -> Result<PathBuf, FetchError> {
         let hash = Hash::parse(&file.hash.0).ok_or_else(|| FetchError::NoHash { hash: file.hash.0.clone() })?;
-        self.bring(&hash, &Source { url: file.url.clone(), size: file.size }).await
+        self.bring(&hash, &ArtifactSource { url: file.url.clone(), size: file.size }).await
     }
 
     /// How often the store had to go out, and how often not, since the process started.
@@ -146,7 +146,7 @@ impl Store {
         Some(Ok(path))
     }
 
-    async fn bring(&self, hash: &Hash, source: &Source) -> Result<PathBuf, FetchError> {
+    async fn bring(&self, hash: &Hash, source: &ArtifactSource) -> Result<PathBuf, FetchError> {
         self.memory().use_now(hash);
         if let Some(path) = self.held(hash).await {
             self.hits.fetch_add(1, Ordering::Relaxed);
@@ -162,7 +162,7 @@ impl Store {
         outcome
     }
 
-    async fn download(&self, hash: &Hash, source: &Source) -> Result<PathBuf, FetchError> {
+    async fn download(&self, hash: &Hash, source: &ArtifactSource) -> Result<PathBuf, FetchError> {
         // Another flight may have landed between our look at the disk and now.
         if let Some(path) = self.held(hash).await {
             return Ok(path);
@@ -177,7 +177,7 @@ impl Store {
                 Ok(path_of(&self.dir, hash))
             }
             Err(error) => {
-                warn!(%hash, category = error.category(), error = %Chain(&error), "a file could not be brought");
+                warn!(%hash, category = error.category(), error = %ErrorChain(&error), "a file could not be brought");
                 Err(error.into())
             }
         }
@@ -225,7 +225,7 @@ impl Store {
         }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, StoreState> {
         // Each change under this lock is one insert or remove: never half done.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -24,7 +24,7 @@ const FAILS_FOR_LONG: u32 = 9;
 
 /// Where a server stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum SlotPosition {
     /// It is being updated, there.
     AtIt { node: Option<String> },
     /// It could begin, since its window opened.
@@ -35,7 +35,7 @@ enum Place {
 
 /// Not yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotYet {
+pub(crate) struct SlotUnavailable {
     /// So many are at it.
     pub(crate) at_it: usize,
     /// There is room for more of them, and none on its node, where so many are.
@@ -46,14 +46,14 @@ pub(crate) struct NotYet {
 
 /// Who is at it, and who waits. One for the process.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct UpdateSlots {
     limits: Limits,
-    places: Mutex<BTreeMap<Key, Place>>,
-    counted: metrics::Turns,
+    places: Mutex<BTreeMap<Key, SlotPosition>>,
+    counted: metrics::UpdateSlotMetrics,
 }
 
-impl Turns {
-    pub(crate) fn new(limits: Limits, counted: metrics::Turns) -> Self {
+impl UpdateSlots {
+    pub(crate) fn new(limits: Limits, counted: metrics::UpdateSlotMetrics) -> Self {
         Self { limits, places: Mutex::default(), counted }
     }
 
@@ -66,17 +66,17 @@ impl Turns {
     pub(crate) fn is_at_it(&self, server: &Key, node: Option<&str>) {
         let mut places = self.lock();
         let before = match places.get(server) {
-            Some(Place::AtIt { node }) => node.clone(),
-            Some(Place::Queues { .. } | Place::Rests) | None => None,
+            Some(SlotPosition::AtIt { node }) => node.clone(),
+            Some(SlotPosition::Queues { .. } | SlotPosition::Rests) | None => None,
         };
         let node = node.map(str::to_owned).or(before);
-        self.put(&mut places, server, Some(Place::AtIt { node }));
+        self.put(&mut places, server, Some(SlotPosition::AtIt { node }));
     }
 
     /// Notes that there is nothing to begin, or nothing any more. Answers whose turn it is now because of that.
     pub(crate) fn rests(&self, server: &Key) -> Vec<Key> {
         let mut places = self.lock();
-        let was = self.put(&mut places, server, Some(Place::Rests));
+        let was = self.put(&mut places, server, Some(SlotPosition::Rests));
         self.next(&places, was)
     }
 
@@ -101,14 +101,14 @@ impl Turns {
         node: Option<&str>,
         since: Timestamp,
         unseen: impl Iterator<Item = Key>,
-    ) -> Result<(), NotYet> {
+    ) -> Result<(), SlotUnavailable> {
         let mut places = self.lock();
         for other in unseen {
             if !places.contains_key(&other) {
-                self.put(&mut places, &other, Some(Place::AtIt { node: None }));
+                self.put(&mut places, &other, Some(SlotPosition::AtIt { node: None }));
             }
         }
-        let (mut taken, queue) = Taken::of(places.iter().filter(|(other, _)| *other != server));
+        let (mut taken, queue) = SlotsInUse::of(places.iter().filter(|(other, _)| *other != server));
         let before: Vec<_> = queue.into_iter().filter(|waiting| (waiting.0, waiting.1) < (since, server)).collect();
         let at_it = taken.together;
         for (_, _, theirs) in &before {
@@ -117,19 +117,19 @@ impl Turns {
         let on_its_node = taken.fits_together(self.limits).then(|| taken.here(node));
         let fits = taken.let_in(self.limits, node);
         let before = before.into_iter().map(|(_, server, _)| server.clone()).collect();
-        let not_yet = NotYet { at_it, on_its_node, before };
+        let not_yet = SlotUnavailable { at_it, on_its_node, before };
         let node = node.map(str::to_owned);
-        let place = if fits { Place::AtIt { node } } else { Place::Queues { since, node } };
+        let place = if fits { SlotPosition::AtIt { node } } else { SlotPosition::Queues { since, node } };
         self.put(&mut places, server, Some(place));
         if fits { Ok(()) } else { Err(not_yet) }
     }
 
     /// Who may begin now that a server left its place.
-    fn next(&self, places: &BTreeMap<Key, Place>, was: Option<Place>) -> Vec<Key> {
-        if was.is_none_or(|was| was == Place::Rests) {
+    fn next(&self, places: &BTreeMap<Key, SlotPosition>, was: Option<SlotPosition>) -> Vec<Key> {
+        if was.is_none_or(|was| was == SlotPosition::Rests) {
             return Vec::new();
         }
-        let (mut taken, queue) = Taken::of(places.iter());
+        let (mut taken, queue) = SlotsInUse::of(places.iter());
         // By the node on which it was when it came.
         let mut may_begin = Vec::new();
         for (_, server, node) in queue {
@@ -141,7 +141,12 @@ impl Turns {
     }
 
     /// Puts a server there; None: it is gone. Nobody gets or leaves a place in another way, so that what is counted is so. Answers where it was.
-    fn put(&self, places: &mut BTreeMap<Key, Place>, server: &Key, place: Option<Place>) -> Option<Place> {
+    fn put(
+        &self,
+        places: &mut BTreeMap<Key, SlotPosition>,
+        server: &Key,
+        place: Option<SlotPosition>,
+    ) -> Option<SlotPosition> {
         self.count(place.as_ref(), 1);
         let was = match place {
             Some(place) => places.insert(server.clone(), place),
@@ -151,16 +156,16 @@ impl Turns {
         was
     }
 
-    fn count(&self, place: Option<&Place>, by: i64) {
+    fn count(&self, place: Option<&SlotPosition>, by: i64) {
         let gauge = match place {
-            Some(Place::AtIt { .. }) => &self.counted.taken,
-            Some(Place::Queues { .. }) => &self.counted.waiting,
-            Some(Place::Rests) | None => return,
+            Some(SlotPosition::AtIt { .. }) => &self.counted.taken,
+            Some(SlotPosition::Queues { .. }) => &self.counted.waiting,
+            Some(SlotPosition::Rests) | None => return,
         };
         gauge.inc_by(by);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, Place>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, SlotPosition>> {
         // Each change under this lock is one insert or one removal.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,22 +173,22 @@ impl Turns {
 
 /// How many are at it.
 #[derive(Debug, Default)]
-struct Taken<'a> {
+struct SlotsInUse<'a> {
     together: usize,
     on: BTreeMap<&'a str, usize>,
 }
 
 /// Who waits since when, and where. First come, first served; by name where windows open together.
-type Queue<'a> = Vec<(Timestamp, &'a Key, Option<&'a str>)>;
+type SlotQueue<'a> = Vec<(Timestamp, &'a Key, Option<&'a str>)>;
 
-impl<'a> Taken<'a> {
-    fn of(places: impl Iterator<Item = (&'a Key, &'a Place)>) -> (Self, Queue<'a>) {
+impl<'a> SlotsInUse<'a> {
+    fn of(places: impl Iterator<Item = (&'a Key, &'a SlotPosition)>) -> (Self, SlotQueue<'a>) {
         let (mut taken, mut queue) = (Self::default(), Vec::new());
         for (server, place) in places {
             match place {
-                Place::AtIt { node } => taken.add(node.as_deref()),
-                Place::Queues { since, node } => queue.push((*since, server, node.as_deref())),
-                Place::Rests => {}
+                SlotPosition::AtIt { node } => taken.add(node.as_deref()),
+                SlotPosition::Queues { since, node } => queue.push((*since, server, node.as_deref())),
+                SlotPosition::Rests => {}
             }
         }
         queue.sort_unstable();

@@ -50,15 +50,15 @@ mod verify;
 mod when;
 mod written;
 
-use arguments::{Arguments, CatalogCommand, Command, Sources};
-use called::Called;
+use arguments::{Arguments, CatalogCommand, Command, SourceArgs};
+use called::Invocation;
 use dressed::dressed;
 
 use crate::foreign::visible_lines;
 
 /// How a command ended; the numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum ExitStatus {
     /// Every question has an answer, and it is a yes.
     Solved = 0,
     /// Every question has an answer, and one is a no.
@@ -69,22 +69,22 @@ enum End {
 
 /// What a command has to say.
 #[derive(Debug)]
-struct Said {
+struct Output {
     /// The answer, for stdout.
     answer: String,
     /// Notes and what went wrong, one a line, for stderr.
     notes: Vec<String>,
     /// How it ended.
-    end: End,
+    end: ExitStatus,
 }
 
-impl Said {
+impl Output {
     fn only(answer: String) -> Self {
-        Self { answer, notes: Vec::new(), end: End::Solved }
+        Self { answer, notes: Vec::new(), end: ExitStatus::Solved }
     }
 
     fn nothing_but(notes: Vec<String>) -> Self {
-        Self { answer: String::new(), notes, end: End::Failed }
+        Self { answer: String::new(), notes, end: ExitStatus::Failed }
     }
 }
 
@@ -93,12 +93,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if complete::is_asked(arguments.first()) {
         let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-        let found = complete::completions(called::command(Called::Kubectl), &words.collect::<Vec<_>>());
+        let found = complete::completions(called::command(Invocation::Kubectl), &words.collect::<Vec<_>>());
         // Nobody but the shell reads it: where that is gone, nothing is to be said.
         let _ = io::stdout().lock().write_all(found.as_bytes());
-        return ExitCode::from(End::Solved as u8);
+        return ExitCode::from(ExitStatus::Solved as u8);
     }
-    let called = Called::by(arguments.first());
+    let called = Invocation::by(arguments.first());
     let mut command = called::command(called);
     let parsed = command.try_get_matches_from_mut(arguments);
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
@@ -106,7 +106,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
         Err(refused) => {
             // Help is an answer, and goes to stdout; clap knows.
             let _ = refused.print();
-            return ExitCode::from(if refused.use_stderr() { End::Failed as u8 } else { End::Solved as u8 });
+            return ExitCode::from(if refused.use_stderr() {
+                ExitStatus::Failed as u8
+            } else {
+                ExitStatus::Solved as u8
+            });
         }
     };
     // What is worth a log line here is worth a user's eye: warnings only, unless RUST_LOG asks for more.
@@ -116,7 +120,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
         .without_time()
         .with_target(false)
         .init();
-    let Said { mut answer, notes, end } = answer(&arguments.command, called, now);
+    let Output { mut answer, notes, end } = answer(&arguments.command, called, now);
     if arguments.command.is_for_people() {
         answer = dressed(&visible_lines(&answer), terminal::wants_color(arguments.color), terminal::width());
     }
@@ -132,13 +136,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(end as u8),
         Err(error) => {
             let _ = writeln!(stderr, "could not write the answer: {error}");
-            ExitCode::from(End::Failed as u8)
+            ExitCode::from(ExitStatus::Failed as u8)
         }
     }
 }
 
-fn answer(command: &Command, called: Called, clock: Timestamp) -> Said {
-    let now = |sources: &Sources| sources.now.unwrap_or(clock);
+fn answer(command: &Command, called: Invocation, clock: Timestamp) -> Output {
+    let now = |sources: &SourceArgs| sources.now.unwrap_or(clock);
     let said = match command {
         Command::Explain(explain) => ask::explain(explain, now(&explain.reading.sources)),
         Command::Lock(lock) => lock::lock(lock, now(&lock.from.reading.sources)),
@@ -150,8 +154,8 @@ fn answer(command: &Command, called: Called, clock: Timestamp) -> Said {
         Command::Trust(trust) => trust::trust(trust),
         Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
         Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(ask::fetch(fetch, now(&fetch.reading.sources))),
-        Command::Schema(schema) => Ok(Said::only(schemas::schema(schema.of))),
-        Command::Completions(completions) => Ok(Said::only(manual::completions(called, completions.shell))),
+        Command::Schema(schema) => Ok(Output::only(schemas::schema(schema.of))),
+        Command::Completions(completions) => Ok(Output::only(manual::completions(called, completions.shell))),
         Command::Man(man) => Ok(manual::man(called, man.output.as_deref())),
     };
     // What ends a command early is said like any other end.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A plugin name that several files declare or provide.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Clash {
+pub struct JarNameConflict {
     /// The name, as the first of the files writes it.
     pub name: String,
     /// The files, by name.
@@ -16,7 +16,7 @@ pub struct Clash {
 ///
 /// Source: Paper refuses the second of two plugins with one name ("Ambiguous plugin name"), and a `depend` on a name that two
 /// provide is met by either.
-pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Vec<Clash> {
+pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Vec<JarNameConflict> {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort();
     let mut by_name: BTreeMap<String, (&str, BTreeSet<&str>)> = BTreeMap::new();
@@ -27,13 +27,16 @@ pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> 
     }
     let several = by_name.into_values().filter(|(_, files)| files.len() > 1);
     several
-        .map(|(name, files)| Clash { name: name.to_owned(), files: files.into_iter().map(str::to_owned).collect() })
+        .map(|(name, files)| JarNameConflict {
+            name: name.to_owned(),
+            files: files.into_iter().map(str::to_owned).collect(),
+        })
         .collect()
 }
 
 /// The [`clashes`] in which `own` files have part, beside those of a set: files with the names that they declare or provide, the
 /// declared one first. An own file of the very name of one of the set is left out: it is set aside when that one comes.
-pub fn clashes_of_own<'a>(set: &[(&'a str, Vec<&'a str>)], own: &[(&'a str, Vec<&'a str>)]) -> Vec<Clash> {
+pub fn clashes_of_own<'a>(set: &[(&'a str, Vec<&'a str>)], own: &[(&'a str, Vec<&'a str>)]) -> Vec<JarNameConflict> {
     let declared = |names: &[&str]| names.first().map(|name| folded(name));
     let taken: BTreeSet<Option<String>> = set.iter().map(|(_, names)| declared(names)).collect();
     let own: Vec<_> = own.iter().filter(|(_, names)| !taken.contains(&declared(names))).cloned().collect();
@@ -59,6 +62,6 @@ mod tests {
             ("LuckPerms.jar", vec!["Luck Perms", "luck_perms"]),
         ]);
         let files = vec!["FAWE.jar".to_owned(), "worldedit-7.3.jar".to_owned()];
-        assert_eq!(found, [Clash { name: "WorldEdit".to_owned(), files }]);
+        assert_eq!(found, [JarNameConflict { name: "WorldEdit".to_owned(), files }]);
     }
 }

@@ -38,7 +38,7 @@ const WHOLE: Duration = Duration::from_mins(17);
 
 /// What may be downloaded.
 #[derive(Debug, Clone)]
-pub struct Policy {
+pub struct DownloadPolicy {
     /// The configured upstreams. Whatever has the origin (scheme, host, port) of one of them may be downloaded, plain http
     /// and private addresses too, because an admin wrote it.
     pub upstreams: Vec<Url>,
@@ -48,7 +48,7 @@ pub struct Policy {
     pub contact: Option<String>,
 }
 
-impl Policy {
+impl DownloadPolicy {
     /// 512 MiB a file: the largest known plugins have 100 MB, Paper and Mojang's JAR 50.
     pub fn new(upstreams: Vec<Url>) -> Self {
         Self { upstreams, largest: 512 << 20, contact: None }
@@ -63,7 +63,7 @@ pub fn path_of(dir: &Path, hash: &Hash) -> PathBuf {
 /// Brings files into one directory, each named by its hash ([`path_of`]). Several may share the directory.
 pub struct Downloads {
     dir: PathBuf,
-    policy: Policy,
+    policy: DownloadPolicy,
     /// For the public Internet.
     public: Client,
     /// For what an admin wrote.
@@ -80,7 +80,7 @@ impl fmt::Debug for Downloads {
 
 impl Downloads {
     /// Into this directory; it is made when the first file comes.
-    pub fn new(dir: &Path, policy: Policy) -> Result<Self, StartError> {
+    pub fn new(dir: &Path, policy: DownloadPolicy) -> Result<Self, StartError> {
         let client = |public: bool| {
             client(policy.contact.as_deref(), |builder| {
                 // Redirects are followed by hand: each address is checked.

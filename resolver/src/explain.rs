@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::Catalog;
 use crate::facts::UsedFact;
 use crate::passing_over::passing_over;
-use crate::shelf::World;
+use crate::shelf::CandidateIndex;
 use crate::software::Software;
-use crate::solve::GaveUp;
-use crate::solve::joint::company::Company;
-use crate::solve::meter::Meter;
+use crate::solve::BudgetExceeded;
+use crate::solve::joint::company::GroupContext;
+use crate::solve::meter::BudgetMeter;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -35,29 +35,32 @@ mod why_not;
 pub(crate) mod words;
 pub(crate) mod yes;
 
-pub use awaited::Awaited;
+pub use awaited::UpstreamAction;
 pub(crate) use hint::apply_to_others;
 #[cfg(feature = "cli")]
 pub(crate) use holder::last_release;
 pub(crate) use holder::up_to;
-pub use holder::{Holder, Lack, ListedRelease, Nearly};
+pub use holder::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
 pub use image::{ChosenImage, ImageChoice};
-pub use one_version::{OneVersion, SharedPlugin, Takes};
+pub use one_version::{OneVersion, ServerChoice, SharedPlugin};
 use refusal::is_zero;
-pub use refusal::{Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span};
+pub use refusal::{
+    Conflict, DowngradePermission, Hint, HintStep, HintsLeftOut, ListOverride, ProposedManifest, Reason, RunningNow,
+    Span,
+};
 pub use release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 pub use shared_name::SharedName;
 pub use unanswerable::{LastRead, Unanswerable};
-pub use warning::{Kept, Warning};
+pub use warning::{DelistedReason, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
 
 /// What every part of an explanation asks of.
-pub(crate) struct Asked<'x, 'a> {
+pub(crate) struct ExplainContext<'x, 'a> {
     pub(crate) catalog: &'a Catalog,
-    pub(crate) world: &'x World<'a>,
-    pub(crate) meter: &'x Meter,
+    pub(crate) world: &'x CandidateIndex<'a>,
+    pub(crate) meter: &'x BudgetMeter,
     /// The others that share a plugin with the server, if there are any.
-    pub(crate) company: Option<&'x Company<'x, 'a>>,
+    pub(crate) company: Option<&'x GroupContext<'x, 'a>>,
 }
 
 /// What can be said about an answer. Serialises for `--format json`.
@@ -66,9 +69,9 @@ pub(crate) struct Asked<'x, 'a> {
 #[serde(tag = "answer", rename_all = "camelCase")]
 pub enum Explanation {
     /// A set was chosen.
-    Solved(Solved),
+    Solved(SolvedExplanation),
     /// No set meets the request today.
-    Impossible(Impossible),
+    Impossible(Conflict),
     /// Why a certain Paper is not what runs.
     WhyNot(WhyNot),
     /// Why a certain release of a plugin is not what runs.
@@ -76,7 +79,7 @@ pub enum Explanation {
     /// No metadata answers the question.
     Unanswerable(Unanswerable),
     /// The search was given up.
-    GaveUp(GaveUp),
+    GaveUp(BudgetExceeded),
 }
 
 impl Explanation {
@@ -92,7 +95,7 @@ impl Explanation {
     }
 
     /// That a search was given up, so that nothing is known of an answer, or of who holds the next newer Paper.
-    pub fn gave_up(&self) -> Option<&GaveUp> {
+    pub fn gave_up(&self) -> Option<&BudgetExceeded> {
         match self {
             Self::Solved(solved) => solved.newer_paper.first()?.gave_up.as_ref(),
             Self::GaveUp(gave_up) => Some(gave_up),
@@ -100,7 +103,7 @@ impl Explanation {
         }
     }
 
-    /// What keeps a chosen set from being brought, see [`Solved::stopped_by`].
+    /// What keeps a chosen set from being brought, see [`SolvedExplanation::stopped_by`].
     pub fn stopped_by(&self) -> Option<(&str, &[String])> {
         match self {
             Self::Solved(solved) => solved.stopped_by(),
@@ -128,7 +131,7 @@ impl Explanation {
 }
 
 /// JARs of one's own by their files, before the plugins.
-fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x [OneVersion]) -> Vec<&'x str> {
+fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Blocker], shared: &'x [OneVersion]) -> Vec<&'x str> {
     let files = unusable.map_or(&[][..], Unusable::own_files);
     let holders = holders.iter().map(|holder| holder.name.as_str());
     files.iter().map(String::as_str).chain(holders).chain(shared.iter().flat_map(OneVersion::names)).collect()
@@ -138,7 +141,7 @@ fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Solved {
+pub struct SolvedExplanation {
     /// The server as the request names it.
     pub server: String,
     /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
@@ -157,7 +160,7 @@ pub struct Solved {
     pub newer_paper: Vec<NewerPaper>,
     /// Plugins that strategy `latest` left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unfollowed: Vec<Unfollowed>,
+    pub unfollowed: Vec<NotUpdatedWithLatest>,
     /// Facts about versions that bind the chosen plugins and that no page states, each with who says so.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<UsedFact>,
@@ -175,13 +178,13 @@ pub struct Solved {
     pub hints_left_out: Option<HintsLeftOut>,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<Awaited>,
+    pub waits: Vec<UpstreamAction>,
     /// Set when lists were read after the instant of the question: older text is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,
 }
 
-impl Solved {
+impl SolvedExplanation {
     /// Whether anything of what runs would be another.
     #[cfg(feature = "cli")]
     pub(crate) fn is_change(&self) -> bool {
@@ -322,14 +325,14 @@ pub struct NewerRelease {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
     /// Why not this one.
-    pub because: Because,
+    pub because: WhyOlder,
 }
 
 /// Why a newer release was not chosen although the plugin was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Because {
+pub enum WhyOlder {
     /// It may not be used.
     Unusable {
         /// Why.
@@ -378,10 +381,10 @@ pub struct NewerPaper {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<PaperPin>,
     /// The plugins that hold it, by name; also beside a reason why it may not be used at all.
-    pub held_by: Vec<Holder>,
+    pub held_by: Vec<Blocker>,
     /// Set when who holds it was not found out within the budget: nobody is named then, and nobody counted as ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gave_up: Option<GaveUp>,
+    pub gave_up: Option<BudgetExceeded>,
     /// The plugins that are one version on several servers and hold it so; also where something else stands against it besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_version: Vec<OneVersion>,
@@ -395,14 +398,14 @@ pub struct NewerPaper {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Unfollowed {
+pub struct NotUpdatedWithLatest {
     /// The name people know.
     pub name: String,
     /// The Plugin object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// Why: the same facts as for a holder. Its own, or those of something it needs.
-    pub holder: Holder,
+    pub holder: Blocker,
     /// The version that stays because it runs now; `None`: it is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stays: Option<String>,

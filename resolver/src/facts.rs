@@ -15,7 +15,7 @@ pub use file::FactsFault;
 /// release stands instead of an earlier one; what a Plugin says itself (`spec.requires`) stands instead of both.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Facts(Vec<VersionFact>);
+pub struct CompatibilityFacts(Vec<VersionFact>);
 
 /// One fact: certain releases of a plugin need certain releases of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Requirement {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "who", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Says {
+pub enum FactSource {
     /// The table in the resolver.
     BuiltIn {
         /// Where it was read.
@@ -84,10 +84,10 @@ pub struct UsedFact {
     /// The versions that will do, as they were written.
     pub range: Range,
     /// Who says so.
-    pub says: Says,
+    pub says: FactSource,
 }
 
-impl Facts {
+impl CompatibilityFacts {
     /// No fact.
     pub(crate) const NONE: Self = Self(Vec::new());
 
@@ -97,7 +97,7 @@ impl Facts {
     }
 }
 
-impl From<Vec<VersionFact>> for Facts {
+impl From<Vec<VersionFact>> for CompatibilityFacts {
     fn from(facts: Vec<VersionFact>) -> Self {
         Self(facts)
     }

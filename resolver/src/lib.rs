@@ -45,8 +45,10 @@ pub mod version;
 pub use needed::needed_projects;
 pub use ripening::next_change;
 #[doc(hidden)]
-pub use solve::Prepared;
+pub use solve::PreparedTables;
 #[doc(hidden)]
 pub use solve::joint::plain::{PlainQuestion, PlainTables, Runs};
 pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
-pub use solve::{Budget, GaveUp, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not, why_not_within};
+pub use solve::{
+    Budget, BudgetExceeded, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not, why_not_within,
+};

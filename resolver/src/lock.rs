@@ -305,7 +305,7 @@ pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
 
 mod difference;
 
-pub use difference::{Change, ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseName};
+pub use difference::{ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseChange, ReleaseName};
 
 #[cfg(test)]
 mod tests;

@@ -7,10 +7,10 @@ use crds::{PaperMCServer, Plugin, duration, paper_mc_server};
 use jiff::SignedDuration;
 
 use crate::catalog::{BuildChannel, Channel};
-use crate::facts::Facts;
+use crate::facts::CompatibilityFacts;
 use crate::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
-    Request, Running, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
+    Request, Running, Unlisted, VersionRequest,
 };
 use crate::software::Software;
 use crate::unmanaged::UnmanagedPlugins;
@@ -22,7 +22,7 @@ mod selector;
 mod source;
 mod unmanaged;
 
-pub use known::{Known, has_a_say};
+pub use known::{ServerState, has_a_say};
 pub use selector::{matches, matching};
 pub use source::project_key;
 #[cfg(feature = "cli")]
@@ -63,7 +63,8 @@ pub fn request<'a>(
     floor: Option<Minecraft>,
     running: Option<Running>,
 ) -> Result<Request, Vec<Complaint>> {
-    let mut desk = Desk { object: object_name("PaperMCServer", &server_name(server)), complaints: Vec::new() };
+    let mut desk =
+        ManifestViolations { object: object_name("PaperMCServer", &server_name(server)), complaints: Vec::new() };
     let spec = &server.spec;
     let paper = desk.paper(spec);
     let delay = desk.delay(Some(&spec.update_delay));
@@ -125,7 +126,7 @@ pub fn request<'a>(
                 paper_mc_server::Unlisted::Assume => Unlisted::Assume,
                 paper_mc_server::Unlisted::Refuse => Unlisted::Refuse,
             },
-            facts: Facts::default(),
+            facts: CompatibilityFacts::default(),
         }),
         _ => Err(desk.complaints),
     }
@@ -133,7 +134,7 @@ pub fn request<'a>(
 
 /// What is wrong with a Plugin, whichever server it is for.
 pub fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
-    let mut desk = Desk { object: object_name("Plugin", &plugin_name(plugin)), complaints: Vec::new() };
+    let mut desk = ManifestViolations { object: object_name("Plugin", &plugin_name(plugin)), complaints: Vec::new() };
     // The wish itself is of no interest here.
     let _ = desk.plugin(plugin, SignedDuration::ZERO);
     desk.complaints
@@ -159,30 +160,30 @@ fn object_name(kind: &str, name: &str) -> String {
 }
 
 /// Where complaints about the object at hand are collected; what is left out of a value has been complained about.
-struct Desk {
+struct ManifestViolations {
     object: String,
     complaints: Vec<Complaint>,
 }
 
-impl Desk {
+impl ManifestViolations {
     fn complain(&mut self, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
         let object = self.object.clone();
         self.complaints.push(Complaint { object, path: path.to_owned(), problem: problem.into(), fix: fix.into() });
     }
 
-    fn paper(&mut self, spec: &crds::PaperMCServerSpec) -> Option<PaperWish> {
+    fn paper(&mut self, spec: &crds::PaperMCServerSpec) -> Option<PaperRequest> {
         use paper_mc_server::UpdateStrategy as Strategy;
         match spec.update_strategy {
-            Strategy::Latest => Some(PaperWish::Latest),
-            Strategy::Auto => Some(PaperWish::Auto),
-            Strategy::Pin => Some(PaperWish::Pin { version: self.pinned_minecraft(spec, "pin")? }),
+            Strategy::Latest => Some(PaperRequest::Latest),
+            Strategy::Auto => Some(PaperRequest::Auto),
+            Strategy::Pin => Some(PaperRequest::Pin { version: self.pinned_minecraft(spec, "pin")? }),
             Strategy::BuildPin => {
                 let version = self.pinned_minecraft(spec, "build-pin");
                 if spec.build.is_none() {
                     let fix = "write the build to stay on, such as `build: 130`, or use updateStrategy `pin`";
                     self.complain("spec.build", "is missing, and updateStrategy `build-pin` needs it", fix);
                 }
-                Some(PaperWish::BuildPin { version: version?, build: spec.build? })
+                Some(PaperRequest::BuildPin { version: version?, build: spec.build? })
             }
         }
     }
@@ -247,13 +248,13 @@ impl Desk {
         read.ok()
     }
 
-    fn plugin(&mut self, plugin: &Plugin, servers_delay: SignedDuration) -> Option<PluginWish> {
+    fn plugin(&mut self, plugin: &Plugin, servers_delay: SignedDuration) -> Option<PluginRequest> {
         let spec = &plugin.spec;
         let delay = self.delay(spec.update_delay.as_deref());
         let version = self.release(spec);
         let key = self.source(&spec.source);
         let requires = self.requires(&spec.requires);
-        Some(PluginWish {
+        Some(PluginRequest {
             object: plugin.metadata.name.clone().unwrap_or_default(),
             key: key?,
             jars: spec.source.jars.clone(),
@@ -273,14 +274,14 @@ impl Desk {
         })
     }
 
-    fn release(&mut self, spec: &crds::PluginSpec) -> Option<VersionWish> {
+    fn release(&mut self, spec: &crds::PluginSpec) -> Option<VersionRequest> {
         use paper_mc_server::UpdateStrategy as Strategy;
         if spec.source.kind == SourceKind::Url {
             return self.only_release(spec);
         }
         match spec.update_strategy {
-            Strategy::Latest => Some(VersionWish::Latest),
-            Strategy::Auto => Some(VersionWish::Auto),
+            Strategy::Latest => Some(VersionRequest::Latest),
+            Strategy::Auto => Some(VersionRequest::Auto),
             // A plugin's release has no builds: both pins mean exactly this one.
             Strategy::Pin | Strategy::BuildPin => {
                 let Some(version) = spec.version.clone().filter(|version| !version.is_empty()) else {
@@ -288,7 +289,7 @@ impl Desk {
                     self.complain("spec.version", "is missing, and a pin needs it", fix);
                     return None;
                 };
-                Some(VersionWish::Pin { version })
+                Some(VersionRequest::Pin { version })
             }
         }
     }

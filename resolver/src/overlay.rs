@@ -9,7 +9,7 @@ use jiff::civil::{Date, date};
 use serde::Deserialize;
 
 use crate::catalog::{FALLBACK_VERSION, Project, ProjectKey, Release, Source};
-use crate::facts::{Facts, Requirement, Says};
+use crate::facts::{CompatibilityFacts, FactSource, Requirement};
 use crate::request::Running;
 use crate::version::lenient;
 use crate::version::range::Range;
@@ -23,7 +23,7 @@ pub(crate) const SAME_RELEASE_NIGHT: SignedDuration = SignedDuration::from_hours
 struct Pair {
     dependent: Identity,
     dependency: Identity,
-    table: &'static LazyLock<Table>,
+    table: &'static LazyLock<ConstraintTable>,
     /// From which version on the dates tell about a release that is not in the table; None: they tell nothing.
     guess_from: Option<&'static str>,
 }
@@ -46,30 +46,30 @@ enum Modrinth {
 
 /// Who says what about the releases of one project, beside its page.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Voices<'x> {
+pub(crate) struct ConstraintSources<'x> {
     /// The cluster's facts.
-    pub(crate) cluster: &'x Facts,
+    pub(crate) cluster: &'x CompatibilityFacts,
     /// `spec.requires` of the Plugin object that decides, if it says anything.
-    pub(crate) own: Option<Own<'x>>,
+    pub(crate) own: Option<UserConstraint<'x>>,
 }
 
 /// `spec.requires` of a Plugin object, by its name.
-pub(crate) type Own<'x> = (&'x str, &'x [Requirement]);
+pub(crate) type UserConstraint<'x> = (&'x str, &'x [Requirement]);
 
 /// What is known about the release of a dependent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// Somebody says which versions will do.
-    Within(Range, Says),
+    Within(Range, FactSource),
     /// Of one version with it, which is written here.
-    Same(Range, Says),
+    Same(Range, FactSource),
     /// Nothing is recorded: guessed from dates.
     Guess,
 }
 
 /// A project that a release needs, and in which version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Need<'x> {
+pub(crate) struct Constraint<'x> {
     /// The project.
     pub(crate) project: Needed<'x>,
     /// How new it has to be.
@@ -146,17 +146,19 @@ pub(crate) const ESSENTIALS: [&str; 9] = [
 const ESSENTIALS_SOURCE: (&str, Date) =
     ("github.com/EssentialsX/Essentials, whose modules ask for the version of the core", date(2026, 11, 23));
 
-static VIABACKWARDS: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("overlay/viabackwards.json")));
-static VIAREWIND_VIAVERSION: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("overlay/viarewind-viaversion.json")));
-static VIAREWIND_VIABACKWARDS: LazyLock<Table> =
-    LazyLock::new(|| Table::read(include_str!("overlay/viarewind-viabackwards.json")));
-static WORLDGUARD: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("overlay/worldguard.json")));
+static VIABACKWARDS: LazyLock<ConstraintTable> =
+    LazyLock::new(|| ConstraintTable::read(include_str!("overlay/viabackwards.json")));
+static VIAREWIND_VIAVERSION: LazyLock<ConstraintTable> =
+    LazyLock::new(|| ConstraintTable::read(include_str!("overlay/viarewind-viaversion.json")));
+static VIAREWIND_VIABACKWARDS: LazyLock<ConstraintTable> =
+    LazyLock::new(|| ConstraintTable::read(include_str!("overlay/viarewind-viabackwards.json")));
+static WORLDGUARD: LazyLock<ConstraintTable> =
+    LazyLock::new(|| ConstraintTable::read(include_str!("overlay/worldguard.json")));
 
 /// The file format; `about` and `source` are for readers of the file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Table {
+struct ConstraintTable {
     repository: String,
     read_on: Date,
     /// Release, least version of the other one, commit.
@@ -166,7 +168,7 @@ struct Table {
     places: BTreeMap<String, usize>,
 }
 
-impl Table {
+impl ConstraintTable {
     fn read(text: &str) -> Self {
         let mut table: Self = serde_json::from_str(text).expect("a test parses it");
         let rows = table.at_least.iter().enumerate();
@@ -177,7 +179,7 @@ impl Table {
     fn bound(&self, release: &str) -> Option<Bound> {
         let (_, least, commit) = &self.at_least[*self.places.get(release)?];
         let source = format!("{} at {commit}", self.repository);
-        Some(Bound::Within(Range::at_least(least), Says::BuiltIn { source, date: self.read_on }))
+        Some(Bound::Within(Range::at_least(least), FactSource::BuiltIn { source, date: self.read_on }))
     }
 }
 
@@ -235,9 +237,10 @@ pub(crate) fn guesses(project: &Project, running: &Running) -> bool {
     pairs.any(|pair| releases().any(|release| running.has(release) && guessed(pair, release)))
 }
 
-impl Voices<'_> {
+impl ConstraintSources<'_> {
     /// Nobody but what is built in.
-    pub(crate) const NONE: Voices<'static> = Voices { cluster: &Facts::NONE, own: None };
+    pub(crate) const NONE: ConstraintSources<'static> =
+        ConstraintSources { cluster: &CompatibilityFacts::NONE, own: None };
 
     /// Whether anybody says anything about any release of `project`.
     pub(crate) fn mention(&self, project: &Project) -> bool {
@@ -253,35 +256,35 @@ pub(crate) fn is_called(project: &Project, name: &str) -> bool {
 
 /// What `release` of `project` needs although its page may not say so; of several words about one plugin the last
 /// counts.
-pub(crate) fn needs<'x>(project: &Project, release: &Release, voices: Voices<'x>) -> Vec<Need<'x>> {
+pub(crate) fn needs<'x>(project: &Project, release: &Release, voices: ConstraintSources<'x>) -> Vec<Constraint<'x>> {
     let mut needs = Vec::new();
     if is_module(project) && release.version != FALLBACK_VERSION {
         let (source, date) = ESSENTIALS_SOURCE;
-        let says = Says::BuiltIn { source: source.to_owned(), date };
+        let says = FactSource::BuiltIn { source: source.to_owned(), date };
         let bound = Bound::Same(Range::exactly(&release.version), says);
-        needs.push(Need { project: Needed::Beside(&["EssentialsX", "Essentials"]), bound });
+        needs.push(Constraint { project: Needed::Beside(&["EssentialsX", "Essentials"]), bound });
     }
     for pair in PAIRS.iter().filter(|pair| pair.dependent.is(project)) {
         if let (Some(bound), Some(key)) = (pair.bound(&release.version), pair.dependency.at(project.key.source)) {
-            needs.push(Need { project: Needed::Key(key, pair.dependency.name), bound });
+            needs.push(Constraint { project: Needed::Key(key, pair.dependency.name), bound });
         }
     }
     for fact in voices.cluster.all() {
         if is_called(project, &fact.plugin) && fact.releases.has(&release.version) {
-            let says = Says::Cluster { source: fact.source.clone(), date: fact.date };
+            let says = FactSource::Cluster { source: fact.source.clone(), date: fact.date };
             needs.push(called(&fact.requires, says));
         }
     }
     if let Some((object, requirements)) = voices.own {
-        let says = || Says::Plugin { object: object.to_owned() };
+        let says = || FactSource::Plugin { object: object.to_owned() };
         needs.extend(requirements.iter().map(|requirement| called(requirement, says())));
     }
     needs
 }
 
-fn called(requirement: &Requirement, says: Says) -> Need<'_> {
+fn called(requirement: &Requirement, says: FactSource) -> Constraint<'_> {
     let bound = Bound::Within(requirement.version.clone(), says);
-    Need { project: Needed::Called(requirement.plugin.trim()), bound }
+    Constraint { project: Needed::Called(requirement.plugin.trim()), bound }
 }
 
 #[cfg(test)]
@@ -290,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_recorded_minimums_parse_and_are_not_all_the_own_number() {
-        let least = |table: &Table, release: &str| match table.bound(release).unwrap() {
+        let least = |table: &ConstraintTable, release: &str| match table.bound(release).unwrap() {
             Bound::Within(range, _) => range.as_str().to_owned(),
             Bound::Same(..) | Bound::Guess => panic!("{release} is recorded"),
         };

@@ -8,13 +8,13 @@ use serde_json::{Error, Value};
 
 /// Reads a `T`, and passes over every field that no struct in it knows. For `deserialize_with`.
 pub(crate) fn passing_over<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
-    T::deserialize(Known(Value::deserialize(deserializer)?)).map_err(D::Error::custom)
+    T::deserialize(IgnoreUnknown(Value::deserialize(deserializer)?)).map_err(D::Error::custom)
 }
 
 /// A value, of which each struct is shown the fields that it knows.
-struct Known(Value);
+struct IgnoreUnknown(Value);
 
-impl<'de> Deserializer<'de> for Known {
+impl<'de> Deserializer<'de> for IgnoreUnknown {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -65,7 +65,7 @@ impl<'de> Deserializer<'de> for Known {
     }
 }
 
-impl IntoDeserializer<'_, Error> for Known {
+impl IntoDeserializer<'_, Error> for IgnoreUnknown {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, Project, ProjectKey, Release, Source};
 use crate::explain::PaperName;
-use crate::facts::{Facts, Requirement};
+use crate::facts::{CompatibilityFacts, Requirement};
 use crate::lock::Lock;
 use crate::shelf::java::java_of_image;
 use crate::software::Software;
@@ -16,7 +16,7 @@ use crate::version::range::Range;
 mod lost;
 
 pub(crate) use lost::has_any;
-pub use lost::{LostRelease, RunsOn};
+pub use lost::{DelistedRelease, RunsOn};
 
 /// What one server wants, with the policy of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
     /// How Paper, or other software in its place, is chosen.
-    pub paper: PaperWish,
+    pub paper: PaperRequest,
     /// Age a Paper build must have, by its own publication date.
     pub delay: SignedDuration,
     /// The least stable build allowed.
@@ -41,7 +41,7 @@ pub struct Request {
     #[serde(default)]
     pub running: Option<Running>,
     /// The plugins asked for, by the name of their Plugin object.
-    pub plugins: Vec<PluginWish>,
+    pub plugins: Vec<PluginRequest>,
     /// What happens to a required dependency nobody asked for.
     #[serde(default)]
     pub dependencies: Dependencies,
@@ -68,7 +68,7 @@ pub struct Request {
     pub unlisted: Unlisted,
     /// What the cluster knows about versions, beside what is built in.
     #[serde(default)]
-    pub facts: Facts,
+    pub facts: CompatibilityFacts,
 }
 
 /// Whether the image that runs may change by itself (`spec.imagePolicy`). Says nothing about an image that is pinned.
@@ -87,7 +87,7 @@ pub enum ImagePolicy {
 /// How the server's Paper is chosen (`spec.updateStrategy`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "kebab-case")]
-pub enum PaperWish {
+pub enum PaperRequest {
     /// Newest Paper; plugins follow as far as they can and the rest is reported.
     Latest,
     /// Newest Paper for which every plugin has a release that works.
@@ -109,13 +109,13 @@ pub enum PaperWish {
 /// One Plugin object that matches the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PluginWish {
+pub struct PluginRequest {
     /// The name of the Plugin object: hints point at it.
     pub object: String,
     /// Where it comes from.
     pub key: ProjectKey,
     /// Which release.
-    pub version: VersionWish,
+    pub version: VersionRequest,
     /// Patterns for those of its JARs that come (`spec.source.jars`, [`crate::file_pattern`]); none: the main one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jars: Vec<String>,
@@ -146,7 +146,7 @@ pub struct PluginWish {
 /// Which release of a plugin (`spec.updateStrategy` and `spec.version` of a Plugin).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "kebab-case")]
-pub enum VersionWish {
+pub enum VersionRequest {
     /// One release on all matched servers: the newest that works on all of them. Alone ([`crate::resolve`]) it is as `Auto`;
     /// [`crate::resolve_fleet`] sees them together.
     Latest,
@@ -256,7 +256,7 @@ pub struct Running {
     pub versions: Vec<RunningVersion>,
     /// Those of the releases that their pages have lost, as far as they are known: they may be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<LostRelease>,
+    pub lost: Vec<DelistedRelease>,
     /// The image that runs, if it was chosen.
     #[serde(default)]
     pub image: Option<String>,

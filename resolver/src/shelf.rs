@@ -8,9 +8,9 @@ use pubgrub::VersionSet;
 
 use crate::catalog::{Catalog, Channel, Project, Release};
 use crate::explain::{PaperName, Warning};
-use crate::facts::{Says, UsedFact};
+use crate::facts::{FactSource, UsedFact};
 use crate::lock::Guess;
-use crate::overlay::Own;
+use crate::overlay::UserConstraint;
 use crate::request::{CompatibilityOverride, Hold, Request, Unlisted};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
@@ -39,33 +39,33 @@ use companions::Companion;
 use jars::Jars;
 use judge::place_among;
 pub(crate) use judge::{is_older, is_pinned};
-use judgements::Judgements;
-use listing::{Known, Policy, Reader};
-pub(crate) use own_needs::Missing;
-use paper::Candidate;
+use judgements::EligibilityTable;
+use listing::{ListingEvidence, ListingPolicy, ListingReader};
+pub(crate) use own_needs::MissingDependency;
+use paper::PaperCandidate;
 
 /// Releases beyond this many (the oldest) are left off a shelf: an index is 16 bits, and nobody publishes as many.
 pub(crate) const MOST_RELEASES: usize = 60_000;
 
 /// Everything the solve and the explanation ask, computed once.
-pub(crate) struct World<'a> {
+pub(crate) struct CandidateIndex<'a> {
     pub(crate) request: &'a Request,
     pub(crate) now: Timestamp,
     /// Index of a Paper in the solve is its place here plus 1.
-    pub(crate) papers: Vec<Candidate<'a>>,
+    pub(crate) papers: Vec<PaperCandidate<'a>>,
     /// Classes of unusable Papers.
-    pub(crate) paper_classes: Vec<Class>,
+    pub(crate) paper_classes: Vec<UnusableClass>,
     /// In rank order: those asked for by object name, then the others, dependents before dependencies.
-    pub(crate) shelves: Vec<Rc<Shelf<'a>>>,
+    pub(crate) shelves: Vec<Rc<PluginCandidates<'a>>>,
     /// What was assumed while reading the request.
     pub(crate) warnings: Vec<Warning>,
-    reader: Reader,
-    judgements: Judgements<'a>,
+    reader: ListingReader,
+    judgements: EligibilityTable<'a>,
 }
 
 /// Unusable versions that share one reason.
 #[derive(Debug)]
-pub(crate) struct Class {
+pub(crate) struct UnusableClass {
     pub(crate) reason: Unusable,
     pub(crate) members: std::sync::Arc<[u64]>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Rules<'a> {
     /// Which of its files come.
     pub(crate) jars: Jars<'a>,
     /// What its Plugin object says about its versions and those of others.
-    pub(crate) requires: Option<Own<'a>>,
+    pub(crate) requires: Option<UserConstraint<'a>>,
     /// What the server says about pages without a list.
     pub(crate) unlisted: Unlisted,
     /// The plugins of the server that belong to it.
@@ -93,7 +93,7 @@ pub(crate) struct Rules<'a> {
 
 /// Who asks for a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestedBy<'a> {
     /// All objects, by name.
     pub(crate) objects: Vec<&'a str>,
     /// The one whose fields decide.
@@ -103,19 +103,19 @@ pub(crate) struct Asked<'a> {
 }
 
 /// One plugin with its releases, oldest first. Index of a release in the solve is its place here plus 1.
-pub(crate) struct Shelf<'a> {
+pub(crate) struct PluginCandidates<'a> {
     pub(crate) project: &'a Project,
     /// `None`: only other plugins need it.
-    pub(crate) asked: Option<Asked<'a>>,
+    pub(crate) asked: Option<RequestedBy<'a>>,
     /// JARs of people's own that need it, where nobody asks for it and it runs.
     pub(crate) kept_for: Vec<String>,
     pub(crate) rules: Rules<'a>,
     /// The channel used: that of the rules, or the best there is when the project has nothing on it.
     pub(crate) channel: Channel,
-    pub(crate) releases: Rc<Vec<Stocked<'a>>>,
+    pub(crate) releases: Rc<Vec<Candidate<'a>>>,
     /// What each release says about other shelves; nothing for one that may not be used.
-    pub(crate) links: Vec<Vec<Link>>,
-    pub(crate) classes: Vec<Class>,
+    pub(crate) links: Vec<Vec<Edge>>,
+    pub(crate) classes: Vec<UnusableClass>,
     /// Per Paper, the releases known to run on it, unusable ones included.
     pub(crate) supports: Vec<IndexSet>,
     /// Releases that may be used.
@@ -125,7 +125,7 @@ pub(crate) struct Shelf<'a> {
 }
 
 /// One release and its verdict.
-pub(crate) struct Stocked<'a> {
+pub(crate) struct Candidate<'a> {
     pub(crate) release: &'a Release,
     pub(crate) unusable: Option<Unusable>,
     /// Required projects that its source does not have, as the page names them.
@@ -134,21 +134,21 @@ pub(crate) struct Stocked<'a> {
 
 /// What one release asks of another plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct Edge {
     /// The other shelf.
     pub(crate) to: usize,
     /// Its versions that will do; "not installed" is among them unless it is required.
     pub(crate) set: IndexSet,
-    pub(crate) kind: LinkKind,
+    pub(crate) kind: EdgeKind,
     /// The release that was guessed as the minimum.
     pub(crate) guessed: Option<usize>,
     /// The fact behind it that no page states.
-    pub(crate) fact: Option<Arc<(Range, Says)>>,
+    pub(crate) fact: Option<Arc<(Range, FactSource)>>,
 }
 
 /// The kinds of links that bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LinkKind {
+pub(crate) enum EdgeKind {
     Required,
     Optional,
     Incompatible,
@@ -159,16 +159,16 @@ pub(crate) fn ripe_at(published: Timestamp, delay: SignedDuration) -> Timestamp 
     published.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
-/// What is missing before the request can be answered: all that [`World::build`] looks for before it indexes anything.
+/// What is missing before the request can be answered: all that [`CandidateIndex::build`] looks for before it indexes anything.
 pub(crate) fn gap(catalog: &Catalog, request: &Request, now: Timestamp) -> Gap {
     let mut gap = Gap::default();
-    closure::stock(&mut Judgements::of_one(catalog, now), request, &mut Vec::new(), &mut gap);
+    closure::stock(&mut EligibilityTable::of_one(catalog, now), request, &mut Vec::new(), &mut gap);
     gap
 }
 
-impl<'a> World<'a> {
+impl<'a> CandidateIndex<'a> {
     /// The fact behind a link of a release, in words that stand alone.
-    pub(crate) fn fact(&self, at: usize, place: usize, link: &Link) -> Option<UsedFact> {
+    pub(crate) fn fact(&self, at: usize, place: usize, link: &Edge) -> Option<UsedFact> {
         let (range, says) = link.fact.as_deref()?;
         let from = &self.shelves[at];
         Some(UsedFact {
@@ -204,14 +204,14 @@ impl<'a> World<'a> {
 
     /// The world of another request of the same server. What it does not change is taken over: most requests that are
     /// tried for a hint change one plugin of forty.
-    pub(crate) fn changed<'b>(&'b self, request: &'b Request, now: Timestamp) -> Result<World<'b>, Gap> {
+    pub(crate) fn changed<'b>(&'b self, request: &'b Request, now: Timestamp) -> Result<CandidateIndex<'b>, Gap> {
         let comparable = self.now == now && self.request.running == request.running;
-        World::after(Some(self).filter(|_| comparable), self.judgements.catalog, request, now)
+        CandidateIndex::after(Some(self).filter(|_| comparable), self.judgements.catalog, request, now)
     }
 
     /// `before`: a world at the same instant, of a server that runs the same.
     fn after(
-        before: Option<&'a World<'a>>,
+        before: Option<&'a CandidateIndex<'a>>,
         catalog: &'a Catalog,
         request: &'a Request,
         now: Timestamp,
@@ -220,12 +220,12 @@ impl<'a> World<'a> {
         let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
         // What Paper has built up to this instant; a version it never built is one without a build in all the catalog.
         let built = paper::built(catalog, papers.iter().map(|paper| paper.version), request.software, now);
-        let reader = Reader::new(papers.iter().map(|paper| paper.version), Policy::of(request), &built);
+        let reader = ListingReader::new(papers.iter().map(|paper| paper.version), ListingPolicy::of(request), &built);
         let mut warnings = Vec::new();
         let mut gap = Gap::default();
         let mut judgements = match before {
             Some(before) => before.judgements.continued(),
-            None => Judgements::of_one(catalog, now),
+            None => EligibilityTable::of_one(catalog, now),
         };
         let stock = closure::stock(&mut judgements, request, &mut warnings, &mut gap);
         if gap != Gap::default() {
@@ -239,7 +239,7 @@ impl<'a> World<'a> {
     }
 
     /// How a release is known to run on a Paper (both by their places).
-    pub(crate) fn known(&self, at: usize, release: usize, paper: usize) -> Option<Known<'a>> {
+    pub(crate) fn known(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
         let stock = &self.shelves[at];
         let release = stock.releases[release].release;
         let needs = stock.rules.jars.api_version(release);
@@ -247,7 +247,7 @@ impl<'a> World<'a> {
     }
 
     /// How the page alone would have it, without the user's word.
-    pub(crate) fn known_by_page(&self, at: usize, release: usize, paper: usize) -> Option<Known<'a>> {
+    pub(crate) fn known_by_page(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
         let stock = &self.shelves[at];
         let release = stock.releases[release].release;
         // A page without a list says nothing, where nobody takes that for a yes.
@@ -298,7 +298,7 @@ impl<'a> World<'a> {
     }
 }
 
-impl Shelf<'_> {
+impl PluginCandidates<'_> {
     /// The place of a release, as this server or another one knows it.
     pub(crate) fn place_of(&self, release: &Release) -> Option<usize> {
         place_among(release, self.releases.iter().map(|stocked| stocked.release))
@@ -315,7 +315,7 @@ impl Shelf<'_> {
     }
 
     /// The release (its place) that runs now and may stay.
-    pub(crate) fn runs(&self, world: &World<'_>) -> Option<usize> {
+    pub(crate) fn runs(&self, world: &CandidateIndex<'_>) -> Option<usize> {
         self.releases.iter().position(|stocked| stocked.unusable.is_none() && world.runs(stocked.release))
     }
 
@@ -336,7 +336,7 @@ impl Shelf<'_> {
 }
 
 /// Groups unusable versions by reason; place + 1 is the index.
-fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<Class> {
+fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<UnusableClass> {
     let mut found: Vec<(&Unusable, Vec<u64>)> = Vec::new();
     for (place, reason) in reasons.enumerate() {
         let Some(reason) = reason else { continue };
@@ -351,10 +351,10 @@ fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<Class
         }
         words[index / 64] |= 1 << (index % 64);
     }
-    found.into_iter().map(|(reason, words)| Class { reason: reason.clone(), members: words.into() }).collect()
+    found.into_iter().map(|(reason, words)| UnusableClass { reason: reason.clone(), members: words.into() }).collect()
 }
 
 /// The class that an index belongs to.
-pub(crate) fn class_of(classes: &[Class], index: usize) -> Option<&Class> {
+pub(crate) fn class_of(classes: &[UnusableClass], index: usize) -> Option<&UnusableClass> {
     classes.iter().find(|class| class.members.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1))
 }

@@ -7,11 +7,11 @@ use pubgrub::VersionSet;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::{self, Explanation, Impossible, PaperName, Unanswerable, WhyNot};
+use crate::explain::{self, Conflict, Explanation, PaperName, Unanswerable, WhyNot};
 use crate::lock::Lock;
-use crate::request::{PaperWish, Request};
+use crate::request::{PaperRequest, Request};
 use crate::shelf::paper::wished;
-use crate::shelf::{Gap, World};
+use crate::shelf::{CandidateIndex, Gap};
 use crate::unseen::refuse_unseen;
 use crate::version::Minecraft;
 
@@ -23,9 +23,9 @@ pub(crate) mod meter;
 pub(crate) mod provider;
 pub(crate) mod set;
 
-use joint::company::Company;
-use meter::Meter;
-use provider::{Chosen, Question, find, prove};
+use joint::company::GroupContext;
+use meter::BudgetMeter;
+use provider::{Chosen, SolverProblem, find, prove};
 use set::IndexSet;
 
 /// The chosen set, and why it is that one.
@@ -42,13 +42,13 @@ pub struct Resolution {
 pub enum Unsolvable {
     /// Nothing meets the request today: a definite no.
     #[error("the request for `{}` cannot be met today", .0.server)]
-    NoSolution(Box<Impossible>),
+    NoSolution(Box<Conflict>),
     /// The metadata at hand cannot answer: fetch these projects, or wait until they can be read.
     #[error("the metadata at hand cannot answer the request for `{}`", .0.server)]
     Unanswerable(Box<Unanswerable>),
     /// The search was given up within its budget.
     #[error("{0}")]
-    GaveUp(GaveUp),
+    GaveUp(BudgetExceeded),
 }
 
 impl Unsolvable {
@@ -83,7 +83,7 @@ impl Unsolvable {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[error("{}", explain::few::gave_up(self))]
-pub struct GaveUp {
+pub struct BudgetExceeded {
     /// Steps taken (choices and dependency look-ups).
     pub steps: u64,
     /// What was used up.
@@ -172,11 +172,11 @@ pub(crate) fn resolve_beside(
     request: &Request,
     now: Timestamp,
     budget: Budget,
-    company: Option<&Company<'_, '_>>,
+    company: Option<&GroupContext<'_, '_>>,
 ) -> Result<Resolution, Unsolvable> {
-    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
-    let meter = Meter::new(budget);
-    let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
+    let world = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
+    let meter = BudgetMeter::new(budget);
+    let asked = explain::ExplainContext { catalog, world: &world, meter: &meter, company: None };
     if let Some(decision) = decide(&world, &meter).map_err(Unsolvable::GaveUp)? {
         refuse_unseen(catalog, &world, &decision)?;
         return Ok(Resolution {
@@ -185,30 +185,30 @@ pub(crate) fn resolve_beside(
         });
     }
     // Also with strategy `latest`: the proof of the whole request says it better than that of Paper alone.
-    let question = Question::whole(&world, papers(&world));
+    let question = SolverProblem::whole(&world, papers(&world));
     let proof = prove(&world, &question, &meter).map_err(Unsolvable::GaveUp)?;
-    let asked = explain::Asked { company, ..asked };
+    let asked = explain::ExplainContext { company, ..asked };
     Err(Unsolvable::NoSolution(Box::new(explain::no::explain(&asked, &question, &proof))))
 }
 
 /// A question whose catalog has been read into tables, so that the solve can be measured without them.
 #[doc(hidden)]
-pub struct Prepared<'a>(World<'a>);
+pub struct PreparedTables<'a>(CandidateIndex<'a>);
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedTables<'a> {
     /// Reads what [`resolve`] would read.
     pub fn of(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unsolvable> {
-        World::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(catalog, request, gap))
+        CandidateIndex::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(catalog, request, gap))
     }
 
     /// The Paper that [`resolve`] would choose, else the proof that there is none; nothing is explained.
-    pub fn paper(&self) -> Result<Option<&'a Minecraft>, GaveUp> {
+    pub fn paper(&self) -> Result<Option<&'a Minecraft>, BudgetExceeded> {
         let Self(world) = self;
-        let meter = Meter::new(Budget::default());
+        let meter = BudgetMeter::new(Budget::default());
         if let Some(decision) = decide(world, &meter)? {
             return Ok(Some(&world.papers[decision.chosen.paper].version.minecraft));
         }
-        prove(world, &Question::whole(world, papers(world)), &meter)?;
+        prove(world, &SolverProblem::whole(world, papers(world)), &meter)?;
         Ok(None)
     }
 }
@@ -226,14 +226,14 @@ pub fn why_not_within(
     now: Timestamp,
     budget: Budget,
 ) -> Result<WhyNot, Unsolvable> {
-    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
-    let meter = Meter::new(budget);
-    let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
+    let world = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
+    let meter = BudgetMeter::new(budget);
+    let asked = explain::ExplainContext { catalog, world: &world, meter: &meter, company: None };
     explain::target::explain(&asked, target).map_err(Unsolvable::GaveUp)
 }
 
 /// What a request comes down to, without the explanation. For proving hints.
-pub(crate) struct BareAnswer {
+pub(crate) struct SolveOutcome {
     pub(crate) paper: explain::PaperName,
     /// Names of the plugins that strategy `latest` leaves behind.
     pub(crate) unfollowed: Vec<String>,
@@ -243,16 +243,16 @@ pub(crate) struct BareAnswer {
 
 /// What a request comes down to; `None` when there is nothing. Its world is made while there are steps to ask it with.
 pub(crate) fn outcome<'w>(
-    world: impl FnOnce() -> Result<World<'w>, Gap>,
-    meter: &Meter,
-) -> Result<Option<BareAnswer>, GaveUp> {
+    world: impl FnOnce() -> Result<CandidateIndex<'w>, Gap>,
+    meter: &BudgetMeter,
+) -> Result<Option<SolveOutcome>, BudgetExceeded> {
     if meter.is_spent() {
         return Err(meter.gave_up());
     }
     let Ok(world) = world() else { return Ok(None) };
     let Some(decision) = decide(&world, meter)? else { return Ok(None) };
     let unfollowed = decision.unfollowed.iter().map(|&(shelf, _)| world.shelves[shelf].name().to_owned()).collect();
-    let answer = |paper| BareAnswer { paper, plugins: decision.plugins(&world), unfollowed };
+    let answer = |paper| SolveOutcome { paper, plugins: decision.plugins(&world), unfollowed };
     Ok(world.paper_name(decision.chosen.paper).map(answer))
 }
 
@@ -264,14 +264,14 @@ fn unanswerable(catalog: &Catalog, request: &Request, gap: Gap) -> Unsolvable {
 pub(crate) struct Decision {
     pub(crate) chosen: Chosen,
     /// The question it answers: with `latest`, what is left of the whole one.
-    pub(crate) question: Question,
+    pub(crate) question: SolverProblem,
     /// Plugins that strategy `latest` left behind, and the release (its place) that stays.
     pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
 }
 
 impl Decision {
     /// Names and versions of the chosen plugins.
-    pub(crate) fn plugins(&self, world: &World<'_>) -> Vec<(String, String)> {
+    pub(crate) fn plugins(&self, world: &CandidateIndex<'_>) -> Vec<(String, String)> {
         let chosen = world.shelves.iter().zip(&self.chosen.releases);
         let named = chosen.filter_map(|(shelf, release)| {
             let release = shelf.releases[(*release)?].release;
@@ -282,9 +282,9 @@ impl Decision {
 }
 
 /// Answers the request, following its strategy; `None`: nothing answers it.
-pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Option<Decision>, GaveUp> {
-    let question = Question::whole(world, papers(world));
-    let follows = matches!(world.request.paper, PaperWish::Latest);
+pub(crate) fn decide(world: &CandidateIndex<'_>, meter: &BudgetMeter) -> Result<Option<Decision>, BudgetExceeded> {
+    let question = SolverProblem::whole(world, papers(world));
+    let follows = matches!(world.request.paper, PaperRequest::Latest);
     match find(world, &question, meter)? {
         Some(chosen) => Ok(Some(Decision { chosen, question, unfollowed: Vec::new() })),
         None if follows => follow(world, &question, meter),
@@ -293,13 +293,17 @@ pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Option<Decision
 }
 
 /// The Papers that the strategy leaves open.
-pub(crate) fn papers(world: &World<'_>) -> IndexSet {
+pub(crate) fn papers(world: &CandidateIndex<'_>) -> IndexSet {
     wished(&world.papers, &world.request.paper)
 }
 
 /// Strategy `latest`: as many plugins as can follow, in the order of their names; what runs stays (with what
 /// it needs), the rest is left out.
-fn follow(world: &World<'_>, whole: &Question, meter: &Meter) -> Result<Option<Decision>, GaveUp> {
+fn follow(
+    world: &CandidateIndex<'_>,
+    whole: &SolverProblem,
+    meter: &BudgetMeter,
+) -> Result<Option<Decision>, BudgetExceeded> {
     let mut question = whole.clone();
     let asked = whole.insisted();
     for &shelf in &asked {

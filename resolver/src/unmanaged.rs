@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::declared::{Clash, clashes_of_own, folded};
+use crate::declared::{JarNameConflict, clashes_of_own, folded};
 use crate::request::Request;
 use crate::version::{Minecraft, glob};
 
@@ -76,7 +76,7 @@ impl UnmanagedJar {
 
 /// Names that a file of people's own and another one of `plugins/` would both declare or provide; the files of `managed` among
 /// the others.
-pub(crate) fn shared_names<'a>(request: &'a Request, managed: &[(&'a str, Vec<&'a str>)]) -> Vec<Clash> {
+pub(crate) fn shared_names<'a>(request: &'a Request, managed: &[(&'a str, Vec<&'a str>)]) -> Vec<JarNameConflict> {
     let own = request.unmanaged.iter().filter_map(|jar| {
         jar.name.as_ref()?;
         Some((jar.file.as_str(), jar.names().collect()))

@@ -6,7 +6,7 @@
 use crate::catalog::{Artifact, Catalog};
 use crate::explain::human::named;
 use crate::explain::{PaperName, Unanswerable};
-use crate::shelf::{Gap, World};
+use crate::shelf::{CandidateIndex, Gap};
 use crate::solve::{Decision, Unsolvable};
 
 /// The 32 hex digits of a file of which an md5 is all that is known.
@@ -30,7 +30,11 @@ pub(crate) fn is_unseen(catalog: &Catalog, PaperName { software, minecraft, buil
 }
 
 /// Refuses a set of which nobody knows what its build is.
-pub(crate) fn refuse_unseen(catalog: &Catalog, world: &World<'_>, decision: &Decision) -> Result<(), Unsolvable> {
+pub(crate) fn refuse_unseen(
+    catalog: &Catalog,
+    world: &CandidateIndex<'_>,
+    decision: &Decision,
+) -> Result<(), Unsolvable> {
     let place = decision.chosen.paper;
     let unseen = world.papers[place].build.filter(|build| announced_md5(&build.file).is_some());
     let Some(name) = unseen.and_then(|_| world.paper_name(place)) else { return Ok(()) };

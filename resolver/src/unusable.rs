@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
-use crate::facts::{Says, UsedFact};
+use crate::facts::{FactSource, UsedFact};
 use crate::passing_over::passing_over;
 use crate::request::{Hold, ImagePolicy};
 use crate::software::Software;
@@ -120,7 +120,7 @@ pub enum Unusable {
         /// Names of plugins of the server next to it, at most 3.
         nearest: Vec<String>,
         /// Whose fact it is.
-        says: Says,
+        says: FactSource,
     },
     /// It needs projects nobody asked for, and `dependencies: Propose` is set: Plugins for them are proposed.
     NeedsProposed {
@@ -176,7 +176,7 @@ pub enum Unusable {
         /// Its version.
         version: String,
         /// Who says that they do not go together.
-        apart: Box<Apart>,
+        apart: Box<GroupSplit>,
     },
     /// The image, which is not to be chosen, carries one build of Paper, and it is another one.
     ImageCarries {
@@ -217,7 +217,7 @@ pub enum Unusable {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "says", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Apart {
+pub enum GroupSplit {
     /// The page of the file has it as incompatible.
     FileExcludes,
     /// Its page has the file as incompatible.

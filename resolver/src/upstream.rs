@@ -2,13 +2,13 @@
 //!
 //! Everything read is kept in memory and, in a compact form, on disk; a page is asked for again only when its time is up,
 //! with `If-None-Match` where the upstream gave an `ETag`. When an upstream fails, what was read before is used and the
-//! [`Reading`] says so. Time is an argument of [`Fetcher::catalog`]; nothing here reads a clock.
+//! [`CatalogBuild`] says so. Time is an argument of [`Fetcher::catalog`]; nothing here reads a clock.
 //!
 //! # Requests this makes
 //!
 //! | when | Fill | each Modrinth project | each Hangar project | Docker Hub |
 //! |---|---|---|---|---|
-//! | nothing stored | 1 + one per Paper version not older than [`Wanted::oldest`] | 2 | 1 + one per 25 releases, + 1 if several pages | at most 3 |
+//! | nothing stored | 1 + one per Paper version not older than [`CatalogQuery::oldest`] | 2 | 1 + one per 25 releases, + 1 if several pages | at most 3 |
 //! | within [`Ttl`] | 0 | 0 | 0 | 0 |
 //! | every 5 minutes | 1 + 3 (the newest versions) + one per version with a new build; 304 if unchanged | – | – | – |
 //! | every 10 minutes | – | 1 | 1 | – |
@@ -46,9 +46,9 @@ use reqwest::Url;
 use crate::software::Software;
 
 pub use error::{Blame, FetchError, StartError, in_words};
-pub use fetcher::{Fetcher, Settings, Ttl, Wanted};
-pub use http::{Patience, client};
-pub use reading::{Problem, Reading};
+pub use fetcher::{CatalogQuery, Fetcher, Settings, Ttl};
+pub use http::{RetryPolicy, client};
+pub use reading::{CatalogBuild, ReadError};
 
 /// Where each API is: what its paths are appended to.
 ///

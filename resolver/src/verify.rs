@@ -8,9 +8,9 @@ use crate::explain::{PaperName, PaperPin, Unanswerable};
 use crate::facts::UsedFact;
 use crate::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
 use crate::passing_over::passing_over;
-use crate::request::{PaperWish, Request};
+use crate::request::{PaperRequest, Request};
 use crate::shelf::java::java_of_image;
-use crate::shelf::{Link, LinkKind, Shelf, World};
+use crate::shelf::{CandidateIndex, Edge, EdgeKind, PluginCandidates};
 use crate::software::Software;
 use crate::unseen::announced_md5;
 use crate::unusable::Unusable;
@@ -24,7 +24,7 @@ pub use said::unsaid;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "fact", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Broken {
+pub enum StaleFact {
     /// Paper has no such build, or had none yet.
     PaperGone {
         /// The locked one.
@@ -206,31 +206,31 @@ pub enum Unmet {
 
 /// The facts of a lock about its files that this catalog does not bear out as of `now`, Paper first, then plugins in the lock's
 /// order, then the image. Those about versions: [`unsaid`].
-pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
+pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
     let mut broken = paper_facts(lock, catalog, now);
     for locked in &lock.plugins {
         let (plugin, version) = (locked.name.clone(), locked.version.clone());
         let Some(project) = project_of(locked, catalog) else {
-            broken.push(Broken::ProjectUnknown { plugin, version });
+            broken.push(StaleFact::ProjectUnknown { plugin, version });
             continue;
         };
         let mut releases = project.releases.iter();
         let release = releases.find(|release| release.id == locked.release_id && release.version == locked.version);
         let Some(release) = release.filter(|release| release.published.is_none_or(|out| out <= now)) else {
             let out_from = release.and_then(|release| release.published);
-            broken.push(Broken::ReleaseGone { plugin, version, out_from });
+            broken.push(StaleFact::ReleaseGone { plugin, version, out_from });
             continue;
         };
         broken.extend(locked.files().filter_map(|file| {
             let published = published(release, file);
             let changed = || (plugin.clone(), version.clone(), file.hash.clone(), published.map(str::to_owned));
             let (plugin, version, locked, published) = (!is_hash(file, published)).then(changed)?;
-            Some(Broken::FileChanged { plugin, version, locked, published })
+            Some(StaleFact::FileChanged { plugin, version, locked, published })
         }));
     }
     let says = lock.image.as_deref().and_then(java_of_image);
     let read = lock.image_java.filter(|read| says != Some(read.has));
-    broken.extend(read.map(|read| Broken::ImageJava { locked: read.has, says }));
+    broken.extend(read.map(|read| StaleFact::ImageJava { locked: read.has, says }));
     broken
 }
 
@@ -258,21 +258,21 @@ fn is_hash(locked: &LockedFile, published: Option<&str>) -> bool {
     published.is_some_and(|published| published.eq_ignore_ascii_case(&locked.hash))
 }
 
-fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
+fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
     let paper = || lock.paper_name();
     let version = catalog.versions(lock.software).iter().find(|version| version.minecraft == lock.minecraft);
     let Some(version) = version.filter(|version| !version.builds.is_empty()) else {
-        return vec![Broken::PaperUnknown { paper: paper() }];
+        return vec![StaleFact::PaperUnknown { paper: paper() }];
     };
     let build = version.builds.iter().find(|build| build.number == lock.build);
     let Some(build) = build.filter(|build| build.published <= now) else {
-        return vec![Broken::PaperGone { paper: paper(), out_from: build.map(|build| build.published) }];
+        return vec![StaleFact::PaperGone { paper: paper(), out_from: build.map(|build| build.published) }];
     };
     let mut broken = Vec::new();
     // Nobody could look at it, which is said where it failed: an md5 neither confirms a lock nor breaks one.
     if announced_md5(&build.file).is_none() && !is_hash(&lock.paper, build.file.hash.as_deref()) {
         let (locked, published) = (lock.paper.hash.clone(), build.file.hash.clone());
-        broken.push(Broken::PaperChanged { paper: paper(), locked, published });
+        broken.push(StaleFact::PaperChanged { paper: paper(), locked, published });
     }
     let needs = |locked: &LockedPlugin| {
         let release = project_of(locked, catalog)?.releases.iter().find(|release| release.id == locked.release_id)?;
@@ -283,7 +283,7 @@ fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
     let paper = version.java.unwrap_or_else(|| lock.software.java_of(&version.minecraft));
     let published = lock.plugins.iter().filter_map(needs).fold(paper, u32::max);
     if published != lock.java {
-        broken.push(Broken::Java { locked: lock.java, published });
+        broken.push(StaleFact::Java { locked: lock.java, published });
     }
     broken
 }
@@ -325,17 +325,21 @@ pub fn unmet(
 }
 
 /// The catalog as the server sees it, if nothing is missing.
-fn world<'a>(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<World<'a>, Box<Unanswerable>> {
-    World::build(catalog, request, now).map_err(|gap| Box::new(Unanswerable::lacking(catalog, request, gap)))
+fn world<'a>(
+    catalog: &'a Catalog,
+    request: &'a Request,
+    now: Timestamp,
+) -> Result<CandidateIndex<'a>, Box<Unanswerable>> {
+    CandidateIndex::build(catalog, request, now).map_err(|gap| Box::new(Unanswerable::lacking(catalog, request, gap)))
 }
 
-fn server(lock: &Lock, world: &World<'_>) -> Vec<Unmet> {
+fn server(lock: &Lock, world: &CandidateIndex<'_>) -> Vec<Unmet> {
     let request = world.request;
     let mut unmet = Vec::new();
     let pin = match &request.paper {
-        PaperWish::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
-        PaperWish::BuildPin { version, build } => Some(PaperPin { version: version.clone(), build: Some(*build) }),
-        PaperWish::Latest | PaperWish::Auto => None,
+        PaperRequest::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
+        PaperRequest::BuildPin { version, build } => Some(PaperPin { version: version.clone(), build: Some(*build) }),
+        PaperRequest::Latest | PaperRequest::Auto => None,
     };
     unmet.extend(
         pin.filter(|pin| pin.version != lock.minecraft || pin.build.is_some_and(|build| build != lock.build))
@@ -351,7 +355,7 @@ fn server(lock: &Lock, world: &World<'_>) -> Vec<Unmet> {
 struct Check<'x, 'a> {
     lock: &'x Lock,
     catalog: &'x Catalog,
-    world: &'x World<'a>,
+    world: &'x CandidateIndex<'a>,
     /// Its place.
     paper: usize,
 }
@@ -368,11 +372,11 @@ impl Check<'_, '_> {
         self.world.shelves[at].releases.iter().position(|stocked| stocked.release.id == locked.release_id)
     }
 
-    fn stock(&self, at: usize, stock: &Shelf<'_>, unmet: &mut Vec<Unmet>) {
+    fn stock(&self, at: usize, stock: &PluginCandidates<'_>, unmet: &mut Vec<Unmet>) {
         let plugin = stock.name().to_owned();
         let Some(locked) = self.locked(at) else {
             // Strategy `latest` goes on without those who cannot follow; whether they can is for the solve to say.
-            let may_stay_behind = matches!(self.world.request.paper, PaperWish::Latest);
+            let may_stay_behind = matches!(self.world.request.paper, PaperRequest::Latest);
             if let Some(asked) = stock.asked.as_ref().filter(|_| !may_stay_behind) {
                 let objects = asked.objects.iter().map(|&object| object.to_owned()).collect();
                 unmet.push(Unmet::Missing { plugin, objects });
@@ -404,7 +408,7 @@ impl Check<'_, '_> {
             unmet.push(Unmet::Files { plugin: plugin.clone(), version: version.clone(), wanted });
         }
         // Strategy `latest` keeps what runs.
-        let stays = matches!(self.world.request.paper, PaperWish::Latest) && self.world.runs(stocked.release);
+        let stays = matches!(self.world.request.paper, PaperRequest::Latest) && self.world.runs(stocked.release);
         if let Some(unusable) = self.world.refuses(at, place, self.paper) {
             unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
         } else if !stays && self.world.known(at, place, self.paper).is_none() {
@@ -425,7 +429,7 @@ impl Check<'_, '_> {
     }
 
     /// The locked releases that have a shelf, by shelf and place; `None`: there is no such release on it.
-    fn stocked(&self) -> impl Iterator<Item = Option<(&Shelf<'_>, usize)>> {
+    fn stocked(&self) -> impl Iterator<Item = Option<(&PluginCandidates<'_>, usize)>> {
         let locked = (0..self.world.shelves.len()).filter(|&at| self.locked(at).is_some());
         locked.map(|at| Some((&*self.world.shelves[at], self.place(at)?)))
     }
@@ -437,7 +441,7 @@ impl Check<'_, '_> {
 
     /// Whether anything in the lock needs what is on this shelf, or may.
     fn is_needed(&self, wanted: usize) -> bool {
-        let needs = |link: &Link| link.to == wanted && link.kind == LinkKind::Required;
+        let needs = |link: &Edge| link.to == wanted && link.kind == EdgeKind::Required;
         self.is_unclear() || self.stocked().flatten().any(|(stock, place)| stock.links[place].iter().any(needs))
     }
 

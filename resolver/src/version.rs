@@ -33,12 +33,12 @@ enum Key {
     /// `24w05b`
     Weekly { year: u16, week: u16, letter: u8 },
     /// `1.21.9-rc1`, `26.1-snapshot-3`, `1.21.10`, and of Velocity `3.5.0-SNAPSHOT`
-    Numbered { parts: [u16; 3], stage: Stage, count: u16 },
+    Numbered { parts: [u16; 3], stage: ReleaseStage, count: u16 },
 }
 
 /// How far a numbered version is from its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Stage {
+enum ReleaseStage {
     Snapshot,
     Pre,
     Candidate,
@@ -56,7 +56,7 @@ const LONGEST: usize = 48;
 impl Minecraft {
     /// Whether it is a release: not a snapshot, pre-release or release candidate.
     pub fn is_release(&self) -> bool {
-        matches!(self.key, Key::Numbered { stage: Stage::Release, .. })
+        matches!(self.key, Key::Numbered { stage: ReleaseStage::Release, .. })
     }
 
     /// As it was written.
@@ -131,18 +131,18 @@ fn numbered(text: &str) -> Option<Key> {
         if base.len() != text.len() {
             return None;
         }
-        (Stage::Release, 0)
+        (ReleaseStage::Release, 0)
     } else {
         // Velocity does not count its snapshots.
         let word_ends = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let stage = match rest[..word_ends].trim_end_matches(['-', ' ', '.']).to_ascii_lowercase().as_str() {
-            "snapshot" => Stage::Snapshot,
-            "pre" | "pre-release" => Stage::Pre,
-            "rc" => Stage::Candidate,
+            "snapshot" => ReleaseStage::Snapshot,
+            "pre" | "pre-release" => ReleaseStage::Pre,
+            "rc" => ReleaseStage::Candidate,
             _ => return None,
         };
         let counted = &rest[word_ends..];
-        if counted.is_empty() && stage != Stage::Snapshot {
+        if counted.is_empty() && stage != ReleaseStage::Snapshot {
             return None;
         }
         (stage, if counted.is_empty() { 0 } else { number(counted)? })

@@ -9,9 +9,9 @@ use resolver::catalog::{Artifact, Catalog, Channel, FurtherJar, Release};
 use resolver::explain::Explanation;
 use resolver::file_pattern::stem;
 use resolver::lock::{Guess, ImageJava, Lock, LockReason};
-use resolver::request::{PaperWish, PluginWish, Request, VersionWish};
+use resolver::request::{PaperRequest, PluginRequest, Request, VersionRequest};
 use resolver::software::Software;
-use resolver::verify::{Broken, Unmet, broken_facts, unmet, unsaid};
+use resolver::verify::{StaleFact, Unmet, broken_facts, unmet, unsaid};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
@@ -126,13 +126,13 @@ fn saved(name: &str, text: &str) {
 
 /// What a day has for a set: by each strategy, and on each Paper that was out.
 fn page(catalog: &Catalog, plugins: &[&str], day: &str) -> String {
-    let ask = |paper: PaperWish| {
+    let ask = |paper: PaperRequest| {
         let mut request = request(paper, &[]);
         request.plugins.extend(plugins.iter().map(|slug| further::wish(slug)));
         request
     };
     let mut table = format!("{day}\n");
-    for (name, strategy) in [("auto", PaperWish::Auto), ("latest", PaperWish::Latest)] {
+    for (name, strategy) in [("auto", PaperRequest::Auto), ("latest", PaperRequest::Latest)] {
         let request = ask(strategy);
         let paper = resolve_within(catalog, &request, at(day), Budget { steps: 400, ..Budget::default() })
             .map_or_else(|_| "-".to_owned(), |resolution| resolution.lock.minecraft.to_string());
@@ -141,7 +141,7 @@ fn page(catalog: &Catalog, plugins: &[&str], day: &str) -> String {
     let out = catalog.paper.iter().filter(|paper| paper.builds.iter().any(|build| build.published <= at(day)));
     let pinned: Vec<(&Minecraft, String)> = out
         .map(|paper| {
-            let pin = PaperWish::Pin { version: paper.minecraft.clone() };
+            let pin = PaperRequest::Pin { version: paper.minecraft.clone() };
             (&paper.minecraft, chosen(catalog, &ask(pin), day))
         })
         .collect();
@@ -177,8 +177,8 @@ fn every_recorded_minimum_of_viabackwards_is_honoured_on_each_day_it_was_out() {
     let (mut honoured, mut refused) = (0, 0);
     for release in &viabackwards.releases {
         let Some(least) = needs::least_viaversion(&release.version) else { continue };
-        let pin = |version: &str| VersionWish::Pin { version: version.to_owned() };
-        let mut pinned = request(PaperWish::Auto, &["viabackwards"]);
+        let pin = |version: &str| VersionRequest::Pin { version: version.to_owned() };
+        let mut pinned = request(PaperRequest::Auto, &["viabackwards"]);
         pinned.plugins[0].version = pin(&release.version);
         for day in DAYS.iter().filter(|day| release.published <= Some(at(day))) {
             let Ok(Resolution { lock, explanation: _ }) =
@@ -197,7 +197,7 @@ fn every_recorded_minimum_of_viabackwards_is_honoured_on_each_day_it_was_out() {
             released.filter(|via| numbers(&via.version) < numbers(least)).max_by_key(|via| numbers(&via.version));
         if let Some(older) = older {
             let mut too_old = pinned.clone();
-            too_old.plugins.push(PluginWish { version: pin(&older.version), ..wish("viaversion") });
+            too_old.plugins.push(PluginRequest { version: pin(&older.version), ..wish("viaversion") });
             let answer = resolve_within(&catalog, &too_old, at(DAYS[11]), Budget { steps: 2_000, ..Budget::default() });
             assert!(matches!(answer, Err(Unsolvable::NoSolution(_))), "{} with {}", release.version, older.version);
             refused += 1;
@@ -207,7 +207,7 @@ fn every_recorded_minimum_of_viabackwards_is_honoured_on_each_day_it_was_out() {
 }
 
 fn good() -> (Catalog, Request, Timestamp, Lock) {
-    let (catalog, request, now) = (recorded::catalog(), request(PaperWish::Auto, &FOUR[1..]), at("2026-01-20"));
+    let (catalog, request, now) = (recorded::catalog(), request(PaperRequest::Auto, &FOUR[1..]), at("2026-01-20"));
     let lock = resolve(&catalog, &request, now).unwrap().lock;
     (catalog, request, now, lock)
 }
@@ -276,11 +276,11 @@ fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
     let mut other = plain.clone();
     other.bounds[0].range = ">=1".parse().unwrap();
     let found = unsaid(&other, &catalog, &request, now).unwrap();
-    assert!(matches!(found.as_slice(), [Broken::FactGone { said }] if *said == other.bounds[0]), "{found:?}");
+    assert!(matches!(found.as_slice(), [StaleFact::FactGone { said }] if *said == other.bounds[0]), "{found:?}");
     other = plain.clone();
     other.guesses = vec![guess()];
     let found = unsaid(&other, &catalog, &request, now).unwrap();
-    assert!(matches!(found.as_slice(), [Broken::GuessChanged { now: None, .. }]), "{found:?}");
+    assert!(matches!(found.as_slice(), [StaleFact::GuessChanged { now: None, .. }]), "{found:?}");
 
     // A release that no table has: what it needs is guessed.
     let project = catalog.projects.iter_mut().find(|project| project.name == "ViaBackwards").unwrap();
@@ -295,7 +295,7 @@ fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
     let newest = via.releases.iter_mut().find(|release| release.version == "5.7.1").unwrap();
     newest.published = newest.published.map(|date| date + SignedDuration::from_hours(24));
     let found = unsaid(&guessed, &moved, &request, now).unwrap();
-    let [Broken::GuessChanged { guess, now: Some(least) }] = found.as_slice() else { panic!("{found:?}") };
+    let [StaleFact::GuessChanged { guess, now: Some(least) }] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((guess, least.at_least.as_str()), (known, "5.7.0"));
     // Of a release that is gone it is said that it is gone, and of other software nothing.
     let project = moved.projects.iter_mut().find(|project| project.name == "ViaBackwards").unwrap();
@@ -318,9 +318,9 @@ fn the_tag_of_a_locked_image_is_read_again() {
     };
     assert_eq!(
         broken(&|lock| lock.image_java = Some(ImageJava { has: 25, ..read })),
-        [Broken::ImageJava { locked: 25, says: Some(21) }]
+        [StaleFact::ImageJava { locked: 25, says: Some(21) }]
     );
-    assert_eq!(broken(&|lock| lock.image = None), [Broken::ImageJava { locked: 21, says: None }]);
+    assert_eq!(broken(&|lock| lock.image = None), [StaleFact::ImageJava { locked: 21, says: None }]);
     assert_eq!(broken(&|lock| (lock.image, lock.image_java) = (None, None)), []);
 }
 
@@ -350,7 +350,7 @@ fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
     let mut other = after.clone();
     other.plugins[grief].more[0].hash = "sha512:0".to_owned();
     let broken = broken_facts(&other, &catalog, now);
-    assert!(matches!(broken.as_slice(), [Broken::FileChanged { .. }]), "{broken:?}");
+    assert!(matches!(broken.as_slice(), [StaleFact::FileChanged { .. }]), "{broken:?}");
     let mut lacks = after.clone();
     lacks.plugins[grief].more.clear();
     let found = checker::complaints(&catalog, &request, now, &lacks);
@@ -369,7 +369,7 @@ fn a_dependency_that_its_page_has_lost_is_gone_and_nothing_else() {
         project.releases.retain(|release| !is_lost(release));
         let broken = broken_facts(&lock, &catalog, now);
         assert!(
-            matches!(broken.as_slice(), [Broken::ReleaseGone { plugin, .. }] if plugin == "ViaVersion"),
+            matches!(broken.as_slice(), [StaleFact::ReleaseGone { plugin, .. }] if plugin == "ViaVersion"),
             "{broken:?}"
         );
         assert_eq!(unmet(&lock, &catalog, &request, now).unwrap(), []);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use resolver::catalog::{Catalog, Channel, ProjectKey};
 use resolver::explain::{Explanation, human};
 use resolver::lock::Lock;
-use resolver::request::{PaperWish, Request, Running};
+use resolver::request::{PaperRequest, Request, Running};
 use resolver::verify::{broken_facts, unmet};
 use resolver::version::{Minecraft, glob, lenient, sibling};
 use resolver::{Budget, resolve_within, why_not};
@@ -48,7 +48,7 @@ fn small() -> Catalog {
 }
 
 fn request() -> Request {
-    recorded::request(PaperWish::Auto, &NAMES)
+    recorded::request(PaperRequest::Auto, &NAMES)
 }
 
 /// Reads a text as JSON: an error says where, and a value comes back as the same one.

@@ -5,7 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, Release};
 use resolver::explain::{Explanation, Reason, human};
-use resolver::request::{CompatibilityOverride, OverrideMode, PaperWish, Request};
+use resolver::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
 use resolver::{Unsolvable, resolve};
 
 #[path = "support/recorded.rs"]
@@ -38,7 +38,7 @@ fn the_named_days_have_the_answers_that_an_admin_expects() {
         (&four, "2026-01-20", "1.21.10"),
         (&["viaversion", "viabackwards", "discordsrv"], "2026-01-20", "1.21.11"),
     ] {
-        let (found, text) = answer(&catalog, &request(PaperWish::Auto, plugins), day);
+        let (found, text) = answer(&catalog, &request(PaperRequest::Auto, plugins), day);
         assert_eq!(found, paper, "{day}\n{text}");
     }
 }
@@ -46,7 +46,7 @@ fn the_named_days_have_the_answers_that_an_admin_expects() {
 #[test]
 fn griefprevention_alone_holds_paper_on_the_20th_of_january() {
     let catalog = recorded::catalog();
-    let resolution = resolve(&catalog, &request(PaperWish::Auto, &THREE), at("2026-01-20")).unwrap();
+    let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2026-01-20")).unwrap();
     assert_eq!(resolution.explanation.held_by(), ["GriefPrevention"]);
     let text = human::render(&resolution.explanation, at("2026-01-20"));
     for part in [
@@ -74,7 +74,7 @@ fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
         // 1.21.10 was taken away, and DiscordSRV was not listed for 1.21.11 yet.
         (OverrideMode::Replace, "2025-12-20", "none"),
     ] {
-        let mut request = request(PaperWish::Auto, &THREE);
+        let mut request = request(PaperRequest::Auto, &THREE);
         request.plugins[2].compatibility =
             Some(CompatibilityOverride { mode, minecraft: vec!["1.21.11".to_owned()], releases: Vec::new() });
         let (found, text) = answer(&catalog, &request, day);
@@ -85,8 +85,8 @@ fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
 #[test]
 fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
     let catalog = recorded::catalog();
-    let mut request = request(PaperWish::Auto, &THREE);
-    request.paper = PaperWish::Pin { version: "1.21.11".parse().unwrap() };
+    let mut request = request(PaperRequest::Auto, &THREE);
+    request.paper = PaperRequest::Pin { version: "1.21.11".parse().unwrap() };
     let (found, text) = answer(&catalog, &request, "2026-01-20");
     assert_eq!(found, "none");
     assert!(text.contains("you ask for Paper 1.21.11  on the server, `spec.version`"), "{text}");
@@ -99,7 +99,7 @@ fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
 fn two_runs_give_the_same_bytes() {
     let once = || {
         let catalog = recorded::catalog();
-        let resolution = resolve(&catalog, &request(PaperWish::Auto, &THREE), at("2026-01-20")).unwrap();
+        let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2026-01-20")).unwrap();
         (resolution.lock.to_json(), serde_json::to_string(&resolution.explanation).unwrap())
     };
     assert_eq!(once(), once());
@@ -108,7 +108,7 @@ fn two_runs_give_the_same_bytes() {
 #[test]
 fn every_hint_was_proven_on_the_real_lists_too() {
     let catalog = recorded::catalog();
-    let resolution = resolve(&catalog, &request(PaperWish::Auto, &THREE), at("2025-12-20")).unwrap();
+    let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2025-12-20")).unwrap();
     let Explanation::Solved(solved) = &resolution.explanation else { panic!("a resolution explains a yes") };
     // Two plugins hold 1.21.11: one override alone would change nothing, and is not offered.
     assert_eq!(solved.hints.len(), 1, "{:?}", solved.hints);
@@ -151,7 +151,7 @@ fn twenty_four_of_28_releases_of_viabackwards_refuse_the_viaversion_of_the_day_b
             let project = world.projects.iter_mut().find(|project| project.name == name).unwrap();
             project.releases = vec![only.clone()];
         }
-        resolve(&world, &request(PaperWish::Auto, &["viabackwards"]), at("2026-01-20"))
+        resolve(&world, &request(PaperRequest::Auto, &["viabackwards"]), at("2026-01-20"))
     };
     let (mut refuse, mut accept) = (0, Vec::new());
     for release in &backwards {

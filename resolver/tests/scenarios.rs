@@ -10,7 +10,7 @@ use resolver::catalog::{Catalog, Source};
 use resolver::explain::human::LONGEST_SUMMARY;
 use resolver::explain::{Explanation, human};
 use resolver::lock::{Lock, LockedPlugin};
-use resolver::request::{Request, VersionWish};
+use resolver::request::{Request, VersionRequest};
 use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve_fleet, resolve_within, why_not_within};
 
 #[path = "support/called.rs"]
@@ -133,7 +133,7 @@ impl Asked {
         let (object, version) = missed.split_once('=').unwrap();
         let mut pinned = requests.clone();
         for wish in pinned.iter_mut().flat_map(|request| &mut request.plugins).filter(|wish| wish.object == object) {
-            wish.version = VersionWish::Pin { version: version.to_owned() };
+            wish.version = VersionRequest::Pin { version: version.to_owned() };
         }
         let (as_it_is, pinned) = (Fleet::read(catalog, requests, *at), Fleet::read(catalog, &pinned, *at));
         let why = {

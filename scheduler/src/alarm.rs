@@ -28,14 +28,14 @@ const LOST: SignedDuration = SignedDuration::from_secs(5);
 type Wake = Box<dyn FnOnce() + Send>;
 
 /// Reads the clock. Given by whoever starts the alarm, as everything here that needs the time.
-type Clock = fn() -> Timestamp;
+type TimerClock = fn() -> Timestamp;
 
 /// An alarm clock for many callers. Cheap to clone; all clones are the same clock.
 #[derive(Clone)]
-pub struct Alarm {
+pub struct Timer {
     scheduler: JobScheduler,
-    clock: Clock,
-    book: Arc<Mutex<Book>>,
+    clock: TimerClock,
+    book: Arc<Mutex<TimerState>>,
 }
 
 /// Why an alarm could not be set.
@@ -57,13 +57,13 @@ pub enum AlarmError {
 
 /// Who is woken when, and which one-shots are under way for it.
 #[derive(Default)]
-struct Book {
+struct TimerState {
     calls: BTreeMap<String, (Timestamp, Wake)>,
     /// One-shots are never taken back: one that is not needed any more rings for nobody.
     armed: BTreeSet<Timestamp>,
 }
 
-impl Book {
+impl TimerState {
     /// Takes out everybody whose time has come.
     fn due(&mut self, now: Timestamp) -> Vec<Wake> {
         let (due, later) = std::mem::take(&mut self.calls).into_iter().partition(|(_, (at, _))| *at <= now);
@@ -81,9 +81,9 @@ impl Book {
     }
 }
 
-impl Alarm {
+impl Timer {
     /// Starts an alarm clock with nothing set. Needs a tokio runtime, and lives as long as that.
-    pub async fn start(clock: Clock) -> Result<Self, AlarmError> {
+    pub async fn start(clock: TimerClock) -> Result<Self, AlarmError> {
         let scheduler = JobScheduler::new().await.map_err(AlarmError::Start)?;
         scheduler.start().await.map_err(AlarmError::Start)?;
         Ok(Self { scheduler, clock, book: Arc::default() })
@@ -114,7 +114,7 @@ impl Alarm {
     }
 
     /// Sets a one-shot for whoever is next, if there is none yet.
-    async fn arm(&self, book: &mut Book) -> Result<(), AlarmError> {
+    async fn arm(&self, book: &mut TimerState) -> Result<(), AlarmError> {
         let now = (self.clock)();
         let Some(at) = book.missing(now) else { return Ok(()) };
         let armed = |source| AlarmError::Arm { at, source };

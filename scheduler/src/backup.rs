@@ -3,7 +3,7 @@
 //!
 //! What a copy holds, why it was taken and how long it stays does not depend on how it is kept: [`Contents`], [`Trigger`] and [`retention`] know
 //! nothing of archives, so that another way of keeping one (a snapshot of the volume) can stand beside [`archive`] and [`shelf`]. It would have
-//! a record without a [`Seal`].
+//! a record without a [`Checksum`].
 
 #[cfg(feature = "edge")]
 pub mod archive;
@@ -106,7 +106,7 @@ pub struct Backup {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_damage: bool,
     /// How it is sealed.
-    pub seal: Seal,
+    pub seal: Checksum,
 }
 
 impl Backup {
@@ -121,7 +121,7 @@ pub const LEFT_OUT_NAMED: usize = 20;
 
 /// Whether somebody may write to the files while they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum LiveReads {
     /// Nobody may: a file that changes or is gone is an error.
     Still,
     /// A server that runs, with saving switched off: its plugins go on writing.
@@ -131,7 +131,7 @@ pub enum Reading {
 /// What must come out when a copy is read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Seal {
+pub struct Checksum {
     /// Files in it.
     pub files: u64,
     /// Their sizes together, in bytes.

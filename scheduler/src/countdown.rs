@@ -12,7 +12,7 @@ const MARKS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 
 
 /// A line to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct AnnouncementLine {
     /// When to say it; now, if it is not later than now.
     pub at: Timestamp,
     /// What to say is left, in whole seconds; see [`in_words`]. The `last_said` of the next question.
@@ -22,7 +22,7 @@ pub struct Line {
     pub is_big: bool,
 }
 
-impl Line {
+impl AnnouncementLine {
     /// What to say is left when the line is said at `now`: another one before it may have had to wait for the server. None: the
     /// countdown is over.
     pub fn left_at(&self, ends: Timestamp, now: Timestamp) -> Option<SignedDuration> {
@@ -40,17 +40,17 @@ const fn is_big(left: i64) -> bool {
 ///
 /// `last_said` is what the last line said was left; None before the first, which is said at once, however long the
 /// countdown is.
-pub fn next_line(ends: Timestamp, last_said: Option<SignedDuration>, now: Timestamp) -> Option<Line> {
+pub fn next_line(ends: Timestamp, last_said: Option<SignedDuration>, now: Timestamp) -> Option<AnnouncementLine> {
     let left = whole_seconds(ends.duration_since(now));
     if left <= 0 {
         return None;
     }
     let Some(last_said) = last_said else {
-        return Some(Line { at: now, left: SignedDuration::from_secs(rounded(left)), is_big: true });
+        return Some(AnnouncementLine { at: now, left: SignedDuration::from_secs(rounded(left)), is_big: true });
     };
     let mark = MARKS.into_iter().find(|mark| *mark <= left && *mark < last_said.as_secs())?;
     let left = SignedDuration::from_secs(mark);
-    Some(Line { at: ends.checked_sub(left).unwrap_or(now), left, is_big: is_big(mark) })
+    Some(AnnouncementLine { at: ends.checked_sub(left).unwrap_or(now), left, is_big: is_big(mark) })
 }
 
 /// The time left as people say it: `5 minutes`, `1 minute`, `30 seconds`, `4 minutes 50 seconds`, `1 hour 30 minutes`.
@@ -92,7 +92,7 @@ mod tests {
         lines(notice).iter().map(|line| line.left.as_secs()).collect()
     }
 
-    fn lines(notice: i64) -> Vec<Line> {
+    fn lines(notice: i64) -> Vec<AnnouncementLine> {
         let (mut now, mut last, mut said) = (left(notice), None, Vec::new());
         while let Some(line) = next_line(ENDS, last, now) {
             assert!(line.at >= now, "a line in time is never late");

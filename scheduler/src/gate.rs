@@ -19,7 +19,7 @@
 //! **Outside of windows** may come what is urgent, and what nobody would notice; see [`Windows::without_windows`] and
 //! [`crate::rollout::opportunity`].
 //!
-//! **Restarts by the clock** need no window; see [`Restarts`]. Neither do copies of a server that goes on running; see [`Copies`].
+//! **Restarts by the clock** need no window; see [`Restarts`]. Neither do copies of a server that goes on running; see [`BackupTimes`].
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -30,11 +30,11 @@ mod restarts;
 mod wall_clock;
 mod window;
 
-pub use blackout::{BackwardsError, Blackout};
-pub use copies::{AskedCopy, Copies, DueCopy, PastCopies, next_copy};
+pub use blackout::{Blackout, InvertedRange};
+pub use copies::{BackupHistory, BackupRequest, BackupTimes, DueBackup, next_copy};
 pub use cron_text::{Field, FieldProblem};
 pub use restarts::{DueRestart, Restarts};
-pub use window::{Part, Window, WindowError};
+pub use window::{Window, WindowError, WindowField};
 
 /// How old a request to apply now, or for a copy, may be when it is first seen. Longer than it takes to arrive, also by way of git; short
 /// enough that an annotation found in a restored backup starts nothing.

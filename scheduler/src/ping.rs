@@ -16,7 +16,7 @@ const LONGEST_ANSWER: usize = 256 * 1024;
 
 /// What a server's line says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct StatusResponse {
     /// The Minecraft version alone: `Paper 1.21.10` is cut to `1.21.10`.
     pub minecraft: String,
     /// How many are on; None if the server hides it. A plugin may fake it: it may delay an update, it proves nothing.
@@ -62,12 +62,12 @@ impl Error {
 }
 
 /// Asks the server at `address`; `within` bounds the whole exchange.
-pub async fn ping(address: SocketAddr, within: Duration) -> Result<Answer, Error> {
+pub async fn ping(address: SocketAddr, within: Duration) -> Result<StatusResponse, Error> {
     let silent = |_| Error::Silent { milliseconds: within.as_millis() };
     tokio::time::timeout(within, exchange(address)).await.map_err(silent)?
 }
 
-async fn exchange(address: SocketAddr) -> Result<Answer, Error> {
+async fn exchange(address: SocketAddr) -> Result<StatusResponse, Error> {
     let stream = TcpStream::connect(address).await;
     let mut stream = stream.map_err(|source| Error::Refused { address, source })?;
     let mut handshake = vec![0x00];
@@ -113,10 +113,10 @@ struct StatusPlayers {
 }
 
 /// Reads the JSON of an answer.
-fn read_status(json: &[u8]) -> Option<Answer> {
+fn read_status(json: &[u8]) -> Option<StatusResponse> {
     let Status { version, players } = serde_json::from_slice(json).ok()?;
     let number = |read: fn(&StatusPlayers) -> i64| players.as_ref().and_then(|players| read(players).try_into().ok());
-    Some(Answer {
+    Some(StatusResponse {
         minecraft: minecraft_of(&version.name).to_owned(),
         online: number(|players| players.online),
         max: number(|players| players.max),

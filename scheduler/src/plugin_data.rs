@@ -26,9 +26,9 @@ pub use keep::{forget_old, keep, step_is_over};
 pub use put_back::{finish, put_back};
 
 use crate::protocol::FileSet;
-use crate::protocol::plugin_data::{Piece, PluginData};
+use crate::protocol::plugin_data::{DataPiece, PluginData};
 use crate::staging::disk;
-use crate::staging::{Manifest, RecordError, Volume, read_record};
+use crate::staging::{RecordError, StagedManifest, Volume, read_record};
 
 /// Data and settings were neither kept nor put back, or not all of them: nothing starts, and it is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +98,7 @@ const SETTINGS_FOLDER: &str = "config";
 /// Where the server's own lie beside the folders of plugins, below a place of ours. No plugin's folder has such a name.
 const BESIDE_PLUGINS: &str = "@server";
 
-impl Piece {
+impl DataPiece {
     /// Where it lies on the volume.
     fn here(&self, volume: &Volume) -> PathBuf {
         match self {
@@ -133,25 +133,26 @@ impl Piece {
 
 /// What a step may change: the folders whose plugins are not the same in both sets, by any byte of their JARs (those that go, come or change),
 /// and the server's own settings, if Paper is not the same.
-fn pieces_that_change(ran: &Manifest, comes: &FileSet) -> BTreeSet<Piece> {
+fn pieces_that_change(ran: &StagedManifest, comes: &FileSet) -> BTreeSet<DataPiece> {
     let old = ran.files.values().filter_map(|managed| Some((managed.plugin.as_deref()?, &managed.hash)));
     let new = comes.plugins.iter().filter_map(|file| Some((file.plugin.as_deref()?, &file.hash)));
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.collect(), new.collect());
-    let folders = old.symmetric_difference(&new).filter_map(|(plugin, _)| folder_of(plugin)).map(Piece::OfPlugin);
+    let folders = old.symmetric_difference(&new).filter_map(|(plugin, _)| folder_of(plugin)).map(DataPiece::OfPlugin);
     let is_other_paper = (&ran.minecraft, ran.build) != (&comes.minecraft, comes.build);
-    let settings = SERVER_SETTINGS.iter().filter(|_| is_other_paper).map(|name| Piece::OfServer((*name).to_owned()));
+    let settings =
+        SERVER_SETTINGS.iter().filter(|_| is_other_paper).map(|name| DataPiece::OfServer((*name).to_owned()));
     folders.chain(settings).collect()
 }
 
 /// The other folders of the set that ran: their plugins stay as they are while these pieces change.
-fn folders_that_stay(ran: &Manifest, change: &BTreeSet<Piece>) -> BTreeSet<String> {
+fn folders_that_stay(ran: &StagedManifest, change: &BTreeSet<DataPiece>) -> BTreeSet<String> {
     let plugins = ran.files.values().filter_map(|managed| managed.plugin.as_deref());
-    let changes = |folder: &String| change.contains(&Piece::OfPlugin(folder.clone()));
+    let changes = |folder: &String| change.contains(&DataPiece::OfPlugin(folder.clone()));
     plugins.filter_map(folder_of).filter(|folder| !changes(folder)).collect()
 }
 
 /// What lies at the place of a piece.
-enum Found {
+enum PieceState {
     Nothing,
     /// It can be exchanged for another by renames.
     Piece,
@@ -162,26 +163,26 @@ enum Found {
 }
 
 /// Looks without following a link. What is said to be a piece can be moved: nothing must fail once an exchange has begun.
-fn look(volume: &Volume, piece: &Piece) -> Found {
+fn look(volume: &Volume, piece: &DataPiece) -> PieceState {
     let device = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.dev());
     let path = piece.here(volume);
     let found = match fs::symlink_metadata(&path) {
         Ok(found) => found,
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Found::Nothing,
-        Err(error) => return Found::Unreadable(error.to_string()),
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return PieceState::Nothing,
+        Err(error) => return PieceState::Unreadable(error.to_string()),
     };
     let is_here = device(volume.root()).is_ok_and(|here| here == found.dev());
     let is_of_its_kind = if piece.is_folder() { found.is_dir() } else { found.is_file() };
-    let is_behind_a_link = matches!(piece, Piece::OfPlugin(_)) && volume.plugins().is_symlink();
+    let is_behind_a_link = matches!(piece, DataPiece::OfPlugin(_)) && volume.plugins().is_symlink();
     if is_behind_a_link || !is_of_its_kind || !is_here {
-        return Found::NoPiece;
+        return PieceState::NoPiece;
     }
     // A file is moved by who may write to its folder, whatever it says itself; a folder by who may write to both.
     let moves = [path.parent().unwrap_or(volume.root()), if found.is_dir() { &path } else { volume.root() }];
     let refusal = |place: &Path| rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK).err();
     match moves.into_iter().find_map(refusal) {
-        None => Found::Piece,
-        Some(errno) => Found::Unreadable(format!("it cannot be moved: {errno}")),
+        None => PieceState::Piece,
+        Some(errno) => PieceState::Unreadable(format!("it cannot be moved: {errno}")),
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::rcon::Password;
+use crate::rcon::RconPassword;
 
 /// How the names of files begin that may hold what `server.properties` holds, its password too: what waits beside it to take its place, and what
 /// an editor leaves there.
@@ -43,7 +43,7 @@ pub struct Rcon<'a> {
     /// Its port.
     pub port: u16,
     /// Its password.
-    pub password: &'a Password,
+    pub password: &'a RconPassword,
 }
 
 /// Sets our keys in `<directory>/server.properties`: atomically, with the file's mode kept. Writes nothing if they are set already. Clears away
@@ -201,25 +201,25 @@ mod tests {
     const OURS: &str =
         "broadcast-rcon-to-ops=false\nenable-rcon=true\nrcon.ip=127.0.0.1\nrcon.password=secret\nrcon.port=25575\n";
 
-    fn ours(password: &Password) -> Rcon<'_> {
+    fn ours(password: &RconPassword) -> Rcon<'_> {
         Rcon { enabled: true, port: 25575, password }
     }
 
     fn set(text: &str) -> String {
-        String::from_utf8(with_keys(text.as_bytes(), ours(&Password::new("secret")))).unwrap()
+        String::from_utf8(with_keys(text.as_bytes(), ours(&RconPassword::new("secret")))).unwrap()
     }
 
     #[test]
     fn a_missing_file_gets_our_five_keys() {
         assert_eq!(set(""), OURS);
         let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), ours(&Password::new("secret"))).unwrap();
+        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
         assert_eq!(fs::read_to_string(directory.path().join("server.properties")).unwrap(), OURS);
     }
 
     #[test]
     fn rcon_that_is_switched_off_is_written_so_and_the_rest_is_as_it_would_be() {
-        let password = Password::new("secret");
+        let password = RconPassword::new("secret");
         let off = with_keys(b"enable-rcon=true\n", Rcon { enabled: false, ..ours(&password) });
         assert_eq!(String::from_utf8(off).unwrap(), set("enable-rcon=true\n").replace("rcon=true", "rcon=false"));
     }
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf_8_and_windows_line_ends_survive() {
-        let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", ours(&Password::new("secret")));
+        let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", ours(&RconPassword::new("secret")));
         assert!(after.starts_with(b"motd=\xa7cred\r\nrcon.port=25575\r\n"), "{after:?}");
     }
 
@@ -266,11 +266,11 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
         let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
         let first = inode();
-        write(directory.path(), ours(&Password::new("secret"))).unwrap();
+        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o604);
         let second = inode();
         assert_ne!(first, second, "replaced by rename");
-        write(directory.path(), ours(&Password::new("secret"))).unwrap();
+        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
         assert_eq!(inode(), second);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
     }
@@ -278,12 +278,12 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_beside_the_file_is_cleared_away_and_what_is_somebodys_own_stays() {
         let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), ours(&Password::new("secret"))).unwrap();
+        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
         // Killed before the rename.
         let waiting = tempfile::Builder::new().prefix(WAITING).tempfile_in(directory.path()).unwrap();
         waiting.keep().unwrap();
         fs::write(directory.path().join(".server.properties.swp"), "of an editor").unwrap();
-        write(directory.path(), ours(&Password::new("secret"))).unwrap();
+        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
         let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = names.collect();
         names.sort();
@@ -296,7 +296,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for password in ["", "a\nop=true", "a b", "a\\", "pässword"] {
             assert!(
-                matches!(write(directory.path(), ours(&Password::new(password))), Err(Error::Password)),
+                matches!(write(directory.path(), ours(&RconPassword::new(password))), Err(Error::Password)),
                 "{password}"
             );
         }

@@ -3,14 +3,14 @@
 //! | request | who asks | answer |
 //! |---|---|---|
 //! | `GET /started`, `GET /ready` | kubelet, unsigned | 200, or 503 and a sentence |
-//! | `GET /v1/report` | operator | [`Report`] |
+//! | `GET /v1/report` | operator | [`AgentReport`] |
 //! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
 //! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end. 409 with `not_now` during the flush of a copy |
 //! | `POST /v1/call-off` with [`CancelAnnouncement`] | operator | 204; another act, or none, is left alone |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
 //! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |
 //! | `POST /v1/keep` with [`KeepCopy`] | operator | 204; what was said last counts |
-//! | `POST /v1/players` | operator | [`Players`], asked over RCON now |
+//! | `POST /v1/players` | operator | [`PlayerCount`], asked over RCON now |
 //!
 //! The operator pulls nothing else; the agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
 
@@ -127,7 +127,7 @@ impl FileSet {
 /// What the agent has seen. Nothing in it is older than `at`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct AgentReport {
     /// When this was put together, by the clock of the pod's node.
     pub at: Timestamp,
     /// The pod this agent lives in.
@@ -135,7 +135,7 @@ pub struct Report {
     /// The server's process.
     pub server: Server,
     /// Who is on, by the last server-list ping.
-    pub players: Players,
+    pub players: PlayerCount,
     /// Since when nobody has been on, by pings that leave no gap. None: somebody is on, nobody knows, or the agent does not count it.
     #[serde(default)]
     pub empty_since: Option<Timestamp>,
@@ -301,7 +301,7 @@ pub struct PluginSeen {
 /// Who is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "who", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Players {
+pub enum PlayerCount {
     /// Nobody can be asked, since then. Counts as somebody.
     Unknown {
         /// The last time an answer came.
@@ -316,7 +316,7 @@ pub enum Players {
     },
 }
 
-impl Players {
+impl PlayerCount {
     /// How many, if that is known.
     pub const fn count(self) -> Option<u32> {
         match self {
@@ -404,7 +404,7 @@ pub struct Saved {
 
 /// The body of every answer that is not 2xx.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// What is wrong and what to do, for the operator's log and the user's condition.
     pub error: String,
     /// Where the two clocks differ by more than is accepted: by how many seconds the agent's is ahead of the operator's; below 0, behind.
@@ -418,7 +418,7 @@ pub struct Refusal {
     pub not_now: bool,
 }
 
-impl Refusal {
+impl RequestRefusal {
     /// One for a reason that is only told.
     pub fn because(error: impl Into<String>) -> Self {
         Self { error: error.into(), clock_ahead: None, fence: None, not_now: false }

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use guard::PacketGuard;
 pub use text::Online;
-use text::Part;
+use text::TitleKind;
 
 /// The longest body that a server reads; it drops a longer one silently (measured: 1446 works, 1447 does not).
 pub const LONGEST_COMMAND: usize = 1446;
@@ -31,9 +31,9 @@ const OPENING: Duration = Duration::from_secs(5);
 
 /// The password of RCON. Never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
+pub struct RconPassword(String);
 
-impl Password {
+impl RconPassword {
     /// Takes the text as it stands in the Secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -45,13 +45,13 @@ impl Password {
     }
 }
 
-impl From<&str> for Password {
+impl From<&str> for RconPassword {
     fn from(text: &str) -> Self {
         Self::new(text)
     }
 }
 
-impl fmt::Debug for Password {
+impl fmt::Debug for RconPassword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Password(hidden)")
     }
@@ -122,13 +122,13 @@ pub enum Error {
 /// A real server logs two lines for each connection, so one act uses one console.
 pub struct Console {
     address: SocketAddr,
-    password: Password,
+    password: RconPassword,
     connection: Option<rcon::Connection<PacketGuard<TcpStream>>>,
 }
 
 impl Console {
     /// A console at `address`; nothing is sent yet.
-    pub fn new(address: SocketAddr, password: Password) -> Self {
+    pub fn new(address: SocketAddr, password: RconPassword) -> Self {
         Self { address, password, connection: None }
     }
 
@@ -202,15 +202,15 @@ impl Console {
 
     /// Shows the first line of a text above the hotbar to everybody who is on. It fades after three seconds.
     pub async fn action_bar_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:title", &text::title_arguments(Part::ActionBar, text), within).await.map(drop)
+        self.ask("minecraft:title", &text::title_arguments(TitleKind::ActionBar, text), within).await.map(drop)
     }
 
     /// Shows `title` large to everybody who is on, with the first line of `below` beneath it. For how long is the players' own
     /// setting, or another plugin's, and stays that.
     pub async fn title_all(&mut self, title: &str, below: &str, within: Duration) -> Result<(), Error> {
         // It waits for its title.
-        self.ask("minecraft:title", &text::title_arguments(Part::Subtitle, below), within).await?;
-        self.ask("minecraft:title", &text::title_arguments(Part::Title, title), within).await.map(drop)
+        self.ask("minecraft:title", &text::title_arguments(TitleKind::Subtitle, below), within).await?;
+        self.ask("minecraft:title", &text::title_arguments(TitleKind::Title, title), within).await.map(drop)
     }
 
     /// Disconnects everybody who is on, with a reason that they read. Fine if nobody is.

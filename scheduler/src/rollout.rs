@@ -19,14 +19,15 @@ mod step;
 
 pub use crash_loop::is_held_by_crashes;
 pub use forward::{is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
-pub use opportunity::{Occasion, Opportunity, opportunity};
+pub use opportunity::{Opportunity, OpportunityReason, opportunity};
 pub use step::{Step, WaitingOn};
 
 use crate::gate::{Gate, later};
 use crate::seen::{
-    Act, Door, Goal, Images, Life, Players, Pod, Policy, Restart, Revision, Seen, Set, Settled, Verdict,
+    Disruption, Goal, ImagesOnNode, Observation, Partition, PlayerPolicy, Players, PodPhase, PodView, RestartDue,
+    Revision, StableSet, StatefulSetView, Verification,
 };
-use clearance::{Clearance, clear_to_stop, clear_to_update};
+use clearance::{StopPreconditions, clear_to_stop, clear_to_update};
 use forward::{go_forward, is_touched, refuses_newer_worlds, who_decides};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
@@ -39,19 +40,19 @@ pub const LATEST_START: SignedDuration = SignedDuration::from_secs(60);
 pub const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(45);
 
 /// The next safe step from what is seen towards the goal. Total: any combination has an answer.
-pub fn next_step(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
+pub fn next_step(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Step {
     let step = drain::before_an_eviction(goal, seen, towards_the_goal(goal, seen, gate, now), now);
     call_off::before_rest(seen, step, now)
 }
 
 /// The same, on a node that stays.
-fn towards_the_goal(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
+fn towards_the_goal(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Step {
     let settled = seen.facts.settled;
     let Some(set) = &seen.set else {
         return match settled {
             // Not the goal: the server may have been taken away outside the window, so it comes back as it was.
-            Some(settled) => Step::Create { revision: settled.revision, door: Door::Closed },
-            None => Step::Create { revision: goal.revision, door: Door::Open },
+            Some(settled) => Step::Create { revision: settled.revision, door: Partition::Closed },
+            None => Step::Create { revision: goal.revision, door: Partition::Open },
         };
     };
     match settled {
@@ -63,16 +64,23 @@ fn towards_the_goal(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Ste
 }
 
 /// The door is closed, and what runs is proven (or gone). Is there something to do?
-fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, now: Timestamp) -> Step {
+fn at_rest(
+    goal: &Goal,
+    seen: &Observation,
+    set: &StatefulSetView,
+    settled: StableSet,
+    gate: Gate,
+    now: Timestamp,
+) -> Step {
     let life = seen.pod.map(|pod| pod.life);
-    if life == Some(Life::Refused) && seen.copy_asked {
+    if life == Some(PodPhase::Refused) && seen.copy_asked {
         return Step::RequestRestore { to: settled.revision, asked: true };
     }
     // What to answer when nothing is begun. Whatever else stands in the template would run after a scale to 0 and back, or
     // after a re-creation, so it goes first; and a server in trouble is worth more words than a window.
     let rest = |quiet| match life {
         _ if set.template != settled.revision || set.current != settled.revision => restore(set, settled),
-        Some(Life::Up) => once_more(goal, seen, quiet, now).unwrap_or(quiet),
+        Some(PodPhase::Up) => once_more(goal, seen, quiet, now).unwrap_or(quiet),
         // The worlds may be why it does not come up, and a person has named better ones.
         Some(life) if seen.copy_asked && is_down(life, now) => {
             let down = Step::Wait(not_up(life, now));
@@ -98,25 +106,25 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     let unasked = match life {
         None if set.asleep => false,
         None => return Step::Wait(WaitingOn::PodMissing),
-        Some(Life::Starting { gives_up_at }) if now < gives_up_at => {
+        Some(PodPhase::Starting { gives_up_at }) if now < gives_up_at => {
             return Step::Wait(WaitingOn::Start { until: gives_up_at });
         }
-        Some(Life::Refused) if refuses_newer_worlds(seen) => {
+        Some(PodPhase::Refused) if refuses_newer_worlds(seen) => {
             return go_forward(goal, seen, gate, now).unwrap_or_else(|| rest(Step::Wait(WaitingOn::WorldRefused)));
         }
-        Some(life @ (Life::Stopping { .. } | Life::Refused)) => return Step::Wait(not_up(life, now)),
-        Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => {
+        Some(life @ (PodPhase::Stopping { .. } | PodPhase::Refused)) => return Step::Wait(not_up(life, now)),
+        Some(PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down) if !seen.staged => {
             return stage(goal, seen, set, settled, now);
         }
-        Some(Life::Starting { .. } | Life::Up | Life::Down) if seen.images == Images::OnTheirWay => {
+        Some(PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down) if seen.images == ImagesOnNode::OnTheirWay => {
             return Step::Wait(WaitingOn::Images);
         }
         // Nobody is warned of a stop, and nothing stopped, for what the node has not got: the server would be down for as long as it is
         // pulled, or until somebody mends it. That may take weeks, and everything else goes on meanwhile.
-        Some(Life::Starting { .. } | Life::Up | Life::Down) if seen.images == Images::Failed => {
+        Some(PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down) if seen.images == ImagesOnNode::Failed => {
             return rest(Step::Wait(WaitingOn::NoImage));
         }
-        Some(Life::Starting { .. } | Life::Up | Life::Down) => {
+        Some(PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down) => {
             match clear_to_update(goal, seen, (gate, opened_at), not_after, now) {
                 Ok(unasked) => unasked,
                 Err(first) => return first.unwrap_or_else(|| rest(Step::Wait(WaitingOn::Window { opens: None }))),
@@ -133,7 +141,7 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
 }
 
 /// Since when the gate lets the goal in that would stop a server now. None: it is shut, or too little is left of it.
-fn lets_in(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Timestamp> {
+fn lets_in(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Option<Timestamp> {
     let opened_at = match gate {
         Gate::Open { opened_at, .. } => opened_at,
         // Players were told in this opening, and what they were told happens.
@@ -145,8 +153,8 @@ fn lets_in(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Times
 
 /// The files of the goal are not there. Where they never come they keep no restart by the clock away for ever; one that itself waits for players
 /// keeps no files waiting.
-fn stage(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, now: Timestamp) -> Step {
-    let is_up = seen.pod.is_some_and(|pod| pod.life == Life::Up);
+fn stage(goal: &Goal, seen: &Observation, set: &StatefulSetView, settled: StableSet, now: Timestamp) -> Step {
+    let is_up = seen.pod.is_some_and(|pod| pod.life == PodPhase::Up);
     let is_whole = set.template == settled.revision && set.current == settled.revision;
     let restart = once_more(goal, seen, Step::Stage, now).filter(|_| is_up && is_whole);
     restart.filter(|step| !matches!(step, Step::Wait(WaitingOn::Players { .. }))).unwrap_or(Step::Stage)
@@ -154,7 +162,7 @@ fn stage(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, now: Timestamp) 
 
 /// Whether something has begun here that is to be brought to its end: players were told in this opening, a template other
 /// than the settled one is written, or a set is on trial. A first start is none of it: nothing was there before.
-pub fn is_under_way(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
+pub fn is_under_way(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
     let is_on_trial = !is_proven(set, seen.pod, settled) || set.template != settled.revision;
     is_told(goal, seen, gate) || is_on_trial && !is_left_to_a_person(seen)
@@ -162,7 +170,7 @@ pub fn is_under_way(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
 
 /// Whether exactly this goal has begun here, or a set is on trial. A template of something else, which a person wrote or a goal of before, is no
 /// beginning of this one: it goes back.
-pub fn has_goal_begun(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
+pub fn has_goal_begun(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
     let is_written = set.template == goal.revision && set.template != settled.revision;
     let is_on_trial = !is_proven(set, seen.pod, settled) && !is_left_to_a_person(seen);
@@ -170,7 +178,7 @@ pub fn has_goal_begun(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
 }
 
 /// Players were told of the goal in this opening.
-fn is_told(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
+fn is_told(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     match gate {
         Gate::Open { opened_at, .. } | Gate::NoNewStarts { opened_at, .. } => has_begun(goal, seen, opened_at),
         Gate::Shut { .. } => false,
@@ -178,28 +186,28 @@ fn is_told(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
 }
 
 /// The door is closed, and what runs is what settled, or gone.
-fn is_proven(set: &Set, pod: Option<Pod>, settled: Settled) -> bool {
-    set.door == Door::Closed && pod.is_none_or(|pod| pod.revision == settled.revision)
+fn is_proven(set: &StatefulSetView, pod: Option<PodView>, settled: StableSet) -> bool {
+    set.door == Partition::Closed && pod.is_none_or(|pod| pod.revision == settled.revision)
 }
 
 /// What runs, or should, is whole and nothing else is begun: is it to be restarted as it is, or does it come from there? The pod is
 /// deleted and no template is written, so there is nothing that could slip in and nothing to go back to: what does not come up
 /// is what a lost server is. An update that waits for its window (`quiet`) and comes in the same night is the restart.
-fn once_more(goal: &Goal, seen: &Seen, quiet: Step, now: Timestamp) -> Option<Step> {
+fn once_more(goal: &Goal, seen: &Observation, quiet: Step, now: Timestamp) -> Option<Step> {
     let pod = seen.pod?;
     // One that does not come up has not proven anything, and is not waited for.
-    if seen.is_restarted() && pod.life == Life::Up {
+    if seen.is_restarted() && pod.life == PodPhase::Up {
         return Some(match seen.verdict {
-            Verdict::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
-            Verdict::Passed | Verdict::Unproven | Verdict::Failed => Step::EndRestart,
+            Verification::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
+            Verification::Passed | Verification::Unproven | Verification::Failed => Step::EndRestart,
         });
     }
-    let Restart { due, until, policy, only_empty, gives_way_until } = goal.restart?;
+    let RestartDue { due, until, policy, only_empty, gives_way_until } = goal.restart?;
     let is_in_time = |at: Timestamp| later(at, LATEST_START) <= until;
     if !is_in_time(now) {
         return None;
     }
-    let act = Act::Restart { due };
+    let act = Disruption::Restart { due };
     let is_told = seen.told(act).is_some_and(|told| !told.is_long_ago(now));
     let gives_way = if let Step::Wait(WaitingOn::Window { opens }) = quiet {
         is_the_restart(goal, seen, opens, gives_way_until)
@@ -214,35 +222,35 @@ fn once_more(goal: &Goal, seen: &Seen, quiet: Step, now: Timestamp) -> Option<St
     }
     let not_after = later(now, DECISION_COUNTS);
     match clear_to_stop(&Goal { policy, ..*goal }, seen, act, not_after, now) {
-        Clearance::Asked => Some(Step::Restart { due, pod: pod.uid, unasked: false, not_after }),
-        Clearance::Unasked => Some(Step::Restart { due, pod: pod.uid, unasked: true, not_after }),
-        Clearance::NotYet(Step::Announce { notice, .. }) if !is_in_time(later(now, notice)) => None,
-        Clearance::NotYet(step) => Some(step),
+        StopPreconditions::Asked => Some(Step::Restart { due, pod: pod.uid, unasked: false, not_after }),
+        StopPreconditions::Unasked => Some(Step::Restart { due, pod: pod.uid, unasked: true, not_after }),
+        StopPreconditions::NotYet(Step::Announce { notice, .. }) if !is_in_time(later(now, notice)) => None,
+        StopPreconditions::NotYet(step) => Some(step),
     }
 }
 
 /// Whether the update that waits for a window which opens then is sure to come no later than `until`: a restart by the clock of the same night is
 /// left to it. Not to one that waits for players, who may stay all night, nor to one whose files or images are not there: the restart would never
 /// come.
-pub fn is_the_restart(goal: &Goal, seen: &Seen, opens: Option<Timestamp>, until: Timestamp) -> bool {
-    let waits_for_players = matches!(goal.policy, Policy::WaitForEmpty { .. });
-    let has_images = matches!(seen.images, Images::Here | Images::Unknown);
+pub fn is_the_restart(goal: &Goal, seen: &Observation, opens: Option<Timestamp>, until: Timestamp) -> bool {
+    let waits_for_players = matches!(goal.policy, PlayerPolicy::WaitForEmpty { .. });
+    let has_images = matches!(seen.images, ImagesOnNode::Here | ImagesOnNode::Unknown);
     opens.is_some_and(|opens| opens <= until) && !waits_for_players && seen.staged && has_images
 }
 
 /// Whether this update was announced to this pod in this opening. What is not announced begins with the stop itself.
-fn has_begun(goal: &Goal, seen: &Seen, opened_at: Timestamp) -> bool {
-    seen.told(Act::Update { goal: goal.revision, window_opened_at: opened_at }).is_some()
+fn has_begun(goal: &Goal, seen: &Observation, opened_at: Timestamp) -> bool {
+    seen.told(Disruption::Update { goal: goal.revision, window_opened_at: opened_at }).is_some()
 }
 
 /// A revision is being brought in, or runs without ever having been proven.
-fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> Step {
+fn on_trial(goal: &Goal, seen: &Observation, set: &StatefulSetView, gate: Gate, now: Timestamp) -> Step {
     let settled = seen.facts.settled;
     let Some(pod) = seen.pod else { return Step::Wait(no_pod(set)) };
-    if let Life::Stopping { .. } = pod.life {
+    if let PodPhase::Stopping { .. } = pod.life {
         return Step::Wait(not_up(pod.life, now));
     }
-    if set.door == Door::Open && pod.revision != set.template {
+    if set.door == Partition::Open && pod.revision != set.template {
         return match (settled, gate) {
             // The gate shut before the controller acted: the commit is taken back. A roll-back never is: its pod is not the
             // settled one.
@@ -254,35 +262,35 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
     let known_good = settled.is_some_and(|settled| settled.revision == trial);
     let condemned = seen.facts.failed.contains(&trial) && !known_good;
     match pod.life {
-        Life::Starting { gives_up_at } if now < gives_up_at => {
+        PodPhase::Starting { gives_up_at } if now < gives_up_at => {
             let way_back = condemned.then(|| go_back(goal, seen, pod, gate, now));
             // The kubelet has started it again: what a person has to decide is the same before, in and after each start.
             let is_decided = |step: &Step| matches!(step, Step::Wait(why) if why.is_about_the_way_back());
             way_back.filter(is_decided).unwrap_or(Step::Wait(WaitingOn::Start { until: gives_up_at }))
         }
-        Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
-        Life::Refused if known_good && seen.copy_asked => Step::RequestRestore { to: trial, asked: true },
-        Life::Refused if known_good => {
+        PodPhase::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
+        PodPhase::Refused if known_good && seen.copy_asked => Step::RequestRestore { to: trial, asked: true },
+        PodPhase::Refused if known_good => {
             let forward = if refuses_newer_worlds(seen) { go_forward(goal, seen, gate, now) } else { None };
             forward.unwrap_or(Step::Wait(WaitingOn::WorldRefused))
         }
-        Life::Starting { .. } | Life::Refused => go_back(goal, seen, pod, gate, now),
+        PodPhase::Starting { .. } | PodPhase::Refused => go_back(goal, seen, pod, gate, now),
         // A verdict that gets better after the failure was recorded comes too late: half a roll-back may be under way.
-        Life::Up | Life::Down if condemned => go_back(goal, seen, pod, gate, now),
-        Life::Up | Life::Down => match seen.verdict {
+        PodPhase::Up | PodPhase::Down if condemned => go_back(goal, seen, pod, gate, now),
+        PodPhase::Up | PodPhase::Down => match seen.verdict {
             _ if known_good => close(set, trial),
-            Verdict::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
-            Verdict::Passed | Verdict::Unproven => close(set, trial),
+            Verification::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
+            Verification::Passed | Verification::Unproven => close(set, trial),
             // A first start that fails its proof has nowhere to go back to: kept, and told.
-            Verdict::Failed if settled.is_none() => close(set, trial),
-            Verdict::Failed => go_back(goal, seen, pod, gate, now),
+            Verification::Failed if settled.is_none() => close(set, trial),
+            Verification::Failed => go_back(goal, seen, pod, gate, now),
         },
-        Life::Stopping { .. } => Step::Wait(not_up(pod.life, now)),
+        PodPhase::Stopping { .. } => Step::Wait(not_up(pod.life, now)),
     }
 }
 
 /// The revision on trial did not make it.
-fn go_back(goal: &Goal, seen: &Seen, pod: Pod, gate: Gate, now: Timestamp) -> Step {
+fn go_back(goal: &Goal, seen: &Observation, pod: PodView, gate: Gate, now: Timestamp) -> Step {
     let Some(settled) = seen.facts.settled else {
         // Nothing has ever been proven here, so there is no habit of players to disturb: a corrected goal needs no window.
         return if goal.revision == pod.revision {
@@ -313,48 +321,48 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, gate: Gate, now: Timestamp) -> St
 }
 
 /// The pod goes and `to` comes, asked for like any other stop; with the order of a person, if that is to go with it.
-fn stop_for(goal: &Goal, seen: &Seen, pod: Pod, (to, asked): (Revision, bool), now: Timestamp) -> Step {
+fn stop_for(goal: &Goal, seen: &Observation, pod: PodView, (to, asked): (Revision, bool), now: Timestamp) -> Step {
     let not_after = later(now, DECISION_COUNTS);
-    match clear_to_stop(goal, seen, Act::RollBack { failed: pod.revision }, not_after, now) {
-        Clearance::Asked => Step::RollBack { to, asked, unasked: false, not_after },
-        Clearance::Unasked => Step::RollBack { to, asked, unasked: true, not_after },
-        Clearance::NotYet(step) => step,
+    match clear_to_stop(goal, seen, Disruption::RollBack { failed: pod.revision }, not_after, now) {
+        StopPreconditions::Asked => Step::RollBack { to, asked, unasked: false, not_after },
+        StopPreconditions::Unasked => Step::RollBack { to, asked, unasked: true, not_after },
+        StopPreconditions::NotYet(step) => step,
     }
 }
 
 /// Only on the controller's word that the trial is current: closed earlier, a lost pod would come back as the old one.
-fn close(set: &Set, trial: Revision) -> Step {
-    if set.door == Door::Open && !(set.observed && set.update == trial && set.current == trial) {
+fn close(set: &StatefulSetView, trial: Revision) -> Step {
+    if set.door == Partition::Open && !(set.observed && set.update == trial && set.current == trial) {
         return Step::Wait(WaitingOn::Controller);
     }
     Step::MarkStable { settled: trial }
 }
 
-fn restore(set: &Set, settled: Settled) -> Step {
-    let door = if set.current == settled.revision { Door::Closed } else { Door::Open };
+fn restore(set: &StatefulSetView, settled: StableSet) -> Step {
+    let door = if set.current == settled.revision { Partition::Closed } else { Partition::Open };
     Step::Restore { revision: settled.revision, door }
 }
 
 /// Its process has ended by itself, or had all the time that a start has.
-fn is_down(life: Life, now: Timestamp) -> bool {
+fn is_down(life: PodPhase, now: Timestamp) -> bool {
     match life {
-        Life::Down => true,
-        Life::Starting { gives_up_at } => gives_up_at <= now,
-        Life::Up | Life::Refused | Life::Stopping { .. } => false,
+        PodPhase::Down => true,
+        PodPhase::Starting { gives_up_at } => gives_up_at <= now,
+        PodPhase::Up | PodPhase::Refused | PodPhase::Stopping { .. } => false,
     }
 }
 
-fn no_pod(set: &Set) -> WaitingOn {
+fn no_pod(set: &StatefulSetView) -> WaitingOn {
     if set.asleep { WaitingOn::Asleep } else { WaitingOn::PodMissing }
 }
 
-fn not_up(life: Life, now: Timestamp) -> WaitingOn {
+fn not_up(life: PodPhase, now: Timestamp) -> WaitingOn {
     match life {
-        Life::Stopping { lost_at } if now < lost_at => WaitingOn::PodStopping { until: lost_at },
-        Life::Stopping { .. } => WaitingOn::NodeLost,
-        Life::Starting { gives_up_at } if now < gives_up_at => WaitingOn::Start { until: gives_up_at },
-        Life::Refused => WaitingOn::WorldRefused,
-        Life::Starting { .. } | Life::Up | Life::Down => WaitingOn::ServerDown,
+        PodPhase::Stopping { lost_at } if now < lost_at => WaitingOn::PodStopping { until: lost_at },
+        PodPhase::Stopping { .. } => WaitingOn::NodeLost,
+        PodPhase::Starting { gives_up_at } if now < gives_up_at => WaitingOn::Start { until: gives_up_at },
+        PodPhase::Refused => WaitingOn::WorldRefused,
+        PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down => WaitingOn::ServerDown,
     }
 }
 

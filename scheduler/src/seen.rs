@@ -1,6 +1,6 @@
 //! Pure. What one look at a server finds, and what should run there instead. Decided upon in [`crate::rollout`].
 //!
-//! Nothing in here is a phase. What must survive a restart of the operator is a fact (see [`Facts`]), and a fact names
+//! Nothing in here is a phase. What must survive a restart of the operator is a fact (see [`RecordedFacts`]), and a fact names
 //! everything that makes it true.
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 mod facts;
 
 pub use facts::{
-    Act, Announced, Copying, DataVersion, Draining, Facts, ParsePodUidError, ParseRevisionError, PodUid, Restarted,
-    Revision, Saved, Settled,
+    Announced, BackupEstimate, DataVersion, Disruption, DrainSeen, ParsePodUidError, ParseRevisionError, PodUid,
+    RecordedFacts, RestartStarted, Revision, SavedWorld, StableSet,
 };
 
 use crate::protocol;
@@ -22,7 +22,7 @@ pub struct Goal {
     /// The world format of the goal's Minecraft.
     pub world: DataVersion,
     /// How much the players have a say.
-    pub policy: Policy,
+    pub policy: PlayerPolicy,
     /// How long players are warned before their server stops.
     pub notice: SignedDuration,
     /// How long the countdown is with nobody on (`players.emptyNotice`), and how much is left of a longer one when nobody has been on for as
@@ -32,14 +32,14 @@ pub struct Goal {
     /// `gracefulShutdown.timeout`: how long we keep asking an agent or a server that does not answer.
     pub patience: SignedDuration,
     /// A restart of what runs, by the clock, where one is due.
-    pub restart: Option<Restart>,
+    pub restart: Option<RestartDue>,
     /// Whether the pod may be evicted from a node that is to be emptied.
-    pub eviction: Eviction,
+    pub eviction: EvictionSeen,
 }
 
 /// Whether a pod may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Eviction {
+pub enum EvictionSeen {
     /// At any time. The hook that stops the server warns and saves.
     Always,
     /// When players were told, in the time that they have before an update, and the world is on the disk.
@@ -50,13 +50,13 @@ pub enum Eviction {
 
 /// A restart without an update that is due for the server that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Restart {
+pub struct RestartDue {
     /// The instant of its schedule.
     pub due: Timestamp,
     /// When it is too late to stop the server for it.
     pub until: Timestamp,
     /// How much the players have a say in it; a deadline counts from `due`.
-    pub policy: Policy,
+    pub policy: PlayerPolicy,
     /// It is begun only while nobody is on, and left out if that does not come.
     pub only_empty: bool,
     /// An update that begins no later than this is this restart. Not after `due`: none is.
@@ -65,7 +65,7 @@ pub struct Restart {
 
 /// How much the players have a say in when their server restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum PlayerPolicy {
     /// They are told, and then it happens.
     Announce,
     /// Wait until nobody is on; then, or when the deadline is over, announce all the same.
@@ -83,25 +83,25 @@ pub enum Policy {
     reason = "each of them is a fact of its own, and any of them goes with any other"
 )]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observation {
     /// None: there is no `StatefulSet` of ours.
-    pub set: Option<Set>,
+    pub set: Option<StatefulSetView>,
     /// None: there is no pod.
-    pub pod: Option<Pod>,
+    pub pod: Option<PodView>,
     /// Who is on, by the agent of this pod.
     pub players: Players,
     /// Since when the server of this pod has said, without a gap, that nobody is on. None: somebody is, or nobody knows.
     pub empty_since: Option<Timestamp>,
     /// The proof of this pod.
-    pub verdict: Verdict,
+    pub verdict: Verification,
     /// The world on the volume.
-    pub world: World,
+    pub world: WorldState,
     /// The node that the pod is on.
-    pub node: Node,
+    pub node: NodeState,
     /// The files of the goal lie on the volume, verified.
     pub staged: bool,
     /// The images of the goal, on the node of the pod of now.
-    pub images: Images,
+    pub images: ImagesOnNode,
     /// The order under which the settled revision puts the plugins' data back stands. Whoever kept none says true: there is nothing to
     /// order, and nothing to wait for.
     pub data_ordered: bool,
@@ -113,12 +113,12 @@ pub struct Seen {
     /// Whether the agent of this pod knows what was announced.
     pub agent_memory: AgentMemory,
     /// What is remembered.
-    pub facts: Facts,
+    pub facts: RecordedFacts,
 }
 
-impl Seen {
+impl Observation {
     /// What was announced to the pod of now about this act.
-    pub fn told(&self, act: Act) -> Option<Announced> {
+    pub fn told(&self, act: Disruption) -> Option<Announced> {
         let pod = self.pod?;
         self.facts.announced.filter(|it| it.act == act && it.pod == pod.uid)
     }
@@ -136,14 +136,14 @@ impl Seen {
 
     /// The pod of now came after a restart by the clock, and has not proven itself yet.
     pub fn is_restarted(&self) -> bool {
-        let another = |pod: Pod| self.facts.restarted.is_some_and(|restarted| restarted.pod != pod.uid);
+        let another = |pod: PodView| self.facts.restarted.is_some_and(|restarted| restarted.pod != pod.uid);
         self.pod.is_some_and(another)
     }
 }
 
 /// The `StatefulSet`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Set {
+pub struct StatefulSetView {
     /// The hash of what *stands* in `spec.template`, foreign fields included; never an annotation of ours.
     pub template: Revision,
     /// The revision behind `status.currentRevision`: what a lost pod comes back as while the door is closed.
@@ -153,15 +153,15 @@ pub struct Set {
     /// `status.observedGeneration` is the newest one. Without it, `current == update` speaks about the template before.
     pub observed: bool,
     /// The partition.
-    pub door: Door,
+    pub door: Partition,
     /// `replicas: 0`, whoever did it.
     pub asleep: bool,
 }
 
 /// The partition of the rolling update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Door {
-    /// `partition: 1`: a lost pod comes back at [`Set::current`], whatever the template says.
+pub enum Partition {
+    /// `partition: 1`: a lost pod comes back at [`StatefulSetView::current`], whatever the template says.
     Closed,
     /// `partition: 0`: the controller replaces a pod that is not of the template.
     Open,
@@ -169,7 +169,7 @@ pub enum Door {
 
 /// The pod that exists now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pod {
+pub struct PodView {
     /// Its UID: another pod of the same name is another pod.
     pub uid: PodUid,
     /// The template it was made from.
@@ -177,12 +177,12 @@ pub struct Pod {
     /// The world format of its Minecraft.
     pub world: DataVersion,
     /// How far it got.
-    pub life: Life,
+    pub life: PodPhase,
 }
 
 /// Whether the node of a pod is to be emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Node {
+pub enum NodeState {
     /// Nodes cannot be read, or have not been read yet. Nothing is begun and nothing is ended on that.
     Unknown,
     /// It is not, or there is no pod on one.
@@ -202,7 +202,7 @@ pub enum AgentMemory {
 
 /// Whether the node of the pod of now has the images that the goal runs. Whoever does not, pulls them while the server is down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Images {
+pub enum ImagesOnNode {
     /// It has them all, or there is no pod on a node that would have to.
     Here,
     /// It is being asked, or pulls them.
@@ -213,9 +213,9 @@ pub enum Images {
     Unknown,
 }
 
-/// How far a pod got. Says nothing about players: a server whose ping is late is still [`Life::Up`].
+/// How far a pod got. Says nothing about players: a server whose ping is late is still [`PodPhase::Up`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum PodPhase {
     /// Has never been Ready.
     Starting {
         /// Moves on as long as the log or the world folder changes: a start that moves is not stuck.
@@ -250,19 +250,19 @@ pub enum Players {
     Hidden,
 }
 
-impl From<protocol::Players> for Players {
-    fn from(said: protocol::Players) -> Self {
+impl From<protocol::PlayerCount> for Players {
+    fn from(said: protocol::PlayerCount) -> Self {
         match said {
-            protocol::Players::Unknown { since } => Self::Unknown { since },
-            protocol::Players::Nobody | protocol::Players::Some { count: 0 } => Self::Nobody,
-            protocol::Players::Some { count } => Self::Some(count),
+            protocol::PlayerCount::Unknown { since } => Self::Unknown { since },
+            protocol::PlayerCount::Nobody | protocol::PlayerCount::Some { count: 0 } => Self::Nobody,
+            protocol::PlayerCount::Some { count } => Self::Some(count),
         }
     }
 }
 
 /// The proof of the pod that is seen now. It always ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Verification {
     /// Not decided yet.
     Pending {
         /// When it is decided at the latest. A server that crash-loops after its first Ready has no start deadline any
@@ -279,7 +279,7 @@ pub enum Verdict {
 
 /// The world on the volume, and what could bring it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct World {
+pub struct WorldState {
     /// The newest format that any world on the volume has: no Minecraft below it is ever started.
     pub floor: DataVersion,
     /// False: old and new layout side by side, a move that did not end.

@@ -204,7 +204,7 @@ impl Volume {
     }
 
     /// What the directory was last made equal to; None on a volume where we never were.
-    pub fn manifest(&self) -> Result<Option<Manifest>, RecordError> {
+    pub fn manifest(&self) -> Result<Option<StagedManifest>, RecordError> {
         read_record(&self.manifest_path())
     }
 
@@ -260,7 +260,7 @@ pub enum RecordError {
 /// `manifest.json`: the files that are ours, and the lock they came with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Manifest {
+pub struct StagedManifest {
     /// Digest of the lock.
     pub lock: String,
     /// Digest of the lock before it: its files stay in the store, for the way back.
@@ -276,7 +276,7 @@ pub struct Manifest {
     pub files: BTreeMap<String, Managed>,
 }
 
-impl Manifest {
+impl StagedManifest {
     /// Whether `lock` in the place of this one is a step back. What was gone back from and comes again is none: it is tried once more.
     pub fn goes_back_to(&self, lock: &str) -> bool {
         !self.went_back && self.previous.as_deref() == Some(lock)
@@ -305,22 +305,22 @@ struct Journal {
 }
 
 /// A lock's files, checked: plain paths, each once, hashes that can be computed. In the order server, support, plugins.
-fn checked(volume: &Volume, set: &FileSet) -> Result<Vec<Wanted>, RecordError> {
-    let mut wanted: Vec<Wanted> = Vec::new();
+fn checked(volume: &Volume, set: &FileSet) -> Result<Vec<WantedSet>, RecordError> {
+    let mut wanted: Vec<WantedSet> = Vec::new();
     for file in all(set) {
         let hash = Hash::parse(&file.hash);
         let hash = hash.map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
         if wanted.iter().any(|other| other.file.path == file.path) {
             return Err(RecordError::Twice { path: file.path.clone() });
         }
-        wanted.push(Wanted { place: volume.place(&file.path)?, hash, file: file.clone() });
+        wanted.push(WantedSet { place: volume.place(&file.path)?, hash, file: file.clone() });
     }
     Ok(wanted)
 }
 
 /// A file of a lock, its place and its hash.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct WantedSet {
     file: File,
     place: PathBuf,
     hash: Hash,

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 use crate::properties::level_name;
 use crate::protocol::{FileSet, Floor, OUR_DIR, WorldSeen};
-pub use level::Level;
+pub use level::LevelDat;
 
 /// Folders of a server directory that never hold a world which the server opens. `lost+found` is what ext4 puts into each fresh volume, for
 /// root alone where nobody has changed its owner.
@@ -41,11 +41,11 @@ const PROGRESS_FILES: usize = 50_000;
 
 /// One world folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder {
+pub struct WorldFolder {
     /// Where it is.
     pub path: PathBuf,
     /// What its `level.dat` says; None without one (a world folder of the new layout's dimensions, or one that was never saved).
-    pub level: Option<Level>,
+    pub level: Option<LevelDat>,
     /// It has region files where Minecraft before 26.1 keeps them.
     pub old_layout: bool,
     /// It has region files where Minecraft since 26.1 keeps those of its own three dimensions.
@@ -70,7 +70,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Worlds {
     /// The folders.
-    pub folders: Vec<Folder>,
+    pub folders: Vec<WorldFolder>,
 }
 
 impl Worlds {
@@ -92,8 +92,8 @@ impl Worlds {
     /// The newest Minecraft that opened any of them.
     pub fn floor(&self) -> Option<Floor> {
         let floors = self.folders.iter().filter_map(|folder| match &folder.level {
-            Some(Level::OpenedBy(floor)) => Some(floor),
-            Some(Level::BeforeVersions | Level::Unreadable(_)) | None => None,
+            Some(LevelDat::OpenedBy(floor)) => Some(floor),
+            Some(LevelDat::BeforeVersions | LevelDat::Unreadable(_)) | None => None,
         });
         floors.max_by_key(|floor| floor.data_version).cloned()
     }
@@ -105,7 +105,7 @@ impl Worlds {
 
     /// Where worlds of this format lie, if the server had none of them open: who looks at the worlds that are played on would not find why.
     fn strays_of(&self, floor: &Floor) -> String {
-        let is_of = |folder: &&Folder| matches!(&folder.level, Some(Level::OpenedBy(by)) if by == floor);
+        let is_of = |folder: &&WorldFolder| matches!(&folder.level, Some(LevelDat::OpenedBy(by)) if by == floor);
         let all: Vec<_> = self.folders.iter().filter(is_of).collect();
         match all.first() {
             Some(stray) if self.are_in_use() && all.iter().all(|folder| folder.role == Role::Lies) => format!(
@@ -118,17 +118,17 @@ impl Worlds {
 
     /// The `level.dat` files that cannot be read, each with the reason.
     pub fn unreadable(&self) -> Vec<(&Path, &str)> {
-        let unreadable = |folder: &'_ Folder| matches!(&folder.level, Some(Level::Unreadable(_)));
+        let unreadable = |folder: &'_ WorldFolder| matches!(&folder.level, Some(LevelDat::Unreadable(_)));
         let with_reason = self.folders.iter().filter(|folder| unreadable(folder)).map(|folder| match &folder.level {
-            Some(Level::Unreadable(why)) => (folder.path.as_path(), why.as_str()),
-            Some(Level::OpenedBy(_) | Level::BeforeVersions) | None => (folder.path.as_path(), ""),
+            Some(LevelDat::Unreadable(why)) => (folder.path.as_path(), why.as_str()),
+            Some(LevelDat::OpenedBy(_) | LevelDat::BeforeVersions) | None => (folder.path.as_path(), ""),
         });
         with_reason.collect()
     }
 
     /// False if a move from the old to the new layout did not end: the Minecraft that moves ends at each start.
     pub fn whole(&self) -> bool {
-        let new = |folder: &Folder| folder.new_layout;
+        let new = |folder: &WorldFolder| folder.new_layout;
         !self.folders.iter().filter(|folder| new(folder)).any(|moved| {
             moved.old_layout
                 || self
@@ -184,7 +184,7 @@ fn check_links(data: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<Folder>) -> io::Result<()> {
+fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFolder>) -> io::Result<()> {
     let with_place = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()));
     let entries = match fs::read_dir(directory) {
         Err(error) if holds_none(error.kind(), depth) => return Ok(()),
@@ -208,7 +208,7 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<Folder>)
         // A link may lead up again, and what it leads to is found in its own place.
         let deepest = if is_link || is_flat(&name) { deepest.min(FLAT_DEPTH) } else { deepest };
         if level.is_some() || old_layout || new_layout {
-            found.push(Folder { path, level, old_layout, new_layout, role: Role::default() });
+            found.push(WorldFolder { path, level, old_layout, new_layout, role: Role::default() });
         } else if depth + 1 < deepest {
             find(&path, depth + 1, deepest, found)?;
         }
@@ -235,7 +235,7 @@ fn has_regions(directory: &Path) -> bool {
 
 /// Why a set of files must not open the worlds. The sentences are for people; each starts the agent's termination message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum WorldRefusal {
     /// The worlds were opened by a newer one.
     #[error(
         "Minecraft {wanted} must not open this world: Minecraft {floor} has opened it, and a world cannot go back. \
@@ -279,7 +279,7 @@ pub enum Refusal {
 const MOVES: &str = "26.1";
 
 /// Whether the files of `set` may open these worlds. `last` is the Minecraft that our manifest names, if there is one.
-pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<(), Refusal> {
+pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<(), WorldRefusal> {
     if let Some(floor) = worlds.floor() {
         let older = match set.data_version {
             Some(wanted) => wanted < floor.data_version,
@@ -287,18 +287,18 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
         };
         if older {
             let of = worlds.strays_of(&floor);
-            return Err(Refusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft, of });
+            return Err(WorldRefusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft, of });
         }
     }
     // Its `level.dat` is stamped only when all is moved, so by that it could. What ran here last found them as they are, and has been played on since.
     let release = set.minecraft.split(['-', ' ']).next().unwrap_or_default();
     if !worlds.whole() && level::is_older(release, MOVES) && last != Some(&set.minecraft) {
-        return Err(Refusal::Moved { wanted: set.minecraft.clone() });
+        return Err(WorldRefusal::Moved { wanted: set.minecraft.clone() });
     }
     if let Some((path, why)) = worlds.unreadable().first()
         && last != Some(&set.minecraft)
     {
-        return Err(Refusal::Unknown {
+        return Err(WorldRefusal::Unknown {
             file: path.join("level.dat").display().to_string(),
             why: (*why).to_owned(),
             last: last.unwrap_or("unknown too").to_owned(),
@@ -314,22 +314,22 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
 /// Of worlds that only lie there the newest counts alone, else something old that nobody opens would be copied before each update. But a
 /// newer one that somebody has put there says nothing of those that are played on.
 pub fn is_one_way(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
-    let is_older = |level: &Level| match level {
-        Level::OpenedBy(floor) => match set.data_version {
+    let is_older = |level: &LevelDat| match level {
+        LevelDat::OpenedBy(floor) => match set.data_version {
             Some(wanted) => floor.data_version < wanted,
             None => level::is_older(&floor.minecraft, &set.minecraft),
         },
         // Older than every Minecraft that says which one it is.
-        Level::BeforeVersions => true,
-        Level::Unreadable(_) => false,
+        LevelDat::BeforeVersions => true,
+        LevelDat::Unreadable(_) => false,
     };
     let are_all = match worlds.floor() {
-        Some(floor) => is_older(&Level::OpenedBy(floor)),
-        None => worlds.folders.iter().any(|folder| folder.level == Some(Level::BeforeVersions)),
+        Some(floor) => is_older(&LevelDat::OpenedBy(floor)),
+        None => worlds.folders.iter().any(|folder| folder.level == Some(LevelDat::BeforeVersions)),
     };
     // A plugin may open a world and never have it saved: its `level.dat` stays as old as it was, whatever has opened it since.
     let comes_first = last != Some(&set.minecraft);
-    let is_opened = |folder: &Folder| match folder.role {
+    let is_opened = |folder: &WorldFolder| match folder.role {
         Role::Level => true,
         Role::Opened => comes_first,
         Role::Lies => false,

@@ -45,7 +45,9 @@ use paper::Paper;
 use pod::{KEY, PATIENCE, POD, Pod, read_last_stop, until};
 use scheduler::agent::{clock, settings, stop};
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, CancelAnnouncement, Place, Players, PluginSeen, Report, Save, Saved, Server, in_the_chat};
+use scheduler::protocol::{
+    AgentReport, Announce, CancelAnnouncement, Place, PlayerCount, PluginSeen, Save, Saved, Server, in_the_chat,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
@@ -55,23 +57,23 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
 
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 3).await;
-    let is_read = |report: &Report| matches!(&report.server, Server::Up { plugins: Some(_), .. });
+    let is_read = |report: &AgentReport| matches!(&report.server, Server::Up { plugins: Some(_), .. });
     let report = pod.report_when("plugins read", is_read).await;
     assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (200, 200));
     let Server::Up { minecraft, build, plugins, .. } = report.server else { unreachable!() };
     assert_eq!((minecraft.as_str(), build), ("1.21.10", Some(130)));
     let seen = |version: &str, enabled| PluginSeen { version: Some(version.to_owned()), enabled };
     assert_eq!(plugins.unwrap(), [("Demo".into(), seen("2.0", true)), ("Red".into(), seen("1", false))].into());
-    assert_eq!(report.players, Players::Some { count: 3 });
+    assert_eq!(report.players, PlayerCount::Some { count: 3 });
     assert_eq!(report.pod_uid, POD);
-    assert_eq!(pod.json::<Players>("POST", "/v1/players", &()).await, Players::Some { count: 3 });
+    assert_eq!(pod.json::<PlayerCount>("POST", "/v1/players", &()).await, PlayerCount::Some { count: 3 });
 
     let save: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 20 }).await;
     assert!(save.confirmed && save.problem.is_none(), "{save:?}");
 
     let asked_at = clock::now();
-    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert_eq!(stop::run(&asked).await, stop::Outcome::Done("ok".into()));
+    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
     assert_eq!(
         paper.commands(),
@@ -122,7 +124,7 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
     assert_eq!(paper.heard.lock().unwrap().connections, 2, "the countdown used one");
 
     // The stop that follows does not warn a second time.
-    stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    stop::run(&settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     let kick = "minecraft:kick @a The server stops now. Please join again in a few minutes.";
     assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", kick, "minecraft:stop"]);
 }
@@ -167,7 +169,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
     let pod = Pod::new("").await;
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
-    let report = pod.report_when("an empty server", |report| report.players == Players::Nobody).await;
+    let report = pod.report_when("an empty server", |report| report.players == PlayerCount::Nobody).await;
     assert!(report.empty_since.is_some_and(|since| since <= report.at), "{report:?}");
     let announce = Announce {
         act: "update-1".into(),
@@ -186,7 +188,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
     until("it is called off", || async { said("called off") == 1 }).await;
     let lines = said("Restart in");
     assert_eq!(pod.report().await.empty_since, None);
-    stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    stop::run(&settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     assert_eq!((said("Restart in"), said("This server stops in a moment.")), (lines, 1), "{:?}", paper.commands());
 }
 
@@ -230,7 +232,7 @@ async fn who_joined_a_server_that_was_just_found_empty_is_told_and_disconnected_
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
     pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
-    stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    stop::run(&settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     assert_eq!(
         paper.commands()[1..],
         [
@@ -248,13 +250,13 @@ async fn an_end_that_nobody_asked_for_is_written_down_as_not_saved() {
     let mut pod = Pod::new("").await;
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
     until("ready", || async { pod.probe("/ready").await == 200 }).await;
-    assert_eq!(pod.report().await.players, Players::Nobody);
+    assert_eq!(pod.report().await.players, PlayerCount::Nobody);
     paper.crash();
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
     let last_stop = report.last_stop.unwrap();
     assert_eq!((last_stop.saved, last_stop.saved_at), (false, None));
     assert!(read_last_stop(pod.data.path()).why.contains("nobody had asked"));
-    assert!(matches!(report.players, Players::Unknown { .. }));
+    assert!(matches!(report.players, PlayerCount::Unknown { .. }));
 
     pod.terminate.take().unwrap().send(()).unwrap();
     tokio::time::timeout(PATIENCE, &mut pod.running).await.expect("a sidecar without a server ends at once").unwrap();
@@ -299,16 +301,16 @@ async fn requests_that_are_not_signed_for_this_pod_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_without_a_sidecar_or_without_a_server_returns_at_once() {
     let empty = tempfile::tempdir().unwrap();
-    let asked = settings::Stop { shared: empty.path().to_owned(), stop_timeout: 60 };
+    let asked = settings::StopConfig { shared: empty.path().to_owned(), stop_timeout: 60 };
     let begun = Instant::now();
-    assert!(matches!(stop::run(&asked).await, stop::Outcome::NobodyThere(_)));
+    assert!(matches!(stop::run(&asked).await, stop::HookResult::NobodyThere(_)));
     // A socket whose owner hangs.
     let deaf = tokio::net::UnixListener::bind(empty.path().join("agent.sock")).unwrap();
-    assert!(matches!(stop::run(&asked).await, stop::Outcome::NobodyThere(_)));
+    assert!(matches!(stop::run(&asked).await, stop::HookResult::NobodyThere(_)));
     drop(deaf);
     let pod = Pod::new("").await;
-    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert!(matches!(stop::run(&asked).await, stop::Outcome::Done(words) if words.contains("SIGTERM")));
+    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert!(matches!(stop::run(&asked).await, stop::HookResult::Done(words) if words.contains("SIGTERM")));
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(fs::metadata(pod.shared.path().join("agent.sock")).unwrap().permissions().mode() & 0o777, 0o666);
 }

@@ -1,7 +1,7 @@
 //! Pure. Worlds that are hard to solve for one server or for many: what the encoding and the budget are for.
 
 use resolver::catalog::{Catalog, Channel, DependencyKind};
-use resolver::request::{PaperWish, Request, VersionWish};
+use resolver::request::{PaperRequest, Request, VersionRequest};
 
 use super::{PAPERS, RELEASES, Random, dependency, fleet, minecraft, papers, project, release, request, wish, world};
 
@@ -53,8 +53,8 @@ impl Big {
 
     /// Who wants all of it.
     pub fn request(&self) -> Request {
-        let wishes = (0..self.plugins.len()).map(|plugin| wish(&format!("b{plugin:02}"), VersionWish::Auto));
-        request("games/big".to_owned(), PaperWish::Auto, wishes.collect())
+        let wishes = (0..self.plugins.len()).map(|plugin| wish(&format!("b{plugin:02}"), VersionRequest::Auto));
+        request("games/big".to_owned(), PaperRequest::Auto, wishes.collect())
     }
 }
 
@@ -98,8 +98,8 @@ pub fn tower(plugins: usize, releases: usize) -> (Catalog, Request) {
 }
 
 fn asking_for(plugins: usize, prefix: &str) -> Request {
-    let wishes = (0..plugins).map(|at| wish(&format!("{prefix}{at}"), VersionWish::Auto)).collect();
-    request("games/lobby".to_owned(), PaperWish::Auto, wishes)
+    let wishes = (0..plugins).map(|at| wish(&format!("{prefix}{at}"), VersionRequest::Auto)).collect();
+    request("games/lobby".to_owned(), PaperRequest::Auto, wishes)
 }
 
 /// A fleet that crawls: the shared plugins run on windows of 12 Papers, and the last server takes no Paper above number 19,
@@ -116,7 +116,7 @@ pub fn crawl(servers: usize) -> (Catalog, Vec<Request>) {
     let mut requests = fleet(servers);
     if let Some(last) = requests.last_mut() {
         last.plugins.truncate(super::SHARED);
-        last.plugins.push(wish("stuck", VersionWish::Auto));
+        last.plugins.push(wish("stuck", VersionRequest::Auto));
     }
     (catalog, requests)
 }
@@ -125,7 +125,7 @@ pub fn crawl(servers: usize) -> (Catalog, Vec<Request>) {
 mod tests {
     use std::time::Duration;
 
-    use resolver::{Budget, GaveUp, Limit, Unsolvable, resolve_fleet, resolve_within};
+    use resolver::{Budget, BudgetExceeded, Limit, Unsolvable, resolve_fleet, resolve_within};
 
     use super::super::at;
     use super::*;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     /// The answer within a budget; what was given up says truly what was used up.
-    fn end_within((catalog, request): &(Catalog, Request), budget: Budget) -> Result<End, GaveUp> {
+    fn end_within((catalog, request): &(Catalog, Request), budget: Budget) -> Result<End, BudgetExceeded> {
         match resolve_within(catalog, request, at(), budget) {
             Ok(resolution) => {
                 let mut versions: Vec<String> =
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn what_is_too_hard_for_its_budget_names_who_clashed() {
         let gave_up = end_within(&ladder(3, 60), Budget { steps: 500, ..usual() }).unwrap_err();
-        let GaveUp { steps, limit, clashing } = gave_up;
+        let BudgetExceeded { steps, limit, clashing } = gave_up;
         assert_eq!((steps, limit), (500, Limit::Steps));
         assert!(!clashing.is_empty() && clashing.iter().all(|name| ["l0", "l1", "l2"].contains(&name.as_str())));
     }
@@ -216,7 +216,7 @@ mod tests {
                     Err(Unsolvable::NoSolution(no)) => {
                         assert!(!no.reasons.is_empty(), "{server}: a no without a reason");
                     }
-                    Err(Unsolvable::GaveUp(GaveUp { steps, limit, clashing })) => {
+                    Err(Unsolvable::GaveUp(BudgetExceeded { steps, limit, clashing })) => {
                         assert!(steps > 0 && clashing.len() <= 3, "{server}: {steps} {limit:?} {clashing:?}");
                     }
                     Err(no @ Unsolvable::Unanswerable(_)) => panic!("all is in the catalog: {server}: {no}"),

@@ -19,7 +19,7 @@ pub enum OnCrashLoop {
 /// The ends of a server's process that nobody asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Crashes {
+pub struct CrashStatus {
     /// The UID of the pod that they happened in. In another one they are counted anew.
     #[schemars(schema_with = "schema::text64")]
     pub pod: String,

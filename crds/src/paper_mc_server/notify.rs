@@ -22,15 +22,15 @@ pub struct NotifyChannel {
     /// What it is told; everything when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "set"))]
-    pub occasions: Vec<Occasion>,
+    pub occasions: Vec<NotificationEvent>,
     /// Words of your own.
-    #[serde(default, skip_serializing_if = "NoticeTexts::is_empty")]
-    pub texts: NoticeTexts,
+    #[serde(default, skip_serializing_if = "NotificationTexts::is_empty")]
+    pub texts: NotificationTexts,
 }
 
 impl NotifyChannel {
     /// Whether it is told about this.
-    pub fn wants(&self, occasion: Occasion) -> bool {
+    pub fn wants(&self, occasion: NotificationEvent) -> bool {
         self.occasions.is_empty() || self.occasions.contains(&occasion)
     }
 }
@@ -56,7 +56,7 @@ impl ChatKind {
 
 /// What a channel is told about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum Occasion {
+pub enum NotificationEvent {
     /// Another set is going to be applied.
     Planned,
     /// Ten minutes before the window in which it is.
@@ -77,7 +77,7 @@ pub enum Occasion {
     WorldDamaged,
 }
 
-impl Occasion {
+impl NotificationEvent {
     /// As it stands in a spec.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ impl Occasion {
 /// `{down}` and `{why}` are replaced; one that does not apply becomes `-`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct NoticeTexts {
+pub struct NotificationTexts {
     /// With `{what}` and `{when}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
@@ -137,25 +137,25 @@ pub struct NoticeTexts {
     pub world_damaged: Option<String>,
 }
 
-impl NoticeTexts {
+impl NotificationTexts {
     /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The words for one occasion.
-    pub fn of(&self, occasion: Occasion) -> Option<&str> {
+    pub fn of(&self, occasion: NotificationEvent) -> Option<&str> {
         let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
         match occasion {
-            Occasion::Planned => planned,
-            Occasion::Soon => soon,
-            Occasion::Done => done,
-            Occasion::RolledBack => rolled_back,
-            Occasion::Failed => failed,
-            Occasion::Blocked => blocked,
-            Occasion::BackupFailed => backup_failed,
-            Occasion::CrashLoop => crash_loop,
-            Occasion::WorldDamaged => world_damaged,
+            NotificationEvent::Planned => planned,
+            NotificationEvent::Soon => soon,
+            NotificationEvent::Done => done,
+            NotificationEvent::RolledBack => rolled_back,
+            NotificationEvent::Failed => failed,
+            NotificationEvent::Blocked => blocked,
+            NotificationEvent::BackupFailed => backup_failed,
+            NotificationEvent::CrashLoop => crash_loop,
+            NotificationEvent::WorldDamaged => world_damaged,
         }
         .as_deref()
     }
@@ -173,9 +173,9 @@ fn text(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// Something that channels are told, and how far that is. What was told stays here, so that it is told once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Notice {
+pub struct NotificationState {
     /// What happened, or will.
-    pub occasion: Occasion,
+    pub occasion: NotificationEvent,
     /// Which one of its kind: a revision, an instant. Once for each.
     #[schemars(schema_with = "schema::text64")]
     pub about: String,

@@ -127,7 +127,7 @@ pub struct PlayersPolicy {
     /// Where they read it. The chat holds what was said, the other two are seen by who does not look there.
     #[serde(default = "chat")]
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
-    pub show: Vec<Place>,
+    pub show: Vec<AnnouncementTarget>,
     /// What they read when they are disconnected for a stop. It is a setting of the pod: a change comes with a restart in the next window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
@@ -163,7 +163,7 @@ impl Default for PlayersPolicy {
 
 /// Where players read how long they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Place {
+pub enum AnnouncementTarget {
     /// Every line, in the chat.
     Chat,
     /// Every line, above the hotbar for three seconds.
@@ -334,7 +334,7 @@ impl AccessMode {
 /// The Service players connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ServiceWish {
+pub struct ServiceSpec {
     /// Its type.
     #[serde(default, rename = "type")]
     pub kind: ServiceKind,
@@ -382,8 +382,8 @@ fn ten_minutes() -> String {
 fn five_minutes() -> String {
     "5m".to_owned()
 }
-fn chat() -> Vec<Place> {
-    vec![Place::Chat]
+fn chat() -> Vec<AnnouncementTarget> {
+    vec![AnnouncementTarget::Chat]
 }
 fn ten_seconds() -> String {
     "10s".to_owned()

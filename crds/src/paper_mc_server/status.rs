@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::backup::{BackupStatus, RestoreHandled};
-use super::crashes::Crashes;
-use super::notify::Notice;
+use super::crashes::CrashStatus;
+use super::notify::NotificationState;
 use super::plugin_data::PluginDataStatus;
 use super::unmanaged::UnmanagedFile;
 use crate::schema;
@@ -86,13 +86,13 @@ pub struct PaperMCServerStatus {
     /// The sets that ran here, the one that runs first. Their locks are kept, and `nightshift.dev/rollback-to` brings them back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["lock"]))]
-    pub history: Vec<PastSet>,
+    pub history: Vec<HistoryEntry>,
     /// How the server stopped last, by its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_stop: Option<StopSeen>,
     /// How often its process has ended with an error lately, and whether it is stopped for that; None: not within the last hour, in this pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crashes: Option<Crashes>,
+    pub crashes: Option<CrashStatus>,
     /// The copies of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupStatus>,
@@ -101,17 +101,17 @@ pub struct PaperMCServerStatus {
     pub plugin_data: Option<PluginDataStatus>,
     /// Requests by annotation that were served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_handled: Option<LastHandled>,
+    pub last_handled: Option<HandledRequests>,
     /// What the channels, the server's own and those of the cluster, are told and were told lately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["occasion", "about"]))]
-    pub notices: Vec<Notice>,
+    pub notices: Vec<NotificationState>,
     /// What the rollout must remember should its `StatefulSet` be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutFacts>,
     /// What every answer about this server rests on beside the specs; `resolver explain server/NAME` reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub basis: Option<Basis>,
+    pub basis: Option<AnswerBasis>,
     /// Players, as of the last write of this status; nothing is written for it alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
@@ -278,7 +278,7 @@ pub struct StopSeen {
 /// A set that ran here and was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PastSet {
+pub struct HistoryEntry {
     /// Digest of its lock: 64 hex digits.
     #[schemars(schema_with = "schema::text64")]
     pub lock: String,
@@ -303,7 +303,7 @@ pub struct PastSet {
 /// them back, and they would run again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LastHandled {
+pub struct HandledRequests {
     /// Of `nightshift.dev/apply-now`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
@@ -397,7 +397,7 @@ pub struct BlockedBy {
 /// What every answer about a server rests on beside the specs: what runs by the last proven lock, and how old its world is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Basis {
+pub struct AnswerBasis {
     /// The newest Minecraft that opened its world: never below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
@@ -424,7 +424,7 @@ pub struct Basis {
     /// Those of them that their pages have lost, as far as they are known: they may be kept. The first 4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4))]
-    pub lost: Vec<LostRelease>,
+    pub lost: Vec<DelistedReleaseStatus>,
     /// The image that runs, when it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
@@ -441,7 +441,7 @@ pub struct Basis {
 /// A release that runs and that its page has lost.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LostRelease {
+pub struct DelistedReleaseStatus {
     /// Where it came from, `modrinth/vault`.
     #[schemars(length(max = 128))]
     pub project: String,
@@ -460,13 +460,13 @@ pub struct LostRelease {
     pub needs: Vec<String>,
     /// Its files.
     #[schemars(length(max = 4))]
-    pub files: Vec<LostFile>,
+    pub files: Vec<DelistedFileStatus>,
 }
 
 /// A file of a release that its page has lost. It lies on the server's volume.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LostFile {
+pub struct DelistedFileStatus {
     /// Its name in `plugins/`.
     #[schemars(length(max = 253))]
     pub name: String,

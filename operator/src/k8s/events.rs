@@ -12,14 +12,14 @@ use kube::{Client, Resource, ResourceExt};
 use sha2::{Digest, Sha256};
 use tracing::warn;
 
-use crate::chain::{Chain, cut};
+use crate::chain::{ErrorChain, cut};
 
 /// The API server refuses longer notes.
 const LONGEST_NOTE: usize = 1_024;
 
 /// What an Event says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct EventText {
     /// Closed set, in CamelCase: users write alerts on it.
     pub(crate) reason: &'static str,
     /// A person should look.
@@ -30,20 +30,20 @@ pub(crate) struct Note {
 
 /// Publishes Events. kube's own recorder folds Events that differ only in their note, so a changed cause would hide
 /// behind the first one; this one names each Event by its cause.
-pub(crate) struct Publisher {
+pub(crate) struct EventPublisher {
     client: Client,
     instance: String,
     /// The last note per object and reason: said once, until something else is said.
     said: Mutex<BTreeMap<(String, &'static str), String>>,
 }
 
-impl Publisher {
+impl EventPublisher {
     pub(crate) fn new(client: Client, instance: String) -> Self {
         Self { client, instance, said: Mutex::new(BTreeMap::new()) }
     }
 
     /// Publishes `note` about `object` unless it was the last thing said for that reason.
-    pub(crate) async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, note: &Note, now: Timestamp) {
+    pub(crate) async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, note: &EventText, now: Timestamp) {
         let uid = object.uid().unwrap_or_default();
         let key = (uid.clone(), note.reason);
         if self.said().insert(key.clone(), note.text.clone()).as_ref() == Some(&note.text) {
@@ -75,7 +75,7 @@ impl Publisher {
         };
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         if let Err(error) = create(&api, &event).await {
-            warn!(reason = note.reason, error = %Chain(&error), "could not publish an Event");
+            warn!(reason = note.reason, error = %ErrorChain(&error), "could not publish an Event");
             if may_come_later(&error) {
                 // Nobody has read it: where it is still so in a later pass, it is said then.
                 self.said().remove(&key);
@@ -114,7 +114,7 @@ fn may_come_later(error: &kube::Error) -> bool {
 }
 
 /// 16 hex digits that differ for different causes, and for the same cause said again later.
-fn cause(uid: &str, note: &Note, now: Timestamp) -> String {
+fn cause(uid: &str, note: &EventText, now: Timestamp) -> String {
     let mut hash = Sha256::new();
     hash.update(uid);
     hash.update(note.reason);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     /// Of an API server whose answers to requests come in this order: a code, or none. And how many were asked for.
-    fn publisher(answers: &'static [Option<u16>]) -> (Publisher, Arc<AtomicUsize>) {
+    fn publisher(answers: &'static [Option<u16>]) -> (EventPublisher, Arc<AtomicUsize>) {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
         let service = tower::service_fn(move |_: Request<Body>| {
@@ -152,7 +152,7 @@ mod tests {
                 Ok::<_, tower::BoxError>(response?)
             }
         });
-        (Publisher::new(Client::new(service, "games"), "one".to_owned()), asked)
+        (EventPublisher::new(Client::new(service, "games"), "one".to_owned()), asked)
     }
 
     /// How many requests it takes to say the same twice.
@@ -160,7 +160,7 @@ mod tests {
         let (publisher, asked) = publisher(answers);
         let server =
             PaperMCServer::new("lobby", serde_json::from_value(json!({"updateStrategy": "latest"})).expect("a spec"));
-        let note = Note { reason: "StoppedUnsaved", warning: true, text: "the server was stopped".to_owned() };
+        let note = EventText { reason: "StoppedUnsaved", warning: true, text: "the server was stopped".to_owned() };
         let mut after = [0; 2];
         for count in &mut after {
             publisher.publish(&server, &note, Timestamp::UNIX_EPOCH).await;

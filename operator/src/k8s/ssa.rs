@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 
 /// A field manager with the one place that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Writer(&'static str);
+pub(crate) struct FieldManager(&'static str);
 
-impl Writer {
+impl FieldManager {
     /// Service, claim, ConfigMap and StatefulSet of a server, from `server/apply.rs`.
     pub(crate) const SERVER_CHILDREN: Self = Self("nightshift/server-children");
     /// The order for a new volume, beside other orders in their ConfigMap, from `server/apply.rs`.

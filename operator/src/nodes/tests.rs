@@ -19,10 +19,10 @@ fn a_node_is_marked_when_it_is_cordoned_or_an_autoscaler_has_begun_to_empty_it()
     let mark = |spec| mark_of(&node("a", &spec));
     assert_eq!(mark(json!({})), None);
     assert_eq!(mark(json!({"unschedulable": false})), None);
-    assert_eq!(mark(json!({"unschedulable": true})), Some(Mark::Cordoned));
-    assert_eq!(mark(tainted("ToBeDeletedByClusterAutoscaler")), Some(Mark::ClusterAutoscaler));
-    assert_eq!(mark(tainted("karpenter.sh/disrupted")), Some(Mark::Karpenter));
-    assert_eq!(mark(tainted("karpenter.sh/disruption")), Some(Mark::Karpenter));
+    assert_eq!(mark(json!({"unschedulable": true})), Some(DrainMark::Cordoned));
+    assert_eq!(mark(tainted("ToBeDeletedByClusterAutoscaler")), Some(DrainMark::ClusterAutoscaler));
+    assert_eq!(mark(tainted("karpenter.sh/disrupted")), Some(DrainMark::Karpenter));
+    assert_eq!(mark(tainted("karpenter.sh/disruption")), Some(DrainMark::Karpenter));
     // An autoscaler considers it, and may change its mind.
     let candidate = json!({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}]});
     assert_eq!(mark(candidate), None);
@@ -33,15 +33,15 @@ fn until_all_nodes_were_read_nothing_is_known_of_any() {
     let nodes = Nodes::new(true);
     nodes.take(Event::Init);
     nodes.take(Event::InitApply(node("a", &json!({"unschedulable": true}))));
-    assert_eq!(nodes.look(Some("a")), Look::Unknown);
+    assert_eq!(nodes.look(Some("a")), NodeObservation::Unknown);
     assert_eq!(nodes.take(Event::InitDone), Changed::All);
-    assert_eq!(nodes.look(Some("a")), Look::Leaves(Mark::Cordoned));
-    assert_eq!((nodes.look(Some("b")), nodes.look(None)), (Look::Stays, Look::Stays));
+    assert_eq!(nodes.look(Some("a")), NodeObservation::Leaves(DrainMark::Cordoned));
+    assert_eq!((nodes.look(Some("b")), nodes.look(None)), (NodeObservation::Stays, NodeObservation::Stays));
 }
 
 #[test]
 fn servers_are_looked_at_when_the_mark_of_their_node_changes_and_not_at_each_word_of_it() {
-    let mut known = Known { is_read: true, ..Known::default() };
+    let mut known = MarkedNode { is_read: true, ..MarkedNode::default() };
     let cordoned = || node("a", &json!({"unschedulable": true}));
     assert_eq!(known.take(Event::Apply(node("a", &json!({})))), on(&[]));
     assert_eq!(known.take(Event::Apply(cordoned())), on(&["a"]));

@@ -1,7 +1,7 @@
 //! Pure. Who is told about a server: its own channels, and those of the cluster.
 
 use crds::PaperMCServer;
-use crds::paper_mc_server::{NotifyChannel, Occasion};
+use crds::paper_mc_server::{NotificationEvent, NotifyChannel};
 use kube::ResourceExt as _;
 
 /// What stands before the name of a channel of the cluster in a status. No server can name its own so: a name has no slash.
@@ -9,7 +9,7 @@ const OF_THE_CLUSTER: &str = "cluster/";
 
 /// Whose word it is that a channel is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum ChannelOwner {
     /// The server's: `spec.notify`.
     Server,
     /// That of whoever installed the operator: `notify.channels` of the chart.
@@ -19,7 +19,7 @@ pub(crate) enum Whose {
 /// A channel that is told about a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Channel {
-    pub(crate) whose: Whose,
+    pub(crate) whose: ChannelOwner,
     /// As a status names it: `team`, `cluster/team`.
     pub(crate) name: String,
     /// Where its Secret is.
@@ -32,16 +32,16 @@ impl Channel {
     /// One of the operator's, whose namespace holds its Secret.
     pub(crate) fn of_the_cluster(namespace: &str, written: NotifyChannel) -> Self {
         let name = format!("{OF_THE_CLUSTER}{}", written.name);
-        Self { whose: Whose::Cluster, name, namespace: namespace.to_owned(), written }
+        Self { whose: ChannelOwner::Cluster, name, namespace: namespace.to_owned(), written }
     }
 
     /// One of a server's own.
     pub(crate) fn of_a_server(namespace: &str, written: NotifyChannel) -> Self {
-        Self { whose: Whose::Server, name: written.name.clone(), namespace: namespace.to_owned(), written }
+        Self { whose: ChannelOwner::Server, name: written.name.clone(), namespace: namespace.to_owned(), written }
     }
 
     /// Whether it is told about this.
-    pub(crate) fn wants(&self, occasion: Occasion) -> bool {
+    pub(crate) fn wants(&self, occasion: NotificationEvent) -> bool {
         self.written.wants(occasion)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crds::paper_mc_server::{ChatKind, NoticeTexts, NotifyChannel, Occasion, PLACES, SecretKey};
+use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationTexts, NotifyChannel, PLACES, SecretKey};
 use serde::Deserialize;
 
 use super::channel::Channel;
@@ -17,7 +17,7 @@ const LONGEST_KEY: usize = 253;
 
 /// What is wrong with the file.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ClusterFault {
+pub(crate) enum ConfigError {
     /// It is no YAML, or not of the form.
     #[error(
         "it does not have the form `channels: [{{name, type, secret: {{name, key}}, occasions, texts}}]` of docs/guides/notify.md"
@@ -80,20 +80,20 @@ fn in_braces() -> String {
 /// The whole file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    channels: Vec<Written>,
+struct ChannelFile {
+    channels: Vec<RawChannel>,
 }
 
 /// A [`NotifyChannel`] as it stands in the file. In an object the API server takes out what it does not know; here nobody would.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Written {
+struct RawChannel {
     name: String,
     #[serde(rename = "type")]
     kind: ChatKind,
     secret: WrittenSecret,
     #[serde(default)]
-    occasions: Vec<Occasion>,
+    occasions: Vec<NotificationEvent>,
     #[serde(default)]
     texts: WrittenTexts,
 }
@@ -119,16 +119,16 @@ struct WrittenTexts {
     world_damaged: Option<String>,
 }
 
-impl Written {
-    fn read(self, at: usize) -> Result<NotifyChannel, ClusterFault> {
+impl RawChannel {
+    fn read(self, at: usize) -> Result<NotifyChannel, ConfigError> {
         let Self { name, kind, secret: WrittenSecret { name: secret, key }, occasions, texts } = self;
         if !is_name(&name) {
-            return Err(ClusterFault::Name { at, name });
+            return Err(ConfigError::Name { at, name });
         }
         for (field, text) in [("name", &secret), ("key", &key)] {
             let length = text.chars().count();
             if !(1..=LONGEST_KEY).contains(&length) {
-                return Err(ClusterFault::Secret { at, field, length });
+                return Err(ConfigError::Secret { at, field, length });
             }
         }
         Ok(NotifyChannel { name, kind, secret: SecretKey { name: secret, key }, occasions, texts: texts.read(at)? })
@@ -136,7 +136,7 @@ impl Written {
 }
 
 impl WrittenTexts {
-    fn read(self, at: usize) -> Result<NoticeTexts, ClusterFault> {
+    fn read(self, at: usize) -> Result<NotificationTexts, ConfigError> {
         let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
         for (field, text) in [
             ("planned", &planned),
@@ -152,13 +152,23 @@ impl WrittenTexts {
             let Some(text) = text else { continue };
             let length = text.chars().count();
             if !(1..=LONGEST_TEXT).contains(&length) {
-                return Err(ClusterFault::Length { at, field, length });
+                return Err(ConfigError::Length { at, field, length });
             }
             if let Some(found) = no_place(text) {
-                return Err(ClusterFault::Place { at, field, found: found.to_owned() });
+                return Err(ConfigError::Place { at, field, found: found.to_owned() });
             }
         }
-        Ok(NoticeTexts { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged })
+        Ok(NotificationTexts {
+            planned,
+            soon,
+            done,
+            rolled_back,
+            failed,
+            blocked,
+            backup_failed,
+            crash_loop,
+            world_damaged,
+        })
     }
 }
 
@@ -186,17 +196,17 @@ fn no_place(text: &str) -> Option<&str> {
 }
 
 /// The channels that stand in the text of a file, YAML or JSON. Their Secrets are in this namespace, the operator's own.
-pub(crate) fn read(text: &str, namespace: &str) -> Result<Vec<Channel>, ClusterFault> {
+pub(crate) fn read(text: &str, namespace: &str) -> Result<Vec<Channel>, ConfigError> {
     let options = serde_saphyr::options! { with_snippet: false };
-    let File { channels } = serde_saphyr::from_str_with_options(text, options).map_err(ClusterFault::Form)?;
+    let ChannelFile { channels } = serde_saphyr::from_str_with_options(text, options).map_err(ConfigError::Form)?;
     if channels.len() > MOST {
-        return Err(ClusterFault::TooMany(channels.len()));
+        return Err(ConfigError::TooMany(channels.len()));
     }
     let mut names = BTreeSet::new();
     let channels = channels.into_iter().enumerate().map(|(at, channel)| {
         let channel = channel.read(at)?;
         if !names.insert(channel.name.clone()) {
-            return Err(ClusterFault::Twice(channel.name));
+            return Err(ConfigError::Twice(channel.name));
         }
         Ok(Channel::of_the_cluster(namespace, channel))
     });
@@ -206,7 +216,7 @@ pub(crate) fn read(text: &str, namespace: &str) -> Result<Vec<Channel>, ClusterF
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::Chain;
+    use crate::chain::ErrorChain;
 
     const ONE: &str = "channels:
 - name: staff
@@ -217,7 +227,7 @@ mod tests {
 ";
 
     fn said(text: &str) -> String {
-        Chain(&read(text, "nightshift-system").unwrap_err()).to_string()
+        ErrorChain(&read(text, "nightshift-system").unwrap_err()).to_string()
     }
 
     #[test]
@@ -225,7 +235,7 @@ mod tests {
         let channels = read(ONE, "nightshift-system").unwrap();
         assert_eq!((channels.len(), channels[0].name.as_str()), (1, "cluster/staff"));
         assert_eq!(channels[0].namespace, "nightshift-system");
-        assert!(channels[0].wants(Occasion::Failed) && !channels[0].wants(Occasion::Done));
+        assert!(channels[0].wants(NotificationEvent::Failed) && !channels[0].wants(NotificationEvent::Done));
         assert_eq!(channels[0].written.texts.failed.as_deref(), Some("{namespace}/{server}: {what}"));
         assert_eq!(read("channels: []", "nightshift-system").unwrap(), []);
     }

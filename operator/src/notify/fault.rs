@@ -1,11 +1,11 @@
 //! Pure. Why a channel could not be told. The address is not in it: whoever reads an Event may not write to the channel.
 
-use super::channel::{Channel, Whose};
+use super::channel::{Channel, ChannelOwner};
 
 /// Why a channel could not be told. A closed set, and no part of the address: what a connection or a receiver says may
 /// repeat it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum DeliveryError {
     /// There is no such Secret.
     SecretMissing,
     /// It has no such key.
@@ -26,7 +26,7 @@ pub(crate) enum Fault {
     Unreachable,
 }
 
-impl Fault {
+impl DeliveryError {
     /// Why, in one word of a closed set, for a condition.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
@@ -69,8 +69,10 @@ impl Fault {
         let (kind, secret) = (written.kind, &written.secret);
         // Where it is somebody else's Secret, and who can mend it.
         let (of_namespace, by_whom) = match whose {
-            Whose::Server => (String::new(), ""),
-            Whose::Cluster => (format!(" in namespace `{namespace}`"), ", for whoever installed the operator to mend"),
+            ChannelOwner::Server => (String::new(), ""),
+            ChannelOwner::Cluster => {
+                (format!(" in namespace `{namespace}`"), ", for whoever installed the operator to mend")
+            }
         };
         let place = format!("key `{}` of Secret `{}`{of_namespace}", secret.key, secret.name);
         let why = match self {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crds::paper_mc_server::{ChatKind, Notice, NotifyChannel, Occasion};
+use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationState, NotifyChannel};
 use serde_json::{Value, json};
 
 /// Discord refuses longer ones. It counts as JavaScript does.
@@ -16,7 +16,7 @@ const SLACK_LIMIT: usize = 40_000;
 const NO_PREVIEWS: u32 = 1 << 2;
 
 /// The whole body of the request.
-pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str, notice: &Notice) -> Value {
+pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str, notice: &NotificationState) -> Value {
     let kind = channel.kind;
     let escape = |value: &str| escape(kind, value);
     let words = channel.texts.of(notice.occasion).map_or_else(|| ours(notice), |theirs| with_doubt(theirs, notice));
@@ -40,32 +40,32 @@ pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str,
 }
 
 /// What is said where the user says nothing.
-fn ours(notice: &Notice) -> String {
+fn ours(notice: &NotificationState) -> String {
     let what = match notice.occasion {
-        Occasion::Planned => "update planned, {when}: {what}",
-        Occasion::Soon => "an update begins at {when}: {what}",
-        Occasion::Done if notice.why.is_some() && notice.down.is_some() => {
+        NotificationEvent::Planned => "update planned, {when}: {what}",
+        NotificationEvent::Soon => "an update begins at {when}: {what}",
+        NotificationEvent::Done if notice.why.is_some() && notice.down.is_some() => {
             "updated, not proven: {why}; down for {down}: {what}"
         }
-        Occasion::Done if notice.why.is_some() => "updated, not proven: {why}: {what}",
-        Occasion::Done if notice.down.is_some() => "updated, down for {down}: {what}",
-        Occasion::Done => "updated: {what}",
-        Occasion::RolledBack => "an update did not work here, and what ran before comes back: {what}. {why}",
-        Occasion::Failed => {
+        NotificationEvent::Done if notice.why.is_some() => "updated, not proven: {why}: {what}",
+        NotificationEvent::Done if notice.down.is_some() => "updated, down for {down}: {what}",
+        NotificationEvent::Done => "updated: {what}",
+        NotificationEvent::RolledBack => "an update did not work here, and what ran before comes back: {what}. {why}",
+        NotificationEvent::Failed => {
             "an update did not work here and does not go back by itself; somebody has to decide: {what}. {why}"
         }
-        Occasion::Blocked => "nothing newer for 14 days: {what}",
-        Occasion::BackupFailed => "there is no copy that should be there: {what}",
-        Occasion::CrashLoop => "the server crashes again and again; somebody has to look: {what}",
-        Occasion::WorldDamaged => "the world is damaged; somebody has to look: {what}",
+        NotificationEvent::Blocked => "nothing newer for 14 days: {what}",
+        NotificationEvent::BackupFailed => "there is no copy that should be there: {what}",
+        NotificationEvent::CrashLoop => "the server crashes again and again; somebody has to look: {what}",
+        NotificationEvent::WorldDamaged => "the world is damaged; somebody has to look: {what}",
     };
     format!("{{namespace}}/{{server}}: {what}")
 }
 
 /// The user's words; of an update that is not proven that is said behind them, where they have no place for it. Who wrote "all is well" did
 /// not mean this one.
-fn with_doubt(theirs: &str, notice: &Notice) -> String {
-    let is_silent = notice.occasion == Occasion::Done && notice.why.is_some() && !theirs.contains("{why}");
+fn with_doubt(theirs: &str, notice: &NotificationState) -> String {
+    let is_silent = notice.occasion == NotificationEvent::Done && notice.why.is_some() && !theirs.contains("{why}");
     if is_silent { format!("{theirs}\nnot proven: {{why}}") } else { theirs.to_owned() }
 }
 

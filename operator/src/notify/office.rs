@@ -9,20 +9,20 @@ use kube::Client;
 use kube::api::Api;
 use tracing::warn;
 
-use super::fault::Fault;
+use super::fault::DeliveryError;
 use super::webhook::Webhook;
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 use crate::clock::now;
-use crate::leader::Standing;
+use crate::leader::LeaseHolder;
 
 /// What the messenger has to ask others for.
-pub(crate) trait Office: Send + Sync + 'static {
+pub(crate) trait Backend: Send + Sync + 'static {
     /// The address that stands in a Secret; None: the cluster cannot be asked now.
     fn address(
         &self,
         namespace: &str,
         secret: &SecretKey,
-    ) -> impl Future<Output = Option<Result<Webhook, Fault>>> + Send;
+    ) -> impl Future<Output = Option<Result<Webhook, DeliveryError>>> + Send;
 
     /// Whether this process leads, as the Lease itself says now. Another leader tells what is left to be told.
     fn leads(&self) -> impl Future<Output = bool> + Send;
@@ -32,26 +32,26 @@ pub(crate) trait Office: Send + Sync + 'static {
 }
 
 /// The real one.
-pub(crate) struct Cluster {
+pub(crate) struct KubeBackend {
     pub(crate) client: Client,
-    pub(crate) standing: Standing,
+    pub(crate) standing: LeaseHolder,
 }
 
-impl Office for Cluster {
-    async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, Fault>> {
+impl Backend for KubeBackend {
+    async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, DeliveryError>> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         match secrets.get_opt(&secret.name).await {
             Ok(Some(found)) => {
                 let value = found.data.as_ref().and_then(|data| data.get(&secret.key));
                 Some(match value.map(|bytes| std::str::from_utf8(&bytes.0)) {
                     Some(Ok(text)) => Webhook::parse(text),
-                    Some(Err(_)) => Err(Fault::NotAnAddress),
-                    None => Err(Fault::KeyMissing),
+                    Some(Err(_)) => Err(DeliveryError::NotAnAddress),
+                    None => Err(DeliveryError::KeyMissing),
                 })
             }
-            Ok(None) => Some(Err(Fault::SecretMissing)),
+            Ok(None) => Some(Err(DeliveryError::SecretMissing)),
             Err(error) => {
-                warn!(secret = secret.name, error = %Chain(&error), "could not read the Secret of a channel");
+                warn!(secret = secret.name, error = %ErrorChain(&error), "could not read the Secret of a channel");
                 None
             }
         }
@@ -61,7 +61,7 @@ impl Office for Cluster {
         match self.standing.is_held(&self.client, now()).await {
             Ok(holds) => holds,
             Err(error) => {
-                warn!(error = %Chain(&error), "could not read the Lease; nothing is told meanwhile");
+                warn!(error = %ErrorChain(&error), "could not read the Lease; nothing is told meanwhile");
                 false
             }
         }

@@ -10,28 +10,28 @@ use resolver::download::{NotPublic, PublicOnly};
 use resolver::upstream::{StartError, client};
 use serde_json::Value;
 
-use super::fault::Fault;
-use super::webhook::{Reach, Webhook};
+use super::fault::DeliveryError;
+use super::webhook::{ClientKind, Webhook};
 
 /// From the first byte to the answer. Shorter than what is left of the Lease when it was just seen to be ours.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// A try that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Setback {
-    pub(crate) fault: Fault,
+pub(crate) struct HttpFailure {
+    pub(crate) fault: DeliveryError,
     /// `Retry-After`.
     pub(crate) asked: Option<Duration>,
 }
 
-impl From<Fault> for Setback {
-    fn from(fault: Fault) -> Self {
+impl From<DeliveryError> for HttpFailure {
+    fn from(fault: DeliveryError) -> Self {
         Self { fault, asked: None }
     }
 }
 
 /// Posts to webhooks, by the rules of downloads: https and public addresses, or what an admin wrote.
-pub(crate) struct Post {
+pub(crate) struct HttpSender {
     public: Client,
     trusted: Client,
     /// What an admin allows besides; the path does not matter.
@@ -39,7 +39,7 @@ pub(crate) struct Post {
     within: Duration,
 }
 
-impl Post {
+impl HttpSender {
     pub(crate) fn new(origins: Vec<Url>) -> Result<Self, StartError> {
         Self::with_deadline(origins, ANSWER_WITHIN)
     }
@@ -58,15 +58,15 @@ impl Post {
     }
 
     /// Whether the address may be asked at all.
-    pub(crate) fn check(&self, webhook: &Webhook) -> Result<Reach, Fault> {
+    pub(crate) fn check(&self, webhook: &Webhook) -> Result<ClientKind, DeliveryError> {
         webhook.reach(&self.origins)
     }
 
     /// Sends one message. The answer's body is not read: nobody needs it, and it may be anything.
-    pub(crate) async fn send(&self, webhook: &Webhook, body: &Value) -> Result<(), Setback> {
+    pub(crate) async fn send(&self, webhook: &Webhook, body: &Value) -> Result<(), HttpFailure> {
         let client = match self.check(webhook)? {
-            Reach::Public => &self.public,
-            Reach::Trusted => &self.trusted,
+            ClientKind::Public => &self.public,
+            ClientKind::Trusted => &self.trusted,
         };
         let request = client.post(webhook.url().clone()).timeout(self.within).json(body);
         let response = request.send().await.map_err(|error| fault_of(&error))?;
@@ -74,22 +74,22 @@ impl Post {
         if status.is_success() {
             Ok(())
         } else if status.is_redirection() {
-            Err(Fault::Moved(status.as_u16()).into())
+            Err(DeliveryError::Moved(status.as_u16()).into())
         } else {
-            Err(Setback { fault: Fault::Status(status.as_u16()), asked: retry_after(response.headers()) })
+            Err(HttpFailure { fault: DeliveryError::Status(status.as_u16()), asked: retry_after(response.headers()) })
         }
     }
 }
 
 /// What went wrong with a connection, without its words: they hold the address.
-fn fault_of(error: &reqwest::Error) -> Fault {
+fn fault_of(error: &reqwest::Error) -> DeliveryError {
     let mut causes = iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
     if causes.any(|cause| cause.downcast_ref::<NotPublic>().is_some()) {
-        Fault::Inside
+        DeliveryError::Inside
     } else if error.is_timeout() {
-        Fault::TimedOut
+        DeliveryError::TimedOut
     } else {
-        Fault::Unreachable
+        DeliveryError::Unreachable
     }
 }
 

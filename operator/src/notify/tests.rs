@@ -96,16 +96,16 @@ struct Desktop {
     now: Timestamp,
 }
 
-impl Office for Arc<Desktop> {
-    async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, Fault>> {
+impl Backend for Arc<Desktop> {
+    async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, DeliveryError>> {
         self.looks.fetch_add(1, Ordering::SeqCst);
         let secrets = self.secrets.lock().unwrap();
         let there = secrets.keys().any(|[space, name, _]| (space.as_str(), name) == (namespace, &secret.name));
         let found = secrets.get(&[namespace.to_owned(), secret.name.clone(), secret.key.clone()]);
         Some(match found {
             Some(text) => Webhook::parse(text),
-            None if there => Err(Fault::KeyMissing),
-            None => Err(Fault::SecretMissing),
+            None if there => Err(DeliveryError::KeyMissing),
+            None => Err(DeliveryError::SecretMissing),
         })
     }
 
@@ -120,14 +120,14 @@ impl Office for Arc<Desktop> {
 
 /// A messenger, as one process has it.
 struct Process {
-    messenger: Messenger<Arc<Desktop>>,
+    messenger: Notifier<Arc<Desktop>>,
     office: Arc<Desktop>,
     woken: mpsc::UnboundedReceiver<Key>,
-    metrics: Notices,
+    metrics: NotificationMetrics,
 }
 
 /// Quick, and never again for what a person must mend.
-const QUICK: Pace = Pace {
+const QUICK: DeliveryBackoff = DeliveryBackoff {
     first: Duration::from_millis(5),
     longest: Duration::from_hours(1),
     secret: Duration::from_hours(1),
@@ -150,10 +150,11 @@ impl Process {
             now: at("2026-11-22T03:00:30Z"),
         });
         let (wake, woken) = mpsc::unbounded_channel();
-        let metrics = Notices::default();
-        let post = Post::with_deadline(allowed.iter().copied().cloned().collect(), Duration::from_millis(500)).unwrap();
+        let metrics = NotificationMetrics::default();
+        let post =
+            HttpSender::with_deadline(allowed.iter().copied().cloned().collect(), Duration::from_millis(500)).unwrap();
         let wake = Box::new(move |key: &Key| drop(wake.send(key.clone())));
-        let messenger = Messenger::with_pace(Arc::clone(&office), post, wake, metrics.clone(), cluster, QUICK);
+        let messenger = Notifier::with_pace(Arc::clone(&office), post, wake, metrics.clone(), cluster, QUICK);
         Self { messenger, office, woken, metrics }
     }
 
@@ -166,13 +167,13 @@ impl Process {
     }
 
     /// What a pass does: notes what was told, and hands on what is to be told.
-    fn pass(&self, server: &Key, channels: &[Channel], notices: &mut [Notice]) {
+    fn pass(&self, server: &Key, channels: &[Channel], notices: &mut [NotificationState]) {
         self.messenger.note(server, notices);
         self.messenger.offer(server, channels, notices);
     }
 
     /// Passes, each time something is to be noted, until it is as `done` wants it.
-    async fn passes_until(&mut self, notices: &mut [Notice], done: impl Fn(&[Notice]) -> bool) {
+    async fn passes_until(&mut self, notices: &mut [NotificationState], done: impl Fn(&[NotificationState]) -> bool) {
         self.pass(&lobby(), &[team()], notices);
         while !done(notices) {
             let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
@@ -182,7 +183,7 @@ impl Process {
     }
 
     /// How long a fault that holds for this channel takes to be seen: it is told by a wake.
-    async fn trouble(&mut self) -> Trouble {
+    async fn trouble(&mut self) -> ChannelError {
         loop {
             let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
             assert_eq!(woken.expect("a fault is told in time"), Some(lobby()));
@@ -193,7 +194,7 @@ impl Process {
     }
 
     fn counted(&self, outcome: &'static str) -> u64 {
-        self.metrics.told.get_or_create(&Told { channel: "Slack", outcome }).get()
+        self.metrics.told.get_or_create(&DeliveryLabels { channel: "Slack", outcome }).get()
     }
 }
 
@@ -217,7 +218,7 @@ fn team() -> Channel {
 }
 
 /// Something that the channel `team` is to be told.
-fn done(what: &str) -> Notice {
+fn done(what: &str) -> NotificationState {
     serde_json::from_value(json!({
         "occasion": "Done", "about": format!("{what}@1"), "at": "2026-11-22T03:00:00Z", "until": "2026-11-23T03:00:00Z",
         "what": what, "pending": ["team"],
@@ -225,7 +226,7 @@ fn done(what: &str) -> Notice {
     .unwrap()
 }
 
-fn all_told(notices: &[Notice]) -> bool {
+fn all_told(notices: &[NotificationState]) -> bool {
     notices.iter().all(|notice| notice.pending.is_empty() && notice.given_up.is_empty())
 }
 

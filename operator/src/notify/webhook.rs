@@ -5,7 +5,7 @@ use std::fmt;
 use reqwest::Url;
 use resolver::download::is_inside;
 
-use super::fault::Fault;
+use super::fault::DeliveryError;
 
 /// The address of a webhook. Whoever has it may write to the channel, so it cannot be printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl fmt::Debug for Webhook {
 
 /// Which client may ask there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum ClientKind {
     /// The public Internet, and nothing else.
     Public,
     /// Wherever an admin said.
@@ -28,24 +28,24 @@ pub(crate) enum Reach {
 
 impl Webhook {
     /// From what stands in the Secret; a line break at its end is usual there.
-    pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
-        let url = Url::parse(text.trim()).map_err(|_| Fault::NotAnAddress)?;
+    pub(crate) fn parse(text: &str) -> Result<Self, DeliveryError> {
+        let url = Url::parse(text.trim()).map_err(|_| DeliveryError::NotAnAddress)?;
         let is_web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.is_empty());
-        if is_web { Ok(Self(url)) } else { Err(Fault::NotAnAddress) }
+        if is_web { Ok(Self(url)) } else { Err(DeliveryError::NotAnAddress) }
     }
 
     /// Whether it may be asked, where `origins` are those that an admin of the operator allows.
-    pub(crate) fn reach(&self, origins: &[Url]) -> Result<Reach, Fault> {
+    pub(crate) fn reach(&self, origins: &[Url]) -> Result<ClientKind, DeliveryError> {
         if origins.iter().any(|allowed| allowed.origin() == self.0.origin()) {
-            return Ok(Reach::Trusted);
+            return Ok(ClientKind::Trusted);
         }
         if self.0.scheme() != "https" {
-            return Err(Fault::NotHttps);
+            return Err(DeliveryError::NotHttps);
         }
         if is_inside(self.0.host_str().unwrap_or_default()) {
-            return Err(Fault::Inside);
+            return Err(DeliveryError::Inside);
         }
-        Ok(Reach::Public)
+        Ok(ClientKind::Public)
     }
 
     /// For the request alone.
@@ -58,23 +58,23 @@ impl Webhook {
 mod tests {
     use super::*;
 
-    fn reach(address: &str) -> Result<Reach, Fault> {
+    fn reach(address: &str) -> Result<ClientKind, DeliveryError> {
         let origins = ["http://mattermost.chat.svc:8065".parse().unwrap()];
         Webhook::parse(address)?.reach(&origins)
     }
 
     #[test]
     fn the_internet_is_reached_over_https_and_what_lies_inside_only_where_an_admin_said_so() {
-        assert_eq!(reach("https://discord.com/api/webhooks/1/t\n"), Ok(Reach::Public));
-        assert_eq!(reach("http://discord.com/api/webhooks/1/t"), Err(Fault::NotHttps));
-        assert_eq!(reach("https://10.0.0.7/hooks/x"), Err(Fault::Inside));
-        assert_eq!(reach("https://[::1]:6443/api"), Err(Fault::Inside));
-        assert_eq!(reach("https://169.254.169.254/latest"), Err(Fault::Inside));
-        assert_eq!(reach("http://mattermost.chat.svc:8065/hooks/x"), Ok(Reach::Trusted));
-        assert_eq!(reach("http://mattermost.chat.svc:8066/hooks/x"), Err(Fault::NotHttps), "another port");
+        assert_eq!(reach("https://discord.com/api/webhooks/1/t\n"), Ok(ClientKind::Public));
+        assert_eq!(reach("http://discord.com/api/webhooks/1/t"), Err(DeliveryError::NotHttps));
+        assert_eq!(reach("https://10.0.0.7/hooks/x"), Err(DeliveryError::Inside));
+        assert_eq!(reach("https://[::1]:6443/api"), Err(DeliveryError::Inside));
+        assert_eq!(reach("https://169.254.169.254/latest"), Err(DeliveryError::Inside));
+        assert_eq!(reach("http://mattermost.chat.svc:8065/hooks/x"), Ok(ClientKind::Trusted));
+        assert_eq!(reach("http://mattermost.chat.svc:8066/hooks/x"), Err(DeliveryError::NotHttps), "another port");
         assert_eq!(
             reach("https://mattermost.chat.svc:8065/hooks/x"),
-            Ok(Reach::Public),
+            Ok(ClientKind::Public),
             "another scheme: looked up, and then refused"
         );
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_is_no_address_is_told_as_such() {
         for text in ["", "discord", "ftp://example.org/x", "https://", "file:///etc/passwd", "mailto:a@example.org"] {
-            assert_eq!(Webhook::parse(text), Err(Fault::NotAnAddress), "{text}");
+            assert_eq!(Webhook::parse(text), Err(DeliveryError::NotAnAddress), "{text}");
         }
     }
 

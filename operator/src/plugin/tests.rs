@@ -51,7 +51,7 @@ fn read(version: &str) -> Snapshot {
 }
 
 fn unread(category: &'static str) -> Snapshot {
-    let problem = Problem { category, words: "it went wrong".to_owned() };
+    let problem = CatalogSourceError { category, words: "it went wrong".to_owned() };
     Snapshot::of(Catalog::unread_at(at()), BTreeMap::from([(key().to_string(), problem)]))
 }
 

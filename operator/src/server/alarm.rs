@@ -8,7 +8,7 @@ use scheduler::gate::Gate;
 use tracing::warn;
 
 use super::plan::Plan;
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 use crate::context::Context;
 
 /// So long before an instant the alarm rings. From then on the requeue is punctual by itself: an alarm at the instant would only bring a
@@ -32,6 +32,6 @@ pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan
         drop(wake.send(object));
     };
     if let Err(error) = ctx.alarm.wake_at(key, rings, ring).await {
-        warn!(error = %Chain(&error), rings = %rings, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
+        warn!(error = %ErrorChain(&error), rings = %rings, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
     }
 }

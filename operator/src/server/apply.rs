@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use crds::paper_mc_server::PastSet;
+use crds::paper_mc_server::HistoryEntry;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTemplateSpec, Secret, Service};
@@ -12,7 +12,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
 use scheduler::rollout::Step;
-use scheduler::seen::{Door, Facts, Revision};
+use scheduler::seen::{Partition, RecordedFacts, Revision};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -24,17 +24,17 @@ use super::build::orders::orders_map_name;
 use super::build::secret::build_secret;
 use super::build::stateful_set::build_stateful_set;
 use super::check::CheckedServer;
-use super::drain::Budget;
+use super::drain::DisruptionBudget;
 use super::images;
 use super::observe::Observed;
 use super::record::{lock_map_of, settled_map_name};
 use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::k8s::ssa::Writer;
+use crate::k8s::ssa::FieldManager;
 use crate::memory::{Applied, Key, Rendered, was_lately};
 use crate::revision::{digest, revision_of};
-use crate::secret::{Password, random_hex};
+use crate::secret::{GeneratedPassword, random_hex};
 
 /// Why a child could not be brought to where it should be.
 #[derive(Debug, thiserror::Error)]
@@ -75,10 +75,11 @@ pub(crate) async fn render(
     if let Some(known) = ctx.memory.rendered.get(&hash) {
         return Ok(known);
     }
-    let mut set = build_stateful_set(server, template.clone(), Door::Closed, &Facts::default());
+    let mut set = build_stateful_set(server, template.clone(), Partition::Closed, &RecordedFacts::default());
     set.metadata.name = Some(format!("{}-render", server.name));
     let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    let made = Writer::SERVER_CHILDREN.dry_run(&api, &set).await.map_err(|source| ApplyError::Template { source })?;
+    let made =
+        FieldManager::SERVER_CHILDREN.dry_run(&api, &set).await.map_err(|source| ApplyError::Template { source })?;
     let template = made.spec.map(|spec| spec.template).unwrap_or_default();
     let rendered = Rendered { revision: revision_of(&template), template: template.into() };
     ctx.memory.rendered.put(hash, rendered.clone());
@@ -90,7 +91,7 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
     if seen.key.is_some() {
         return Ok(());
     }
-    let secret = build_secret(server, &Password(random_hex::<16>()), &Password(random_hex::<32>()));
+    let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &GeneratedPassword(random_hex::<32>()));
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &server.namespace);
     ctx.metrics.api_writes.inc();
     match api.create(&PostParams::default(), &secret).await {
@@ -102,7 +103,7 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
 
 /// How old what was seen of a child may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum ObservedAge {
     /// [`was_lately`].
     Lately,
     Now,
@@ -137,7 +138,7 @@ fn makes_a_pod(step: Step) -> bool {
 
 /// Applies everything but the template, which only the rollout writes. What was there lately is not looked for again.
 pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
-    apply_each(ctx, server, bundle, Seen::Lately).await
+    apply_each(ctx, server, bundle, ObservedAge::Lately).await
 }
 
 /// The same right before a step that makes a pod: then all has to be there.
@@ -147,19 +148,24 @@ pub(crate) async fn apply_children_before(
     server: &CheckedServer,
     bundle: &Bundle,
 ) -> Result<(), ApplyError> {
-    if makes_a_pod(step) { apply_each(ctx, server, bundle, Seen::Now).await } else { Ok(()) }
+    if makes_a_pod(step) { apply_each(ctx, server, bundle, ObservedAge::Now).await } else { Ok(()) }
 }
 
-async fn apply_each(ctx: &Context, server: &CheckedServer, bundle: &Bundle, seen: Seen) -> Result<(), ApplyError> {
+async fn apply_each(
+    ctx: &Context,
+    server: &CheckedServer,
+    bundle: &Bundle,
+    seen: ObservedAge,
+) -> Result<(), ApplyError> {
     // No `..`: a new kind of child does not compile until somebody applies it here.
     let Bundle { claim, backup_claim, service, lock, new_volume, template: _ } = bundle;
     for claim in [claim, backup_claim].into_iter().flatten() {
-        apply::<PersistentVolumeClaim>(ctx, Writer::SERVER_CHILDREN, &server.namespace, claim, seen).await?;
+        apply::<PersistentVolumeClaim>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, claim, seen).await?;
     }
-    apply::<Service>(ctx, Writer::SERVER_CHILDREN, &server.namespace, service, seen).await?;
+    apply::<Service>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, service, seen).await?;
     apply_new_volume(ctx, server, new_volume, seen).await?;
     // Last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
-    apply::<ConfigMap>(ctx, Writer::SERVER_CHILDREN, &server.namespace, lock, seen).await
+    apply::<ConfigMap>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, lock, seen).await
 }
 
 /// Before any pod that would make a new world without it; and away again when the spec has it no more.
@@ -167,14 +173,14 @@ async fn apply_new_volume(
     ctx: &Context,
     server: &CheckedServer,
     order: &ConfigMap,
-    seen: Seen,
+    seen: ObservedAge,
 ) -> Result<(), ApplyError> {
     let key = key_of(&server.namespace, order);
     let ends = order.data.is_none();
     if ends && ctx.memory.applied.get(&key).is_none() {
         return Ok(());
     }
-    apply::<ConfigMap>(ctx, Writer::NEW_VOLUME, &server.namespace, order, seen).await?;
+    apply::<ConfigMap>(ctx, FieldManager::NEW_VOLUME, &server.namespace, order, seen).await?;
     if ends {
         ctx.memory.applied.remove(&key);
     }
@@ -186,15 +192,20 @@ fn key_of<K: Resource<DynamicType = ()>>(namespace: &str, object: &K) -> Key {
 }
 
 /// Whether the pod may be evicted: written when the step is known, and before it is taken.
-pub(crate) async fn apply_budget(ctx: &Context, server: &CheckedServer, budget: Budget) -> Result<(), ApplyError> {
+pub(crate) async fn apply_budget(
+    ctx: &Context,
+    server: &CheckedServer,
+    budget: DisruptionBudget,
+) -> Result<(), ApplyError> {
     let lets_through = match budget {
-        Budget::AsItStands => return Ok(()),
-        Budget::None => return delete_budget(ctx, server).await,
-        Budget::Shut => false,
-        Budget::Open => true,
+        DisruptionBudget::AsItStands => return Ok(()),
+        DisruptionBudget::None => return delete_budget(ctx, server).await,
+        DisruptionBudget::Shut => false,
+        DisruptionBudget::Open => true,
     };
     ctx.memory.unbudgeted.remove(&(server.namespace.clone(), server.name.clone()));
-    apply(ctx, Writer::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through), Seen::Now).await
+    apply(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through), ObservedAge::Now)
+        .await
 }
 
 /// Looked for once by each process. One that somebody made under this name is theirs.
@@ -220,7 +231,13 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
 }
 
 /// Server-side apply, unless the last one said the same and nobody has changed the object since.
-async fn apply<K>(ctx: &Context, writer: Writer, namespace: &str, desired: &K, seen: Seen) -> Result<(), ApplyError>
+async fn apply<K>(
+    ctx: &Context,
+    writer: FieldManager,
+    namespace: &str,
+    desired: &K,
+    seen: ObservedAge,
+) -> Result<(), ApplyError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
 {
@@ -229,7 +246,7 @@ where
     let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
     let at = now();
     if let Some(last) = ctx.memory.applied.get(&key).filter(|last| last.digest == digest) {
-        if seen == Seen::Lately && was_lately(last.at, at) {
+        if seen == ObservedAge::Lately && was_lately(last.at, at) {
             return Ok(());
         }
         let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;
@@ -256,7 +273,7 @@ pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: 
     let preconditions = json!({"uid": set.metadata.uid, "resourceVersion": set.metadata.resource_version});
     let patch = json!({"metadata": preconditions, "spec": {"replicas": server.replicas}});
     ctx.metrics.api_writes.inc();
-    match api.patch(&server.name, &Writer::ROLLOUT.patch_params(), &Patch::Merge(&patch)).await {
+    match api.patch(&server.name, &FieldManager::ROLLOUT.patch_params(), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(true),
         Err(source) => Err(failed("scale", set, source)),
@@ -272,7 +289,7 @@ pub(crate) async fn clean_up(
     seen: &Observed,
     goal: &Bundle,
     settled: Revision,
-    history: &[PastSet],
+    history: &[HistoryEntry],
 ) -> Result<(), ApplyError> {
     let key = (server.namespace.clone(), server.name.clone());
     if ctx.memory.cleaned.get(&key) == Some(settled) {

@@ -6,7 +6,7 @@ use resolver::lock::{Lock, LockedPlugin};
 
 /// One line of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct ServerChange {
     /// `Paper`, `ViaVersion`.
     pub(crate) what: String,
     /// None: it is new.
@@ -18,12 +18,12 @@ pub(crate) struct Change {
 }
 
 /// Everything that differs, Paper first, then plugins by name. Empty for equal sets.
-pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
+pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
     let mut changes = Vec::new();
     let paper = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
     let before = from.map(paper);
     if before.as_deref() != Some(paper(to).as_str()) {
-        changes.push(Change {
+        changes.push(ServerChange {
             what: "Paper".to_owned(),
             one_way: from.is_some_and(|from| from.minecraft < to.minecraft),
             from: before,
@@ -31,11 +31,11 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
         });
     }
     let old: &[LockedPlugin] = from.map_or(&[], |lock| &lock.plugins);
-    let mut plugins: Vec<Change> = Vec::new();
+    let mut plugins: Vec<ServerChange> = Vec::new();
     for plugin in &to.plugins {
         let was = old.iter().find(|was| same_project(was, plugin));
         if was.is_none_or(|was| !is_same_release(was, plugin)) {
-            plugins.push(Change {
+            plugins.push(ServerChange {
                 what: plugin.name.clone(),
                 from: was.map(|was| was.version.clone()),
                 to: Some(plugin.version.clone()),
@@ -44,7 +44,12 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
         }
     }
     for was in old.iter().filter(|was| !to.plugins.iter().any(|plugin| same_project(was, plugin))) {
-        plugins.push(Change { what: was.name.clone(), from: Some(was.version.clone()), to: None, one_way: false });
+        plugins.push(ServerChange {
+            what: was.name.clone(),
+            from: Some(was.version.clone()),
+            to: None,
+            one_way: false,
+        });
     }
     plugins.sort_by(|a, b| a.what.cmp(&b.what));
     changes.append(&mut plugins);
@@ -73,7 +78,7 @@ fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
 
 /// `Paper 1.21.10-130 -> 1.21.11-132 (one-way), ViaVersion 5.6.0 -> 5.7.1`; for equal sets `settings of the pod`, because
 /// then it is the template that differs.
-pub(crate) fn in_words(changes: &[Change]) -> String {
+pub(crate) fn in_words(changes: &[ServerChange]) -> String {
     if changes.is_empty() {
         return "settings of the pod".to_owned();
     }

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crds::paper_mc_server::{
-    BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, OnCrashLoop, Place, PolicyKind, ScheduledContents, Software,
+    AnnouncementTarget, BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, OnCrashLoop, PolicyKind,
+    ScheduledContents, Software,
 };
 use crds::{PaperMCServer, duration, paper_mc_server};
 use jiff::SignedDuration;
@@ -16,9 +17,9 @@ use kube::ResourceExt;
 use scheduler::backup::Contents;
 use scheduler::countdown::language::LANGUAGES;
 use scheduler::countdown::places::unknown;
-use scheduler::gate::{Copies, Restarts, Windows};
+use scheduler::gate::{BackupTimes, Restarts, Windows};
 use scheduler::protocol;
-use scheduler::seen::Policy;
+use scheduler::seen::PlayerPolicy;
 
 use super::build::heap::Heap;
 use super::build::owner_of;
@@ -70,7 +71,7 @@ pub(crate) struct CheckedServer {
     pub(crate) opportunistic: Option<SignedDuration>,
     /// None: it waits for no other server.
     pub(crate) follows: Option<CheckedFollows>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: PlayerPolicy,
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
     pub(crate) announcement: Announcement,
@@ -115,7 +116,7 @@ pub(crate) struct CheckedFollows {
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedRestart {
     pub(crate) restarts: Restarts,
-    pub(crate) policy: Policy,
+    pub(crate) policy: PlayerPolicy,
     pub(crate) only_empty: bool,
     pub(crate) announcement: Announcement,
 }
@@ -144,7 +145,7 @@ pub(crate) struct CheckedStorage {
 pub(crate) struct CheckedBackup {
     pub(crate) before_update: BeforeUpdate,
     /// When the running server is copied; None: only when a person asks.
-    pub(crate) schedule: Option<Copies>,
+    pub(crate) schedule: Option<BackupTimes>,
     /// Why there is none although one is written. It keeps nothing but these copies.
     pub(crate) schedule_problem: Option<Complaint>,
     /// What such a copy holds.
@@ -187,9 +188,9 @@ impl CheckedServer {
 
     /// For a server that runs without RCON, whatever its spec says by now: nobody can be told, and no save is ever confirmed.
     pub(crate) fn asking_nobody(mut self) -> Self {
-        self.policy = Policy::Ignore;
+        self.policy = PlayerPolicy::Ignore;
         if let Some(restart) = &mut self.restart {
-            restart.policy = Policy::Ignore;
+            restart.policy = PlayerPolicy::Ignore;
         }
         self
     }
@@ -321,11 +322,11 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     if complaints.0.is_empty() { Ok(checked) } else { Err(complaints.0) }
 }
 
-fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> Policy {
+fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> PlayerPolicy {
     match kind {
-        PolicyKind::Announce => Policy::Announce,
-        PolicyKind::WaitForEmpty => Policy::WaitForEmpty { deadline },
-        PolicyKind::Ignore => Policy::Ignore,
+        PolicyKind::Announce => PlayerPolicy::Announce,
+        PolicyKind::WaitForEmpty => PlayerPolicy::WaitForEmpty { deadline },
+        PolicyKind::Ignore => PlayerPolicy::Ignore,
     }
 }
 
@@ -351,14 +352,14 @@ fn check_languages(path: &str, text: Option<&String>, complaints: &mut Complaint
     );
 }
 
-fn check_places(show: &[Place], complaints: &mut Complaints) -> BTreeSet<protocol::Place> {
+fn check_places(show: &[AnnouncementTarget], complaints: &mut Complaints) -> BTreeSet<protocol::Place> {
     if show.is_empty() {
         complaints.add("spec.players.show", "is empty, so nobody would be told; remove the field, or write `[Chat]`");
     }
-    let place = |place: &Place| match place {
-        Place::Chat => protocol::Place::Chat,
-        Place::ActionBar => protocol::Place::ActionBar,
-        Place::Title => protocol::Place::Title,
+    let place = |place: &AnnouncementTarget| match place {
+        AnnouncementTarget::Chat => protocol::Place::Chat,
+        AnnouncementTarget::ActionBar => protocol::Place::ActionBar,
+        AnnouncementTarget::Title => protocol::Place::Title,
     };
     show.iter().map(place).collect()
 }

@@ -13,33 +13,33 @@ use resolver::scope::{Delays, Narrowed, Present, Scope, narrow};
 use super::change::changes;
 use super::check::CheckedServer;
 use super::files;
-use super::follows::Follows;
+use super::follows::FollowState;
 use super::plan::{self, WhatRuns, with_image_of};
-use super::promise::Standpoint;
-use super::scope::early::{Candidates, Early, InOwnWindow};
-use super::scope::{Alone, not_alone, unknown, up_to_date};
-use super::undo::Undo;
+use super::promise::PinnedInputs;
+use super::scope::early::{PluginWindow, UrgentCandidates, UrgentUpdate};
+use super::scope::{PartialSelection, not_alone, unknown, up_to_date};
+use super::undo::PinnedSet;
 use crate::context::Context;
 use crate::requests::Group;
-use crate::solver::{Answer, Gone, Solver};
+use crate::solver::{SolveResult, Solver, SolverStopped};
 
 /// What a server is decided about by, in one pass.
-pub(super) struct Question<'a> {
+pub(super) struct ResolveInput<'a> {
     pub(super) solver: &'a Solver,
     /// What upstreams have published, and as of when.
-    pub(super) from: &'a Standpoint,
+    pub(super) from: &'a PinnedInputs,
     pub(super) request: &'a Request,
     /// The servers that share a plugin with it; its own request is among them.
     pub(super) together: Group,
     pub(super) runs: &'a WhatRuns,
     /// The server that goes first, if one does.
-    pub(super) follows: Option<&'a Follows>,
+    pub(super) follows: Option<&'a FollowState>,
 }
 
-impl Question<'_> {
+impl ResolveInput<'_> {
     /// What the solve chooses for the server, decided about all servers that share a plugin at once. Without any catalog its
     /// answer is "not known yet", and what runs stays the goal.
-    pub(super) async fn whole(&self) -> Result<Answer, Gone> {
+    pub(super) async fn whole(&self) -> Result<SolveResult, SolverStopped> {
         self.ask(self.request, Arc::clone(&self.together)).await
     }
 
@@ -47,26 +47,26 @@ impl Question<'_> {
     pub(super) async fn alone(
         &self,
         asked: Option<Result<Scope, String>>,
-        undo: Option<&Undo>,
-        answer: &mut plan::Answer,
-    ) -> Result<Alone, Gone> {
+        undo: Option<&PinnedSet>,
+        answer: &mut plan::ResolvedLock,
+    ) -> Result<PartialSelection, SolverStopped> {
         // A first start is one: nothing runs that could stay.
-        let (Some(asked), Some(record)) = (asked, &self.runs.lock) else { return Ok(Alone::Nothing) };
+        let (Some(asked), Some(record)) = (asked, &self.runs.lock) else { return Ok(PartialSelection::Nothing) };
         let scope = match (asked, undo) {
-            (Ok(_), Some(undo)) => return Ok(Alone::Refused(undo.refusal().to_owned())),
+            (Ok(_), Some(undo)) => return Ok(PartialSelection::Refused(undo.refusal().to_owned())),
             (Ok(scope), None) => scope,
-            (Err(why), _) => return Ok(Alone::Refused(why)),
+            (Err(why), _) => return Ok(PartialSelection::Refused(why)),
         };
         let runs = &record.lock;
         if let Some(why) = unknown(&scope, self.request, runs) {
-            return Ok(Alone::Refused(why));
+            return Ok(PartialSelection::Refused(why));
         }
         let shared = self.shared(answer);
-        let one = Narrow { question: self, request: self.request, runs, shared: shared.as_ref() };
+        let one = PartialSolver { question: self, request: self.request, runs, shared: shared.as_ref() };
         match one.newer(&scope, Delays::Skipped).await? {
             Some(lock) => {
                 answer.lock = Some(with_image_of(lock, self.runs));
-                Ok(Alone::Asked(scope))
+                Ok(PartialSelection::Asked(scope))
             }
             None => one.why_not(&scope).await,
         }
@@ -80,63 +80,63 @@ impl Question<'_> {
         plugins: &[Arc<Plugin>],
         waits: bool,
         is_meant: impl Fn(&Lock) -> bool,
-        answer: &mut plan::Answer,
-    ) -> Result<Alone, Gone> {
-        let (Some(record), Some(whole)) = (&self.runs.lock, &answer.lock) else { return Ok(Alone::Nothing) };
+        answer: &mut plan::ResolvedLock,
+    ) -> Result<PartialSelection, SolverStopped> {
+        let (Some(record), Some(whole)) = (&self.runs.lock, &answer.lock) else { return Ok(PartialSelection::Nothing) };
         let runs = &record.lock;
         // Nothing newer comes alone where nothing newer comes at all. Without a solution of the whole it may.
         if answer.solved && changes(Some(runs), whole).is_empty() || is_meant(whole) {
-            return Ok(Alone::Nothing);
+            return Ok(PartialSelection::Nothing);
         }
         let is_due = |scope: &Scope| !answer.solved || scope.differs(runs, whole);
-        let candidates = Candidates::of(server, self.request, plugins, waits, is_due, self.from.now);
+        let candidates = UrgentCandidates::of(server, self.request, plugins, waits, is_due, self.from.now);
         // What may come when nobody is on comes whole: a window that only opens later is no reason to leave the rest behind.
         let may_be_planned = |lock: &Lock| server.opportunistic.is_none() || lock.digest() == whole.digest();
         let shared = self.shared(answer);
         let found = self.earliest(candidates, runs, shared.as_ref(), may_be_planned).await?;
-        let Some((lock, early)) = found else { return Ok(Alone::Nothing) };
+        let Some((lock, early)) = found else { return Ok(PartialSelection::Nothing) };
         answer.lock = Some(with_image_of(lock, self.runs));
-        Ok(Alone::Early(early))
+        Ok(PartialSelection::Early(early))
     }
 
     /// What comes first of those that wait for no window of the server. `may_be_planned`: before its window opens.
     async fn earliest(
         &self,
-        candidates: Candidates,
+        candidates: UrgentCandidates,
         runs: &Lock,
         shared: Option<&Lock>,
         may_be_planned: impl Fn(&Lock) -> bool,
-    ) -> Result<Option<(Lock, Early)>, Gone> {
-        let one = Narrow { question: self, request: self.request, runs, shared };
+    ) -> Result<Option<(Lock, UrgentUpdate)>, SolverStopped> {
+        let one = PartialSolver { question: self, request: self.request, runs, shared };
         let urgent = match candidates.urgent {
             Some(scope) => one.newer(&scope, Delays::Skipped).await?.map(|lock| (lock, scope)),
             None => None,
         };
         if let Some((base, urgent)) = urgent {
-            let Some(own) = candidates.own.into_iter().find(InOwnWindow::is_open) else {
-                return Ok(Some((base, Early::Urgent(urgent))));
+            let Some(own) = candidates.own.into_iter().find(PluginWindow::is_open) else {
+                return Ok(Some((base, UrgentUpdate::Urgent(urgent))));
             };
             // What may not wait is there whatever its age, and what comes beside it is as old as in every set.
             let running = Some(plan::running(&base, self.from.catalog()));
             let request = Request { running, ..self.request.clone() };
-            let beside = Narrow { question: self, request: &request, runs: &base, shared };
+            let beside = PartialSolver { question: self, request: &request, runs: &base, shared };
             let both = beside.newer(&own.scope.and(&urgent), Delays::AsWritten).await?;
             return Ok(Some(match both.filter(|both| !self.has_to_wait(&base, both)) {
-                Some(both) => (both, Early::Both { urgent, own }),
-                None => (base, Early::Urgent(urgent)),
+                Some(both) => (both, UrgentUpdate::Both { urgent, own }),
+                None => (base, UrgentUpdate::Urgent(urgent)),
             }));
         }
         for own in candidates.own {
             let newer = one.newer(&own.scope, Delays::AsWritten).await?;
             if let Some(lock) = newer.filter(|lock| own.is_open() || may_be_planned(lock)) {
-                return Ok(Some((lock, Early::InOwnWindow(own))));
+                return Ok(Some((lock, UrgentUpdate::InOwnWindow(own))));
             }
         }
         Ok(None)
     }
 
     /// Whether the set that was chosen has to wait for the server that is followed.
-    pub(super) fn whole_has_to_wait(&self, answer: &plan::Answer) -> bool {
+    pub(super) fn whole_has_to_wait(&self, answer: &plan::ResolvedLock) -> bool {
         let (Some(runs), Some(whole)) = (&self.runs.lock, &answer.lock) else { return false };
         self.has_to_wait(&runs.lock, whole)
     }
@@ -146,11 +146,11 @@ impl Question<'_> {
     }
 
     /// What was decided for all servers that share a plugin.
-    fn shared(&self, answer: &plan::Answer) -> Option<Lock> {
+    fn shared(&self, answer: &plan::ResolvedLock) -> Option<Lock> {
         answer.lock.as_ref().filter(|_| answer.solved && self.together.len() > 1).cloned()
     }
 
-    async fn ask(&self, request: &Request, together: Group) -> Result<Answer, Gone> {
+    async fn ask(&self, request: &Request, together: Group) -> Result<SolveResult, SolverStopped> {
         let at = self.from.at;
         match &self.from.snapshot {
             Some(snapshot) => self.solver.ask(Arc::clone(snapshot), together, &request.server, at).await,
@@ -160,8 +160,8 @@ impl Question<'_> {
 }
 
 /// Asks about parts of a request.
-struct Narrow<'a> {
-    question: &'a Question<'a>,
+struct PartialSolver<'a> {
+    question: &'a ResolveInput<'a>,
     /// With what runs for it.
     request: &'a Request,
     runs: &'a Lock,
@@ -169,37 +169,39 @@ struct Narrow<'a> {
     shared: Option<&'a Lock>,
 }
 
-impl Narrow<'_> {
-    async fn solve(&self, scope: &Scope, delays: Delays) -> Result<Result<Lock, Unsolvable>, Gone> {
+impl PartialSolver<'_> {
+    async fn solve(&self, scope: &Scope, delays: Delays) -> Result<Result<Lock, Unsolvable>, SolverStopped> {
         let narrowed: Narrowed = narrow(self.request, &Present::of(self.runs), scope, self.shared, delays);
         let answer = self.question.ask(&narrowed.request, Arc::new(vec![narrowed.request.clone()])).await?;
         Ok(answer.map(|resolution| narrowed.lock(self.runs, resolution.lock)))
     }
 
     /// The set in which only a scope has changed; None: there is none, or nothing in it would change.
-    async fn newer(&self, scope: &Scope, delays: Delays) -> Result<Option<Lock>, Gone> {
+    async fn newer(&self, scope: &Scope, delays: Delays) -> Result<Option<Lock>, SolverStopped> {
         let solved = self.solve(scope, delays).await?;
         Ok(solved.ok().filter(|lock| !changes(Some(self.runs), lock).is_empty()))
     }
 
     /// Why nothing of a scope comes alone: it is as new as it may be, or something has to come along.
-    async fn why_not(&self, scope: &Scope) -> Result<Alone, Gone> {
+    async fn why_not(&self, scope: &Scope) -> Result<PartialSelection, SolverStopped> {
         let everything = Scope::everything(self.request, self.runs);
         match self.solve(&everything, Delays::Skipped).await? {
             Ok(newest) if scope.differs(self.runs, &newest) => {
                 let with = self.companions(scope, &newest).await?;
-                Ok(Alone::Refused(not_alone(scope, with.as_ref())))
+                Ok(PartialSelection::Refused(not_alone(scope, with.as_ref())))
             }
-            Ok(_) => Ok(Alone::UpToDate(up_to_date(scope))),
-            Err(Unsolvable::Unanswerable(_)) => {
-                Ok(Alone::Refused("not all that an answer needs has been read yet; it is asked again".to_owned()))
+            Ok(_) => Ok(PartialSelection::UpToDate(up_to_date(scope))),
+            Err(Unsolvable::Unanswerable(_)) => Ok(PartialSelection::Refused(
+                "not all that an answer needs has been read yet; it is asked again".to_owned(),
+            )),
+            Err(Unsolvable::NoSolution(_) | Unsolvable::GaveUp(_)) => {
+                Ok(PartialSelection::Refused(not_alone(scope, None)))
             }
-            Err(Unsolvable::NoSolution(_) | Unsolvable::GaveUp(_)) => Ok(Alone::Refused(not_alone(scope, None))),
         }
     }
 
     /// The least that has to come along: of what differs in `newest`, nothing can be left out. None: even all of it is not enough.
-    async fn companions(&self, scope: &Scope, newest: &Lock) -> Result<Option<Scope>, Gone> {
+    async fn companions(&self, scope: &Scope, newest: &Lock) -> Result<Option<Scope>, SolverStopped> {
         let mut with = changed(self.runs, newest).without(scope);
         if !self.comes(&scope.and(&with), scope).await? {
             return Ok(None);
@@ -214,7 +216,7 @@ impl Narrow<'_> {
     }
 
     /// Whether something of `scope` changes when nothing but `may_change` does.
-    async fn comes(&self, may_change: &Scope, scope: &Scope) -> Result<bool, Gone> {
+    async fn comes(&self, may_change: &Scope, scope: &Scope) -> Result<bool, SolverStopped> {
         Ok(self.solve(may_change, Delays::Skipped).await?.is_ok_and(|lock| scope.differs(self.runs, &lock)))
     }
 }
@@ -245,18 +247,18 @@ fn changed(from: &Lock, to: &Lock) -> Scope {
 pub(super) async fn bring_back(
     ctx: &Context,
     server: &CheckedServer,
-    undo: Undo,
-    answer: &mut plan::Answer,
+    undo: PinnedSet,
+    answer: &mut plan::ResolvedLock,
     runs: &WhatRuns,
-) -> Result<Undo, files::FilesError> {
+) -> Result<PinnedSet, files::FilesError> {
     let (undo, record) = match undo {
-        Undo::To { digest, since } => {
+        PinnedSet::To { digest, since } => {
             match files::kept(ctx, &server.namespace, &server.name, &digest).await.map_err(files::FilesError::Record)? {
-                Some(record) => (Undo::To { digest, since }, Some(record)),
-                None => (Undo::Unknown { asked: digest }, runs.lock.clone()),
+                Some(record) => (PinnedSet::To { digest, since }, Some(record)),
+                None => (PinnedSet::Unknown { asked: digest }, runs.lock.clone()),
             }
         }
-        stays @ (Undo::Unknown { .. } | Undo::Held { .. }) => (stays, runs.lock.clone()),
+        stays @ (PinnedSet::Unknown { .. } | PinnedSet::Held { .. }) => (stays, runs.lock.clone()),
     };
     answer.lock = record.map(|record| record.lock.clone());
     Ok(undo)

@@ -4,18 +4,18 @@
 
 use crds::PaperMCServer;
 use crds::approval::{APPLY, APPROVE, names};
-use crds::paper_mc_server::{Approval, LastHandled};
+use crds::paper_mc_server::{Approval, HandledRequests};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::undo::Undo;
+use super::undo::PinnedSet;
 
 /// How long a request for a set that is not planned is worth a word: as long as it would have opened the gate.
 const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(30);
 
 /// What was said about the set that is planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Consent {
+pub(crate) struct ApprovalState {
     /// `approval: Required`, and nobody has approved this set.
     pub(crate) needs_approval: bool,
     /// `nightshift.dev/apply` or `nightshift.dev/rollback-to` names this set: when that was first seen.
@@ -25,15 +25,15 @@ pub(crate) struct Consent {
     pub(crate) applies_another: Option<String>,
 }
 
-impl Consent {
+impl ApprovalState {
     /// About the set `planned`, where `runs` is settled. A first start needs no approval, and neither do other settings of the
     /// pod for the set that runs.
     pub(crate) fn of(
         server: &PaperMCServer,
-        before: Option<&LastHandled>,
+        before: Option<&HandledRequests>,
         planned: &str,
         runs: Option<&str>,
-        undo: Option<&Undo>,
+        undo: Option<&PinnedSet>,
         now: Timestamp,
     ) -> Self {
         let said = |annotation: &str| server.annotations().get(annotation).map(String::as_str);
@@ -42,8 +42,8 @@ impl Consent {
         let is_approved = is_named(server, planned);
         let apply_since = apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now));
         let undo_since = undo.and_then(|undo| match undo {
-            Undo::To { digest, since } if digest == planned => Some(*since),
-            Undo::To { .. } | Undo::Unknown { .. } | Undo::Held { .. } => None,
+            PinnedSet::To { digest, since } if digest == planned => Some(*since),
+            PinnedSet::To { .. } | PinnedSet::Unknown { .. } | PinnedSet::Held { .. } => None,
         });
         let is_asked_for = is_approved || undo_since.is_some();
         Self {
@@ -73,7 +73,7 @@ pub(crate) fn is_asked_for(server: &PaperMCServer, digest: &str) -> bool {
 /// is forgotten, and counts again when it is written again.
 pub(crate) fn noted(
     server: &PaperMCServer,
-    before: Option<&LastHandled>,
+    before: Option<&HandledRequests>,
     now: Timestamp,
 ) -> Option<(String, Timestamp)> {
     let digest = server.annotations().get(APPLY)?;
@@ -81,7 +81,7 @@ pub(crate) fn noted(
     Some((kept, first_seen(before, digest, now)))
 }
 
-fn first_seen(before: Option<&LastHandled>, digest: &str, now: Timestamp) -> Timestamp {
+fn first_seen(before: Option<&HandledRequests>, digest: &str, now: Timestamp) -> Timestamp {
     let same = before.filter(|before| before.apply.as_deref() == Some(crate::chain::cut(digest, 253).as_str()));
     same.and_then(|before| before.apply_seen_at).unwrap_or_else(|| whole_second(now))
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn needs(server: &PaperMCServer, planned: &str, runs: Option<&str>) -> bool {
-        Consent::of(server, None, planned, runs, None, at(0)).needs_approval
+        ApprovalState::of(server, None, planned, runs, None, at(0)).needs_approval
     }
 
     #[test]
@@ -144,16 +144,16 @@ mod tests {
     #[test]
     fn who_goes_back_to_a_set_approves_it_and_opens_the_gate_for_it_and_for_no_other() {
         let required = server("Required", &json!({"nightshift.dev/apply": PLANNED}));
-        let back = |digest: &str, second| Undo::To { digest: digest.to_owned(), since: at(second) };
-        let said = |server: &PaperMCServer, undo: &Undo| {
-            let consent = Consent::of(server, None, PLANNED, Some(RUNS), Some(undo), at(100));
+        let back = |digest: &str, second| PinnedSet::To { digest: digest.to_owned(), since: at(second) };
+        let said = |server: &PaperMCServer, undo: &PinnedSet| {
+            let consent = ApprovalState::of(server, None, PLANNED, Some(RUNS), Some(undo), at(100));
             (consent.needs_approval, consent.apply_since)
         };
         let silent = server("Required", &json!({}));
         assert_eq!(said(&silent, &back(PLANNED, 7)), (false, Some(at(7))));
         assert_eq!(said(&silent, &back(RUNS, 7)), (true, None));
-        assert_eq!(said(&silent, &Undo::Unknown { asked: PLANNED.to_owned() }), (true, None));
-        let held = Undo::Held { digest: PLANNED.to_owned(), others: Vec::new() };
+        assert_eq!(said(&silent, &PinnedSet::Unknown { asked: PLANNED.to_owned() }), (true, None));
+        let held = PinnedSet::Held { digest: PLANNED.to_owned(), others: Vec::new() };
         assert_eq!(said(&silent, &held), (true, None), "to hold a set is not to ask for it");
         assert_eq!(said(&required, &back(PLANNED, 7)), (false, Some(at(100))), "asked for twice");
     }
@@ -162,14 +162,14 @@ mod tests {
     fn a_request_for_a_set_counts_from_when_it_was_first_seen_and_again_when_it_is_written_again() {
         let asks = server("Automatic", &json!({"nightshift.dev/apply": PLANNED}));
         let half = SignedDuration::from_millis(500);
-        let since = |before: Option<&LastHandled>| {
-            Consent::of(&asks, before, PLANNED, Some(RUNS), None, at(100) + half).apply_since
+        let since = |before: Option<&HandledRequests>| {
+            ApprovalState::of(&asks, before, PLANNED, Some(RUNS), None, at(100) + half).apply_since
         };
         assert_eq!(since(None), Some(at(100)), "whole seconds");
-        let handled = |digest: &str| LastHandled {
+        let handled = |digest: &str| HandledRequests {
             apply: Some(digest.to_owned()),
             apply_seen_at: Some(at(7)),
-            ..LastHandled::default()
+            ..HandledRequests::default()
         };
         assert_eq!(since(Some(&handled(PLANNED))), Some(at(7)));
         assert_eq!(since(Some(&handled(RUNS))), Some(at(100)), "that was another request");
@@ -180,17 +180,18 @@ mod tests {
     #[test]
     fn a_request_for_a_set_that_is_not_planned_is_told_unless_it_runs() {
         let asks = |digest: &str| server("Automatic", &json!({"nightshift.dev/apply": digest}));
-        let another = |digest| Consent::of(&asks(digest), None, PLANNED, Some(RUNS), None, at(0)).applies_another;
+        let another = |digest| ApprovalState::of(&asks(digest), None, PLANNED, Some(RUNS), None, at(0)).applies_another;
         assert_eq!(another("333333333333333333"), Some("333333333333333333".to_owned()));
         assert_eq!((another(RUNS), another(PLANNED)), (None, None));
-        let old = LastHandled {
+        let old = HandledRequests {
             apply: Some("333333333333333333".to_owned()),
             apply_seen_at: Some(at(0)),
-            ..LastHandled::default()
+            ..HandledRequests::default()
         };
         let asked = asks("333333333333333333");
-        let told =
-            |second| Consent::of(&asked, Some(&old), PLANNED, Some(RUNS), None, at(second)).applies_another.is_some();
+        let told = |second| {
+            ApprovalState::of(&asked, Some(&old), PLANNED, Some(RUNS), None, at(second)).applies_another.is_some()
+        };
         assert_eq!((told(1799), told(1800)), (true, false), "it may have been served long ago");
     }
 }

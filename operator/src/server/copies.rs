@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::backup::restore::room_for;
-use scheduler::protocol::{BackupSeen, BackupsSeen, Report, RestoreOrder};
-use scheduler::seen::{DataVersion, World};
+use scheduler::protocol::{AgentReport, BackupSeen, BackupsSeen, RestoreOrder};
+use scheduler::seen::{DataVersion, WorldState};
 
 use super::observe::{Observed, has_copies, keeps_data, was_started};
 
 /// The world, and what could bring it back.
-pub(crate) fn look_at_world(seen: &Observed) -> World {
+pub(crate) fn look_at_world(seen: &Observed) -> WorldState {
     let settled_world = seen.facts.settled.map(|settled| settled.world);
     // A server that has opened the worlds, and on which somebody has played, has done so also while its agent is silent.
     let world = seen.last_report().map(|report| &report.world);
@@ -25,7 +25,7 @@ pub(crate) fn look_at_world(seen: &Observed) -> World {
     // A copy that cannot be unpacked is none: what runs would be stopped for a start that never comes. Where somebody may have played nothing goes
     // back by itself anyway, and that is what is told.
     let copy = cold_copy(seen).filter(|_| played_since || no_room(seen).is_none());
-    World {
+    WorldState {
         floor: floor.unwrap_or(DataVersion(0)),
         whole: world.is_none_or(|world| world.whole),
         backup: copy.and_then(|copy| copy.data_version).map(DataVersion),
@@ -60,8 +60,9 @@ pub(crate) fn data_ordered(seen: &Observed) -> bool {
 /// The order under which the settled set puts the plugins' data back after what runs now. None: it could not, or nothing was kept.
 pub(crate) fn data_order(seen: &Observed) -> Option<RestoreOrder> {
     let (to, failed) = step_back(seen, keeps_data)?;
-    let is_of_this_step =
-        |report: &Report| report.plugin_data.as_ref().is_some_and(|data| data.before == failed && data.back.is_none());
+    let is_of_this_step = |report: &AgentReport| {
+        report.plugin_data.as_ref().is_some_and(|data| data.before == failed && data.back.is_none())
+    };
     // A silent agent may have kept something.
     let may_have_kept = seen.report.as_deref().is_none_or(is_of_this_step);
     may_have_kept.then_some(RestoreOrder { to, failed, unless_played: true, worlds: false })
@@ -98,7 +99,7 @@ pub(crate) fn cold_copy(seen: &Observed) -> Option<&BackupSeen> {
 }
 
 /// There is a copy to go back to, and no room for it on the server's volume.
-pub(crate) struct NoRoom<'a> {
+pub(crate) struct InsufficientSpace<'a> {
     /// The copy.
     pub(crate) copy: &'a BackupSeen,
     /// Bytes that have to be free.
@@ -108,10 +109,10 @@ pub(crate) struct NoRoom<'a> {
 }
 
 /// Whether the copy of the worlds finds no room, by the last look of the agent. One that does not say how much is free has room, as far as is known.
-pub(crate) fn no_room(seen: &Observed) -> Option<NoRoom<'_>> {
+pub(crate) fn no_room(seen: &Observed) -> Option<InsufficientSpace<'_>> {
     let copy = cold_copy(seen)?;
     let (needed, free) = (room_for(copy.bytes), last_of_copies(seen)?.free?);
-    (free < needed).then_some(NoRoom { copy, needed, free })
+    (free < needed).then_some(InsufficientSpace { copy, needed, free })
 }
 
 /// The order under which the settled set puts the worlds back after what runs now. None: there is nothing to order, because it could not

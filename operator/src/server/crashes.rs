@@ -3,7 +3,7 @@
 //! away ([`stopped`]).
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::Crashes;
+use crds::paper_mc_server::CrashStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -28,7 +28,7 @@ const MOST: usize = 10;
 
 /// The ends of the server's process in the pod of now, within the last hour. What the kubelet remembers is the last one only, so the others
 /// are those that the status has kept. None: there was none.
-pub(crate) fn next_crashes(before: Option<&Crashes>, pod: &Pod, now: Timestamp) -> Option<Crashes> {
+pub(crate) fn next_crashes(before: Option<&CrashStatus>, pod: &Pod, now: Timestamp) -> Option<CrashStatus> {
     let uid = pod.metadata.uid.as_ref()?;
     let mut at: Vec<Timestamp> = before.filter(|before| before.pod == *uid).map(|it| it.at.clone()).unwrap_or_default();
     let ended = crash_of(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
@@ -36,7 +36,7 @@ pub(crate) fn next_crashes(before: Option<&Crashes>, pod: &Pod, now: Timestamp) 
     at.retain(|ended| now < *ended + LOOKS_BACK);
     at.sort_unstable();
     at.drain(..at.len().saturating_sub(MOST));
-    (!at.is_empty()).then(|| Crashes { pod: uid.clone(), at, stopped: None })
+    (!at.is_empty()).then(|| CrashStatus { pod: uid.clone(), at, stopped: None })
 }
 
 /// How the server's process ended last, if that was with an error and nobody was stopping it. After `/stop` it ends without one.
@@ -49,7 +49,7 @@ fn crash_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
 
 /// Whether a server's process stays, by the word of the kubelet, which needs no agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Process {
+pub(crate) enum ProcessExit {
     /// It has not ended with an error, or has run for the time to settle since.
     Stays,
     /// It was started again, or is about to be; then it is known.
@@ -59,15 +59,15 @@ pub(crate) enum Process {
 }
 
 /// What the kubelet says of the process in this pod.
-pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> Process {
-    let (Some(ended), Some(server)) = (crash_of(pod), server_of(pod)) else { return Process::Stays };
+pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> ProcessExit {
+    let (Some(ended), Some(server)) = (crash_of(pod), server_of(pod)) else { return ProcessExit::Stays };
     let running = server.state.as_ref().and_then(|state| state.running.as_ref());
     let first = ended.finished_at.as_ref().filter(|_| server.restart_count == 0);
     let since = running.map_or(first, |running| running.started_at.as_ref());
     match since.map(|since| since.0 + settle) {
-        Some(until) if now < until => Process::Unsettled { until },
-        _ if running.is_some() => Process::Stays,
-        _ => Process::Ends { times: server.restart_count.unsigned_abs() + 1 },
+        Some(until) if now < until => ProcessExit::Unsettled { until },
+        _ if running.is_some() => ProcessExit::Stays,
+        _ => ProcessExit::Ends { times: server.restart_count.unsigned_abs() + 1 },
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
 
 /// Once it is one it ends with an hour without an end: a server that crashes every half an hour would else be in one and out of it in turns.
 /// One that is stopped for it has no end of its process any more, and is in it until it is started again.
-fn is_loop(crashes: &Crashes, before: &[Condition]) -> bool {
+fn is_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
     crashes.stopped.is_some() || crashes.at.len() >= MAKE_A_LOOP || was_loop(before)
 }
 
@@ -89,7 +89,7 @@ fn was_loop(conditions: &[Condition]) -> bool {
 }
 
 /// `3 times`
-fn times_in_words(crashes: &Crashes) -> String {
+fn times_in_words(crashes: &CrashStatus) -> String {
     match crashes.at.len() {
         1 => "once".to_owned(),
         count if count == MOST => format!("at least {count} times"),
@@ -98,7 +98,7 @@ fn times_in_words(crashes: &Crashes) -> String {
 }
 
 /// The loop that a server is in, and what a person can do. None: it is in none.
-pub(crate) fn loop_in_words(crashes: Option<&Crashes>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
+pub(crate) fn loop_in_words(crashes: Option<&CrashStatus>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
     let crashes = crashes.filter(|crashes| is_loop(crashes, before))?;
     let times = times_in_words(crashes);
     let last = pod.and_then(crash_of).map(|ended| format!(", last with {}", end_in_words(ended))).unwrap_or_default();
@@ -165,16 +165,16 @@ mod tests {
         };
         let (waits, runs) = (json!({"waiting": {}}), json!({"running": {"startedAt": at(14).to_string()}}));
         let just_before = |minute| at(minute) - SignedDuration::from_secs(1);
-        assert_eq!(process_of(&with(3, &waits, 1), settle, at(14)), Process::Ends { times: 4 });
-        assert_eq!(process_of(&with(4, &runs, 1), settle, just_before(15)), Process::Unsettled { until: at(15) });
-        assert_eq!(process_of(&with(4, &runs, 1), settle, at(15)), Process::Stays);
-        assert_eq!(process_of(&with(0, &waits, 1), settle, just_before(11)), Process::Unsettled { until: at(11) });
+        assert_eq!(process_of(&with(3, &waits, 1), settle, at(14)), ProcessExit::Ends { times: 4 });
+        assert_eq!(process_of(&with(4, &runs, 1), settle, just_before(15)), ProcessExit::Unsettled { until: at(15) });
+        assert_eq!(process_of(&with(4, &runs, 1), settle, at(15)), ProcessExit::Stays);
+        assert_eq!(process_of(&with(0, &waits, 1), settle, just_before(11)), ProcessExit::Unsettled { until: at(11) });
         assert_eq!(
             process_of(&with(0, &waits, 1), settle, at(11)),
-            Process::Ends { times: 1 },
+            ProcessExit::Ends { times: 1 },
             "nobody has started it again"
         );
-        assert_eq!(process_of(&with(3, &waits, 0), settle, at(14)), Process::Stays, "by a person");
+        assert_eq!(process_of(&with(3, &waits, 0), settle, at(14)), ProcessExit::Stays, "by a person");
     }
 
     fn crashed(minute: i64) -> Value {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     /// The server of pod `a` crashed in these minutes, and each was seen twice.
-    fn after(minutes: &[i64]) -> Option<Crashes> {
+    fn after(minutes: &[i64]) -> Option<CrashStatus> {
         minutes.iter().fold(None, |before, minute| {
             let pod = pod("a", &crashed(*minute));
             let once = next_crashes(before.as_ref(), &pod, at(*minute));

@@ -3,25 +3,25 @@
 
 use crds::paper_mc_server;
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{Eviction, Node, Policy};
+use scheduler::seen::{EvictionSeen, NodeState, PlayerPolicy};
 
 use super::check::{CheckedServer, Complaint};
 use super::observe::Observed;
 use crate::context::Context;
-use crate::nodes::{Look, Mark};
+use crate::nodes::{DrainMark, NodeObservation};
 
 /// A server and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drain {
-    pub(crate) eviction: Eviction,
+    pub(crate) eviction: EvictionSeen,
     /// The node that the pod is on; None: there is no pod on one.
     pub(crate) node: Option<String>,
-    pub(crate) look: Look,
+    pub(crate) look: NodeObservation,
 }
 
 /// What becomes of the `PodDisruptionBudget`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Budget {
+pub(crate) enum DisruptionBudget {
     /// Nothing: whether the node has a mark is not known.
     AsItStands,
     /// There is to be none, so the pod may be evicted at any time.
@@ -48,9 +48,9 @@ pub(crate) fn look(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Re
 /// Whether the pod may be evicted. Who writes nothing and waits for an empty server means it for drains as well, where that can be done.
 fn eviction_of(
     wish: Option<paper_mc_server::Eviction>,
-    policy: Policy,
+    policy: PlayerPolicy,
     reads_nodes: bool,
-) -> Result<Eviction, Complaint> {
+) -> Result<EvictionSeen, Complaint> {
     use paper_mc_server::Eviction as Wish;
     match (wish, policy) {
         (Some(Wish::OnUpgrade), _) if !reads_nodes => Err(Complaint {
@@ -59,40 +59,41 @@ fn eviction_of(
                       its chart, or write `Always` (evicted at any time) or `Never` (a person deletes the pod)"
                 .to_owned(),
         }),
-        (Some(Wish::OnUpgrade), _) => Ok(Eviction::Announced),
-        (Some(Wish::Never), _) => Ok(Eviction::Never),
-        (None, Policy::WaitForEmpty { .. }) if reads_nodes => Ok(Eviction::Announced),
-        (Some(Wish::Always), _) | (None, Policy::WaitForEmpty { .. } | Policy::Announce | Policy::Ignore) => {
-            Ok(Eviction::Always)
+        (Some(Wish::OnUpgrade), _) => Ok(EvictionSeen::Announced),
+        (Some(Wish::Never), _) => Ok(EvictionSeen::Never),
+        (None, PlayerPolicy::WaitForEmpty { .. }) if reads_nodes => Ok(EvictionSeen::Announced),
+        (Some(Wish::Always), _) | (None, PlayerPolicy::WaitForEmpty { .. } | PlayerPolicy::Announce | PlayerPolicy::Ignore) => {
+            Ok(EvictionSeen::Always)
         }
     }
 }
 
 impl Drain {
     /// The node, as the rollout sees it.
-    pub(crate) fn seen(&self) -> Node {
+    pub(crate) fn seen(&self) -> NodeState {
         match self.look {
-            Look::Unknown => Node::Unknown,
-            Look::Stays => Node::Stays,
-            Look::Leaves(_) => Node::Leaves,
+            NodeObservation::Unknown => NodeState::Unknown,
+            NodeObservation::Stays => NodeState::Stays,
+            NodeObservation::Leaves(_) => NodeState::Leaves,
         }
     }
 
     /// The node and its mark, if it has one.
-    pub(crate) fn marked(&self) -> Option<(&str, Mark)> {
+    pub(crate) fn marked(&self) -> Option<(&str, DrainMark)> {
         match self.look {
-            Look::Leaves(mark) => Some((self.node.as_deref()?, mark)),
-            Look::Unknown | Look::Stays => None,
+            NodeObservation::Leaves(mark) => Some((self.node.as_deref()?, mark)),
+            NodeObservation::Unknown | NodeObservation::Stays => None,
         }
     }
 
     /// What follows from the answer of the rollout.
-    pub(crate) fn budget(&self, step: Step) -> Budget {
+    pub(crate) fn budget(&self, step: Step) -> DisruptionBudget {
         match (self.eviction, self.look) {
-            (Eviction::Always, _) => Budget::None,
-            (Eviction::Announced, Look::Unknown) => Budget::AsItStands,
-            (Eviction::Announced, _) if step == Step::Wait(WaitingOn::Eviction) => Budget::Open,
-            (Eviction::Never, _) | (Eviction::Announced, Look::Stays | Look::Leaves(_)) => Budget::Shut,
+            (EvictionSeen::Always, _) => DisruptionBudget::None,
+            (EvictionSeen::Announced, NodeObservation::Unknown) => DisruptionBudget::AsItStands,
+            (EvictionSeen::Announced, _) if step == Step::Wait(WaitingOn::Eviction) => DisruptionBudget::Open,
+            (EvictionSeen::Never, _)
+            | (EvictionSeen::Announced, NodeObservation::Stays | NodeObservation::Leaves(_)) => DisruptionBudget::Shut,
         }
     }
 }
@@ -104,24 +105,28 @@ mod tests {
     use super::*;
     use paper_mc_server::Eviction as Wish;
 
-    const PATIENT: Policy = Policy::WaitForEmpty { deadline: SignedDuration::from_mins(45) };
+    const PATIENT: PlayerPolicy = PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_mins(45) };
 
     #[test]
     fn who_says_nothing_is_evicted_as_ever_unless_players_are_waited_for_and_nodes_can_be_read() {
         for reads_nodes in [true, false] {
-            assert_eq!(eviction_of(None, Policy::Announce, reads_nodes), Ok(Eviction::Always));
-            assert_eq!(eviction_of(None, Policy::Ignore, reads_nodes), Ok(Eviction::Always));
-            assert_eq!(eviction_of(Some(Wish::Always), PATIENT, reads_nodes), Ok(Eviction::Always), "a word is a word");
-            assert_eq!(eviction_of(Some(Wish::Never), PATIENT, reads_nodes), Ok(Eviction::Never));
+            assert_eq!(eviction_of(None, PlayerPolicy::Announce, reads_nodes), Ok(EvictionSeen::Always));
+            assert_eq!(eviction_of(None, PlayerPolicy::Ignore, reads_nodes), Ok(EvictionSeen::Always));
+            assert_eq!(
+                eviction_of(Some(Wish::Always), PATIENT, reads_nodes),
+                Ok(EvictionSeen::Always),
+                "a word is a word"
+            );
+            assert_eq!(eviction_of(Some(Wish::Never), PATIENT, reads_nodes), Ok(EvictionSeen::Never));
         }
-        assert_eq!(eviction_of(None, PATIENT, true), Ok(Eviction::Announced));
-        assert_eq!(eviction_of(None, PATIENT, false), Ok(Eviction::Always));
-        assert_eq!(eviction_of(Some(Wish::OnUpgrade), Policy::Ignore, true), Ok(Eviction::Announced));
+        assert_eq!(eviction_of(None, PATIENT, true), Ok(EvictionSeen::Announced));
+        assert_eq!(eviction_of(None, PATIENT, false), Ok(EvictionSeen::Always));
+        assert_eq!(eviction_of(Some(Wish::OnUpgrade), PlayerPolicy::Ignore, true), Ok(EvictionSeen::Announced));
     }
 
     #[test]
     fn who_asks_for_what_needs_nodes_where_they_cannot_be_read_is_told_what_to_set() {
-        let said = eviction_of(Some(Wish::OnUpgrade), Policy::Announce, false).unwrap_err().to_string();
+        let said = eviction_of(Some(Wish::OnUpgrade), PlayerPolicy::Announce, false).unwrap_err().to_string();
         assert!(said.starts_with("spec.eviction: `OnUpgrade`"), "{said}");
         assert!(said.contains("`watchNodes: true`") && !said.contains("  "), "{said}");
     }
@@ -129,15 +134,21 @@ mod tests {
     #[test]
     fn the_budget_is_open_only_where_the_rollout_waits_for_an_eviction() {
         let drain = |eviction, look| Drain { eviction, node: Some("a".to_owned()), look };
-        let marked = Look::Leaves(Mark::Cordoned);
+        let marked = NodeObservation::Leaves(DrainMark::Cordoned);
         let ready = Step::Wait(WaitingOn::Eviction);
-        for look in [Look::Unknown, Look::Stays, marked] {
-            assert_eq!(drain(Eviction::Always, look).budget(Step::Settled), Budget::None);
-            assert_eq!(drain(Eviction::Never, look).budget(Step::Settled), Budget::Shut);
+        for look in [NodeObservation::Unknown, NodeObservation::Stays, marked] {
+            assert_eq!(drain(EvictionSeen::Always, look).budget(Step::Settled), DisruptionBudget::None);
+            assert_eq!(drain(EvictionSeen::Never, look).budget(Step::Settled), DisruptionBudget::Shut);
         }
-        assert_eq!(drain(Eviction::Announced, marked).budget(ready), Budget::Open);
-        assert_eq!(drain(Eviction::Announced, marked).budget(Step::EndDrain), Budget::Shut);
-        assert_eq!(drain(Eviction::Announced, Look::Stays).budget(Step::Settled), Budget::Shut);
-        assert_eq!(drain(Eviction::Announced, Look::Unknown).budget(Step::Settled), Budget::AsItStands);
+        assert_eq!(drain(EvictionSeen::Announced, marked).budget(ready), DisruptionBudget::Open);
+        assert_eq!(drain(EvictionSeen::Announced, marked).budget(Step::EndDrain), DisruptionBudget::Shut);
+        assert_eq!(
+            drain(EvictionSeen::Announced, NodeObservation::Stays).budget(Step::Settled),
+            DisruptionBudget::Shut
+        );
+        assert_eq!(
+            drain(EvictionSeen::Announced, NodeObservation::Unknown).budget(Step::Settled),
+            DisruptionBudget::AsItStands
+        );
     }
 }

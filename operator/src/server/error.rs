@@ -3,14 +3,14 @@
 use super::record::RecordError;
 use super::{apply, files, observe, rollout};
 use crate::agent_client::AgentError;
-use crate::requeue::Blame;
+use crate::requeue::RetryBlame;
 use crate::solver;
 
 /// Why a pass could not do its job. "Not yet" is never an error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PassError {
     #[error("could not ask what the server should run")]
-    Solve(#[from] solver::Gone),
+    Solve(#[from] solver::SolverStopped),
     #[error("could not look at the server")]
     Observe(#[from] observe::ObserveError),
     #[error("could not look at the server that it follows")]
@@ -61,22 +61,24 @@ impl PassError {
         }
     }
 
-    pub(super) fn blame(&self) -> Blame {
+    pub(super) fn blame(&self) -> RetryBlame {
         match self {
-            Self::Apply(error) if error.is_the_users() => Blame::User,
+            Self::Apply(error) if error.is_the_users() => RetryBlame::User,
             // The same address would bring the same wrong file again; a new release or another spec wakes us.
-            Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => Blame::User,
-            Self::Files(files::FilesError::SamePlugin { .. } | files::FilesError::SharedName { .. }) => Blame::User,
+            Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => RetryBlame::User,
+            Self::Files(files::FilesError::SamePlugin { .. } | files::FilesError::SharedName { .. }) => {
+                RetryBlame::User
+            }
             Self::Files(files::FilesError::Record(_))
             | Self::Observe(_)
             | Self::Solve(_)
             | Self::Follow(_)
             | Self::Apply(_)
             | Self::Act { .. }
-            | Self::Report(_) => Blame::Cluster,
+            | Self::Report(_) => RetryBlame::Cluster,
             Self::Files(
                 files::FilesError::Fetch { .. } | files::FilesError::Read { .. } | files::FilesError::Java { .. },
-            ) => Blame::Upstream,
+            ) => RetryBlame::Upstream,
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use resolver::declared::{Clash, clashes};
+use resolver::declared::{JarNameConflict, clashes};
 use resolver::jar::{FactsError, plugin};
 use resolver::lock::{Lock, LockedFile, LockedPlugin};
-use scheduler::protocol::{File, FileHash, FileSet, Report};
+use scheduler::protocol::{AgentReport, File, FileHash, FileSet};
 
 use super::build::lock_map::lock_map_name;
 use super::record::{self, LockRecord, RecordError};
@@ -32,12 +32,12 @@ pub(crate) enum FilesError {
         "{} are both the plugin {}, and a server loads only one of them: take one of the two Plugins away, or its label from the server",
         clash.files.join(" and "), clash.name
     )]
-    SamePlugin { clash: Clash },
+    SamePlugin { clash: JarNameConflict },
     #[error(
         "{} would both be the plugin {}, and a server loads only one: remove the one that you put into `plugins` yourself, or the Plugin",
         clash.files.join(" and "), clash.name
     )]
-    SharedName { clash: Clash },
+    SharedName { clash: JarNameConflict },
     #[error("`{file}` needs Java {needs} and the set was chosen for Java {has}; it is chosen again with that")]
     Java { file: String, needs: u32, has: u32 },
     #[error(transparent)]
@@ -135,7 +135,7 @@ fn no_name_twice(plugins: &[File]) -> Result<(), FilesError> {
 }
 
 /// Whether these files can lie in `plugins` beside those that people put there themselves.
-pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &Report) -> Result<Arc<LockRecord>, FilesError> {
+pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &AgentReport) -> Result<Arc<LockRecord>, FilesError> {
     match shared_name(&record.files, report) {
         None => Ok(record),
         Some(clash) => Err(FilesError::SharedName { clash }),

@@ -8,7 +8,7 @@ use resolver::lock::{Lock, LockedPlugin};
 use scheduler::countdown;
 use scheduler::gate::Gate;
 use scheduler::rollout::has_goal_begun;
-use scheduler::seen::{Goal, Seen};
+use scheduler::seen::{Goal, Observation};
 
 use super::change::{is_same_release, same_paper, same_project};
 use super::check::CheckedFollows;
@@ -20,17 +20,17 @@ use crate::requeue::Outcome;
 pub(crate) mod look;
 
 /// What a server follows, and how that one fares.
-pub(crate) struct Follows {
+pub(crate) struct FollowState {
     pub(crate) wish: CheckedFollows,
-    pub(crate) state: State,
+    pub(crate) state: LeaderState,
     /// Its last update was taken back. What runs there counts all the same; what was tried does not run.
     pub(crate) went_back: bool,
     /// The sets that were kept there, the one that runs in front. Those from before the soak are not all there.
-    pub(crate) sets: Vec<Ran>,
+    pub(crate) sets: Vec<RanSet>,
 }
 
 /// A set that ran somewhere.
-pub(crate) struct Ran {
+pub(crate) struct RanSet {
     /// When it was proven, or kept without.
     pub(crate) since: Timestamp,
     /// It was kept, and nobody knows whether it works.
@@ -40,7 +40,7 @@ pub(crate) struct Ran {
 
 /// How the followed server fares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum LeaderState {
     /// It runs what has settled there.
     Well,
     /// There is none of that name.
@@ -59,19 +59,19 @@ pub(crate) enum State {
 
 /// Why nothing begins yet by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Waits {
+pub(crate) struct FollowWait {
     /// For whom.
     pub(crate) server: String,
-    pub(crate) why: Why,
+    pub(crate) why: FollowBlocker,
     /// An update waits. False: there is none, and it is only told that one would.
     pub(crate) holds: bool,
 }
 
 /// What the followed server lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum FollowBlocker {
     /// It is not as it must be, whatever it runs.
-    State(State),
+    State(LeaderState),
     /// Nothing has ever been proven there.
     Unproven,
     /// It runs another release.
@@ -104,12 +104,12 @@ pub(crate) enum Why {
 }
 
 /// One release that an update brings.
-enum Part<'a> {
+enum ChangedRelease<'a> {
     Paper(&'a Lock),
     Plugin(&'a LockedPlugin),
 }
 
-impl Part<'_> {
+impl ChangedRelease<'_> {
     fn name(&self) -> &str {
         match self {
             Self::Paper(_) => "Paper",
@@ -125,18 +125,20 @@ impl Part<'_> {
     }
 
     /// What a set has in its place.
-    fn of<'l>(&self, lock: &'l Lock) -> Option<Part<'l>> {
+    fn of<'l>(&self, lock: &'l Lock) -> Option<ChangedRelease<'l>> {
         match self {
-            Self::Paper(_) => Some(Part::Paper(lock)),
-            Self::Plugin(plugin) => lock.plugins.iter().find(|other| same_project(other, plugin)).map(Part::Plugin),
+            Self::Paper(_) => Some(ChangedRelease::Paper(lock)),
+            Self::Plugin(plugin) => {
+                lock.plugins.iter().find(|other| same_project(other, plugin)).map(ChangedRelease::Plugin)
+            }
         }
     }
 
-    fn is(&self, other: &Part<'_>) -> bool {
+    fn is(&self, other: &ChangedRelease<'_>) -> bool {
         match (self, other) {
-            (Self::Paper(one), Part::Paper(other)) => same_paper(one, other),
-            (Self::Plugin(one), Part::Plugin(other)) => is_same_release(one, other),
-            (Self::Paper(_), Part::Plugin(_)) | (Self::Plugin(_), Part::Paper(_)) => false,
+            (Self::Paper(one), ChangedRelease::Paper(other)) => same_paper(one, other),
+            (Self::Plugin(one), ChangedRelease::Plugin(other)) => is_same_release(one, other),
+            (Self::Paper(_), ChangedRelease::Plugin(_)) | (Self::Plugin(_), ChangedRelease::Paper(_)) => false,
         }
     }
 
@@ -145,41 +147,41 @@ impl Part<'_> {
     }
 }
 
-impl Follows {
+impl FollowState {
     /// What an update from one set to another has to wait for. A server that is not there, or a circle, is told also when nothing is to come;
     /// all else only of what both servers have.
-    pub(crate) fn waits(&self, from: &Lock, to: &Lock, now: Timestamp) -> Option<Waits> {
+    pub(crate) fn waits(&self, from: &Lock, to: &Lock, now: Timestamp) -> Option<FollowWait> {
         let brought = brought(from, to);
         let holds = !brought.is_empty();
-        let waits = |why| Some(Waits { server: self.wish.server.clone(), why, holds });
-        if let State::Missing | State::Circle(_) = &self.state {
-            return waits(Why::State(self.state.clone()));
+        let waits = |why| Some(FollowWait { server: self.wish.server.clone(), why, holds });
+        if let LeaderState::Missing | LeaderState::Circle(_) = &self.state {
+            return waits(FollowBlocker::State(self.state.clone()));
         }
-        let Some(Ran { record: newest, .. }) = self.sets.first() else {
-            return if holds { waits(Why::Unproven) } else { None };
+        let Some(RanSet { record: newest, .. }) = self.sets.first() else {
+            return if holds { waits(FollowBlocker::Unproven) } else { None };
         };
-        let common: Vec<&Part<'_>> = brought.iter().filter(|part| part.of(&newest.lock).is_some()).collect();
+        let common: Vec<&ChangedRelease<'_>> = brought.iter().filter(|part| part.of(&newest.lock).is_some()).collect();
         if common.is_empty() {
             return None;
         }
-        if self.state != State::Well {
-            return waits(Why::State(self.state.clone()));
+        if self.state != LeaderState::Well {
+            return waits(FollowBlocker::State(self.state.clone()));
         }
         let other = common.iter().find_map(|part| Some((part, part.of(&newest.lock).filter(|runs| !part.is(runs))?)));
         if let Some((part, runs)) = other {
             let still = part.of(from).is_some_and(|here| here.is(&runs));
             let (what, wanted) = (part.name().to_owned(), part.version());
-            return waits(Why::Runs { what, wanted, runs: runs.version(), still, went_back: self.went_back });
+            return waits(FollowBlocker::Runs { what, wanted, runs: runs.version(), still, went_back: self.went_back });
         }
-        let named = |part: &Part<'_>| format!("{} {}", part.name(), part.version());
+        let named = |part: &ChangedRelease<'_>| format!("{} {}", part.name(), part.version());
         if let Some(part) = common.iter().find(|part| self.proven_since(part).is_none()) {
-            return waits(Why::NotVerified { what: named(part) });
+            return waits(FollowBlocker::NotVerified { what: named(part) });
         }
-        let since = |part: &Part<'_>| self.proven_since(part).unwrap_or(Timestamp::MAX);
+        let since = |part: &ChangedRelease<'_>| self.proven_since(part).unwrap_or(Timestamp::MAX);
         let (part, since) = common.iter().map(|part| (part, since(part))).max_by_key(|(_, since)| *since)?;
         let until = since.checked_add(self.wish.soak).unwrap_or(Timestamp::MAX);
         if now < until {
-            waits(Why::Soaks { what: named(part), since, soak: countdown::in_words(self.wish.soak), until })
+            waits(FollowBlocker::Soaks { what: named(part), since, soak: countdown::in_words(self.wish.soak), until })
         } else {
             None
         }
@@ -187,44 +189,47 @@ impl Follows {
 
     /// Since when the followed server has run a release without another in between and known to work, as far as is known: it may be longer.
     /// A set that was kept unproven begins nothing, and ends nothing that was proven before. None: it was never proven there.
-    fn proven_since(&self, part: &Part<'_>) -> Option<Timestamp> {
+    fn proven_since(&self, part: &ChangedRelease<'_>) -> Option<Timestamp> {
         let with_it = self.sets.iter().take_while(|ran| part.is_in(&ran.record.lock));
         with_it.filter(|ran| !ran.unproven).last().map(|ran| ran.since)
     }
 }
 
 /// What is new or another in `to`. What goes away needs nobody to have tried it, and neither do settings of the pod.
-fn brought<'a>(from: &Lock, to: &'a Lock) -> Vec<Part<'a>> {
-    let all = std::iter::once(Part::Paper(to)).chain(to.plugins.iter().map(Part::Plugin));
+fn brought<'a>(from: &Lock, to: &'a Lock) -> Vec<ChangedRelease<'a>> {
+    let all = std::iter::once(ChangedRelease::Paper(to)).chain(to.plugins.iter().map(ChangedRelease::Plugin));
     all.filter(|part| !part.is_in(from)).collect()
 }
 
-impl Waits {
+impl FollowWait {
     /// When that is over by itself.
     pub(crate) fn until(&self) -> Option<Timestamp> {
         match &self.why {
-            Why::Soaks { until, .. } => Some(*until),
-            Why::State(_) | Why::Unproven | Why::NotVerified { .. } | Why::Runs { .. } => None,
+            FollowBlocker::Soaks { until, .. } => Some(*until),
+            FollowBlocker::State(_)
+            | FollowBlocker::Unproven
+            | FollowBlocker::NotVerified { .. }
+            | FollowBlocker::Runs { .. } => None,
         }
     }
 
     /// Whether it is the spec that is wrong.
     pub(crate) fn is_a_mistake(&self) -> bool {
-        matches!(self.why, Why::State(State::Missing | State::Circle(_)))
+        matches!(self.why, FollowBlocker::State(LeaderState::Missing | LeaderState::Circle(_)))
     }
 
     /// One word for the condition.
     pub(crate) fn reason(&self) -> &'static str {
         match &self.why {
-            Why::State(State::Missing) => "NoSuchServer",
-            Why::State(State::Circle(_)) => "Circle",
-            Why::State(State::Suspended) => "Suspended",
-            Why::State(State::Asleep | State::Down(_)) => "NotRunning",
-            Why::State(State::OnTrial | State::Well) => "BeingUpdated",
-            Why::Unproven => "NothingVerified",
-            Why::NotVerified { .. } => "NotVerified",
-            Why::Runs { .. } => "OtherRelease",
-            Why::Soaks { .. } => "Soaking",
+            FollowBlocker::State(LeaderState::Missing) => "NoSuchServer",
+            FollowBlocker::State(LeaderState::Circle(_)) => "Circle",
+            FollowBlocker::State(LeaderState::Suspended) => "Suspended",
+            FollowBlocker::State(LeaderState::Asleep | LeaderState::Down(_)) => "NotRunning",
+            FollowBlocker::State(LeaderState::OnTrial | LeaderState::Well) => "BeingUpdated",
+            FollowBlocker::Unproven => "NothingVerified",
+            FollowBlocker::NotVerified { .. } => "NotVerified",
+            FollowBlocker::Runs { .. } => "OtherRelease",
+            FollowBlocker::Soaks { .. } => "Soaking",
         }
     }
 
@@ -237,22 +242,28 @@ impl Waits {
     /// clock: each change would be another write and another Event.
     pub(crate) fn in_words(&self, people: impl Fn(Timestamp) -> String) -> String {
         let why = match &self.why {
-            Why::State(State::Missing) => {
+            FollowBlocker::State(LeaderState::Missing) => {
                 "which is no server of this namespace: make it, or correct `spec.follows.server`".to_owned()
             }
-            Why::State(State::Circle(path)) => format!(
+            FollowBlocker::State(LeaderState::Circle(path)) => format!(
                 "which waits for this server itself, in a circle ({}): take `spec.follows` of one of them away",
                 path.join(" -> ")
             ),
-            Why::State(State::Suspended) => "which is suspended: take its `spec.suspend` away".to_owned(),
-            Why::State(State::Asleep) => "which does not run: its `spec.replicas` is 0".to_owned(),
-            Why::State(State::Down(reason)) => format!("which does not run: its condition `Ready` says {reason}"),
-            Why::State(State::OnTrial | State::Well) => "which is being updated, or goes back".to_owned(),
-            Why::Unproven => "where no set is proven yet".to_owned(),
-            Why::NotVerified { what } => {
+            FollowBlocker::State(LeaderState::Suspended) => {
+                "which is suspended: take its `spec.suspend` away".to_owned()
+            }
+            FollowBlocker::State(LeaderState::Asleep) => "which does not run: its `spec.replicas` is 0".to_owned(),
+            FollowBlocker::State(LeaderState::Down(reason)) => {
+                format!("which does not run: its condition `Ready` says {reason}")
+            }
+            FollowBlocker::State(LeaderState::OnTrial | LeaderState::Well) => {
+                "which is being updated, or goes back".to_owned()
+            }
+            FollowBlocker::Unproven => "where no set is proven yet".to_owned(),
+            FollowBlocker::NotVerified { what } => {
                 format!("which runs {what}, kept although it could not be proven: see its `status.lastUpdate`")
             }
-            Why::Runs { what, wanted, runs, still, went_back } => {
+            FollowBlocker::Runs { what, wanted, runs, still, went_back } => {
                 let runs = match still {
                     _ if wanted == runs => format!("other files of {what} {runs}"),
                     true => format!("{what} {runs} still"),
@@ -260,7 +271,7 @@ impl Waits {
                 };
                 format!("which runs {runs}{}", if *went_back { "; its last update was taken back" } else { "" })
             }
-            Why::Soaks { what, since, soak, until } => {
+            FollowBlocker::Soaks { what, since, soak, until } => {
                 format!("which has run {what} since {} and has to until {} ({soak})", people(*since), people(*until))
             }
         };
@@ -269,14 +280,14 @@ impl Waits {
 }
 
 /// What is left to wait for where this is planned. What players were told of, and what has begun otherwise, goes on.
-fn unless_begun(waits: Waits, goal: &Goal, seen: &Seen, gate: Gate) -> Option<Waits> {
+fn unless_begun(waits: FollowWait, goal: &Goal, seen: &Observation, gate: Gate) -> Option<FollowWait> {
     let holds = waits.holds && !has_goal_begun(goal, seen, gate);
-    (holds || waits.is_a_mistake()).then_some(Waits { holds, ..waits })
+    (holds || waits.is_a_mistake()).then_some(FollowWait { holds, ..waits })
 }
 
 impl Plan {
     /// Shuts the gate for what has to wait for another server. A first start needs nobody to have gone first.
-    pub(crate) fn wait_for_followed(&mut self, follows: Option<&Follows>, seen: &Observed, now: Timestamp) {
+    pub(crate) fn wait_for_followed(&mut self, follows: Option<&FollowState>, seen: &Observed, now: Timestamp) {
         let waits = follows.zip(seen.settled_lock.as_ref());
         let waits = waits.and_then(|(follows, from)| follows.waits(&from.lock, &self.record.lock, now));
         self.waits = waits.and_then(|waits| unless_begun(waits, &self.goal, &self.seen, self.gate));
@@ -286,13 +297,13 @@ impl Plan {
     }
 
     /// What keeps the update that is planned from coming by itself.
-    pub(crate) fn held_by_followed(&self) -> Option<&Waits> {
+    pub(crate) fn held_by_followed(&self) -> Option<&FollowWait> {
         self.waits.as_ref().filter(|waits| waits.holds)
     }
 
     /// When the update need not wait any longer, if a clock says so.
     pub(crate) fn waits_until(&self) -> Option<Timestamp> {
-        self.waits.as_ref().and_then(Waits::until)
+        self.waits.as_ref().and_then(FollowWait::until)
     }
 
     /// A server is looked at when its wait is over, not at its next window only.

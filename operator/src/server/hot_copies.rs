@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use scheduler::backup::Contents;
-use scheduler::gate::{AskedCopy, Gate, PastCopies, next_copy};
-use scheduler::protocol::{BackupsSeen, HotCopy, HotCopyOutcome, Players as PlayersSeen, Report, Server};
+use scheduler::gate::{BackupHistory, BackupRequest, Gate, next_copy};
+use scheduler::protocol::{AgentReport, BackupsSeen, HotCopy, HotCopyOutcome, PlayerCount as PlayersSeen, Server};
 use scheduler::rollout::{Step, WaitingOn, is_under_way};
-use scheduler::seen::{Goal, Life, Seen};
+use scheduler::seen::{Goal, Observation, PodPhase};
 
 use super::build::pod::{AGENT_CONTAINER, BACKUP_VOLUME};
 use super::check::CheckedServer;
@@ -31,7 +31,7 @@ pub(crate) const WITH_THE_NEXT_RESTART: &str =
 
 /// Copies of one running server, as of one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct HotCopies {
+pub(crate) struct OnlineBackups {
     /// What to ask the agent for when nothing else is under way.
     pub(crate) due: Option<HotCopy>,
     /// One is being taken.
@@ -52,7 +52,7 @@ pub(crate) struct HotCopies {
     pub(crate) refusal: Option<String>,
 }
 
-impl HotCopies {
+impl OnlineBackups {
     /// Of this server. `is_too_old` says that the agent of the pod has been asked and does not know of such copies.
     pub(crate) fn of(
         server: &PaperMCServer,
@@ -74,7 +74,7 @@ impl HotCopies {
             return refusing(" of the running server, which needs RCON: set `spec.rcon.enabled: true`");
         }
         let backups = copies(seen);
-        let past = PastCopies {
+        let past = BackupHistory {
             promised: before.backup.as_ref().and_then(|backup| backup.next_backup),
             hot: backups.and_then(|backups| backups.hot.as_ref()),
             newest: backups.and_then(|backups| newest(backups, backup.hot_contents)),
@@ -131,7 +131,13 @@ impl HotCopies {
 /// Whether a copy may be asked for in this pass: the server is up, and no update, restart, trial or countdown is under way or begins now.
 /// A person's want of quiet (`spec.suspend`, blackouts) is about stops, and a copy stops nobody. One who has to decide about the way back from a
 /// set that failed may take days, and what is built on that set meanwhile lies nowhere else.
-pub(crate) fn may_be_taken(goal: &Goal, seen: &Seen, report: Option<&Report>, gate: Gate, step: Step) -> bool {
+pub(crate) fn may_be_taken(
+    goal: &Goal,
+    seen: &Observation,
+    report: Option<&AgentReport>,
+    gate: Gate,
+    step: Step,
+) -> bool {
     let rests = matches!(
         step,
         Step::Settled
@@ -147,13 +153,13 @@ pub(crate) fn may_be_taken(goal: &Goal, seen: &Seen, report: Option<&Report>, ga
     );
     // A copy of worlds whose move to another layout did not end could be opened by nobody.
     let is_left = matches!(step, Step::Wait(why) if why.is_about_the_way_back()) && seen.world.whole;
-    let is_up = seen.pod.is_some_and(|pod| pod.life == Life::Up)
+    let is_up = seen.pod.is_some_and(|pod| pod.life == PodPhase::Up)
         && report.is_some_and(|report| matches!(report.server, Server::Up { .. }));
     (rests || is_left) && is_up && !is_under_way(goal, seen, gate)
 }
 
 /// The request in the annotation, as it is written and as it is read, unless it was served.
-fn written(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(String, Option<AskedCopy>)> {
+fn written(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(String, Option<BackupRequest>)> {
     let value = cut(server.annotations().get(BACKUP_NOW)?.trim(), 253);
     let handled = before.last_handled.as_ref();
     if value.is_empty() || handled.and_then(|handled| handled.backup_now.as_ref()) == Some(&value) {
@@ -161,7 +167,7 @@ fn written(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(Stri
     }
     let accepted = handled.and_then(|handled| handled.backup_now_accepted.as_ref()) == Some(&value);
     let at = value.parse().ok().and_then(|second| Timestamp::from_second(second).ok());
-    Some((value, at.map(|at| AskedCopy { at, accepted })))
+    Some((value, at.map(|at| BackupRequest { at, accepted })))
 }
 
 /// When the newest good copy was begun that holds this.
@@ -174,7 +180,7 @@ fn newest(backups: &BackupsSeen, contents: Contents) -> Option<Timestamp> {
 }
 
 /// Whether nobody can have played since the newest good copy, it holds this, and nothing was put back since. Who is on now has left no trace yet.
-fn is_unplayed(report: &Report, contents: Contents) -> bool {
+fn is_unplayed(report: &AgentReport, contents: Contents) -> bool {
     report.backups.as_ref().is_some_and(|backups| {
         let last = backups.last.as_ref().map(|copy| copy.started_at);
         let restored = backups.restored.as_ref().map(|restored| restored.at);

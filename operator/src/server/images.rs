@@ -23,8 +23,8 @@ mod refusal;
 mod when;
 
 use answer::answer;
-use pull::{Deed, Found, GONE_WITHIN, Pull};
-use question::Question;
+use pull::{GONE_WITHIN, Pull, PullAction, PullPod};
+use question::PullRequest;
 use when::{is_announced, is_near, would_be_stopped};
 
 impl Plan {
@@ -47,7 +47,7 @@ pub(super) async fn look(
     let key = (server.namespace.clone(), server.name.clone());
     let known = ctx.memory.pulls.get(&key);
     let pod = seen.pod.as_ref().filter(|_| would_be_stopped(&plan.goal, &plan.seen));
-    let Some(question) = pod.and_then(|pod| Question::of(&plan.rendered.template, pod)) else {
+    let Some(question) = pod.and_then(|pod| PullRequest::of(&plan.rendered.template, pod)) else {
         if known.is_some_and(|known| known.may_have_a_pod()) {
             clear(ctx, server).await?;
         }
@@ -89,13 +89,13 @@ async fn ask(
     let found = found(pod.as_ref(), server, &pull.question, now);
     let (pull, deed) = pull.next(found, now);
     match deed {
-        Deed::Nothing => Ok(pull),
-        Deed::Delete => {
+        PullAction::Nothing => Ok(pull),
+        PullAction::Delete => {
             info!(pod = name, "the pod that has a node pull images goes");
             delete_at_once(ctx, &api, &name, uid).await.map_err(failed("delete"))?;
             Ok(pull)
         }
-        Deed::Make => {
+        PullAction::Make => {
             let pod = build_pull(server, &plan.rendered.template, &pull.question, &ctx.config.agent_image);
             ctx.metrics.api_writes.inc();
             match api.create(&PostParams::default(), &pod).await {
@@ -110,19 +110,19 @@ async fn ask(
 }
 
 /// What stands under the name of the pod that pulls.
-fn found(pod: Option<&Pod>, server: &CheckedServer, question: &Question, now: Timestamp) -> Found {
-    let Some(pod) = pod else { return Found::Nothing };
+fn found(pod: Option<&Pod>, server: &CheckedServer, question: &PullRequest, now: Timestamp) -> PullPod {
+    let Some(pod) = pod else { return PullPod::Nothing };
     if !is_ours(pod, server) {
-        return Found::Foreign;
+        return PullPod::Foreign;
     }
     // The API server has added the grace period to the instant already.
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
-        return Found::Going { by: deleted_at.0 + GONE_WITHIN };
+        return PullPod::Going { by: deleted_at.0 + GONE_WITHIN };
     }
     if pod.annotations().get(labels::IMAGES) != Some(&question.digest) {
-        return Found::OfAnother;
+        return PullPod::OfAnother;
     }
-    Found::Ours { answer: answer(pod), since: pod.metadata.creation_timestamp.as_ref().map_or(now, |at| at.0) }
+    PullPod::Ours { answer: answer(pod), since: pod.metadata.creation_timestamp.as_ref().map_or(now, |at| at.0) }
 }
 
 fn is_ours(pod: &Pod, server: &CheckedServer) -> bool {
@@ -161,17 +161,17 @@ mod tests {
     use super::*;
     use crate::server::check::check;
     use crate::server::check::tests::server;
-    use crate::server::images::answer::Answer;
+    use crate::server::images::answer::PullStatus;
     use crate::server::images::question::tests::{goal, pod};
 
     #[test]
     fn a_node_that_could_not_be_asked_is_asked_again_in_time_but_not_once_players_were_told() {
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
-        let question = Question::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        let question = PullRequest::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
         let at = |second| Timestamp::from_second(second).unwrap();
-        let (once, _) = Pull::new(question).next(Found::Foreign, at(0));
-        let (pull, _) = once.next(Found::Foreign, at(30));
-        assert_eq!((pull.seen(), pull.next_look()), (scheduler::seen::Images::Unknown, Some(at(90))));
+        let (once, _) = Pull::new(question).next(PullPod::Foreign, at(0));
+        let (pull, _) = once.next(PullPod::Foreign, at(30));
+        assert_eq!((pull.seen(), pull.next_look()), (scheduler::seen::ImagesOnNode::Unknown, Some(at(90))));
         assert!(is_kept(&pull, false, true, at(89)) && !is_kept(&pull, false, true, at(90)));
         assert!(is_kept(&pull, true, false, at(90)), "the countdown goes on");
     }
@@ -180,24 +180,24 @@ mod tests {
     fn only_a_pod_that_we_made_for_this_question_answers_it_and_a_strangers_is_never_touched() {
         let server = check(&server(json!({}))).unwrap();
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
-        let question = Question::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        let question = PullRequest::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
         let ours = serde_json::to_value(build_pull(&server, &goal, &question, "agent:1")).unwrap();
         let at = |second| Timestamp::from_second(second).unwrap();
         let found = |pod: &Value| found(Some(&serde_json::from_value(pod.clone()).unwrap()), &server, &question, at(5));
-        assert_eq!(super::found(None, &server, &question, at(5)), Found::Nothing);
-        assert_eq!(found(&ours), Found::Ours { answer: Answer::Untaken, since: at(5) });
+        assert_eq!(super::found(None, &server, &question, at(5)), PullPod::Nothing);
+        assert_eq!(found(&ours), PullPod::Ours { answer: PullStatus::Untaken, since: at(5) });
         let mut other = ours.clone();
         other["metadata"]["annotations"]["nightshift.dev/images"] = json!("00");
-        assert_eq!(found(&other), Found::OfAnother);
+        assert_eq!(found(&other), PullPod::OfAnother);
         other["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:04Z");
-        assert_eq!(found(&other), Found::Going { by: at(64) });
+        assert_eq!(found(&other), PullPod::Going { by: at(64) });
         for at in ["/metadata/ownerReferences", "/metadata/annotations"] {
             let mut foreign = ours.clone();
             *foreign.pointer_mut(at).unwrap() = Value::Null;
-            assert_eq!(found(&foreign), Found::Foreign, "{at}");
+            assert_eq!(found(&foreign), PullPod::Foreign, "{at}");
         }
         let mut of_another_server = ours.clone();
         of_another_server["metadata"]["ownerReferences"][0]["uid"] = json!("another");
-        assert_eq!(found(&of_another_server), Found::Foreign);
+        assert_eq!(found(&of_another_server), PullPod::Foreign);
     }
 }

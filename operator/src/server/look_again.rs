@@ -7,7 +7,7 @@ use scheduler::rollout::{Step, WaitingOn};
 use super::observe::Observed;
 use super::plan::Plan;
 use super::report::notices::in_time_to_tell;
-use super::rollout::Done;
+use super::rollout::StepOutcome;
 use super::staging::in_time_to_ask_again;
 use crate::notify::Channel;
 use crate::requeue::Outcome;
@@ -17,10 +17,10 @@ pub(super) fn in_time(
     channels: &[Channel],
     plan: &Plan,
     seen: &Observed,
-    (step, done): (Step, &Done),
+    (step, done): (Step, &StepOutcome),
     at: Timestamp,
 ) -> Outcome {
-    let is_staging = *done == Done::StagingAsked || plan.is_staging(seen);
+    let is_staging = *done == StepOutcome::StagingAsked || plan.is_staging(seen);
     let outcome = in_time_for_another_opening(outcome_of(step, is_staging), step, plan.gate, at);
     let outcome = plan.in_time_to_go_forward(outcome, step, at);
     let outcome = in_time_to_ask_again(outcome, step, plan.staging_problem(seen), at);

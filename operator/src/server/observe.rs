@@ -17,10 +17,10 @@ use kube::api::Api;
 use kube::{Client, ResourceExt};
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::signature::Key;
-use scheduler::protocol::{self, Report};
-use scheduler::seen::{self, AgentMemory, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
+use scheduler::protocol::{self, AgentReport};
+use scheduler::seen::{self, AgentMemory, DataVersion, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet};
 
-use super::build::orders::{Orders, orders_in, orders_map_name};
+use super::build::orders::{InitOrders, orders_in, orders_map_name};
 use super::build::pod::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
@@ -29,8 +29,8 @@ use super::record::{self, LockRecord, RecordError, SettledRecord};
 use crate::agent_client::{Agent, AgentError};
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::leader::{LEASE, Standing};
-use crate::memory::{Heard, HistoryEntry, KnownKey, was_lately};
+use crate::leader::{LEASE, LeaseHolder};
+use crate::memory::{KnownKey, LastAgentReport, TemplateHistoryEntry, was_lately};
 use crate::revision::{revision_of, template_of};
 
 mod players;
@@ -73,9 +73,9 @@ pub(crate) enum ObserveError {
 pub(crate) struct Observed {
     pub(crate) set: Option<StatefulSet>,
     pub(crate) pod: Option<Pod>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: RecordedFacts,
     /// The revisions of the `StatefulSet`; None when there is none.
-    pub(crate) shape: Option<seen::Set>,
+    pub(crate) shape: Option<seen::StatefulSetView>,
     /// The revision the pod was made from.
     pub(crate) pod_revision: Option<Revision>,
     /// The lock the pod was made with.
@@ -85,14 +85,14 @@ pub(crate) struct Observed {
     /// The agent's key; None until the Secret exists.
     pub(crate) key: Option<Key>,
     /// What the agent said in this pass, and since when it has been silent otherwise.
-    pub(crate) report: Option<Arc<Report>>,
+    pub(crate) report: Option<Arc<AgentReport>>,
     /// What it said last, as far as this process has heard it.
-    pub(crate) heard: Option<Arc<Report>>,
+    pub(crate) heard: Option<Arc<AgentReport>>,
     pub(crate) silent_since: Timestamp,
     /// Why the agent, which is there, gave no report: a reason, and it in words.
     pub(crate) refusal: Option<(&'static str, String)>,
     /// The orders that stand. Read only while another set runs than the one that settled, or where a person asked for a copy and no agent answers.
-    pub(crate) orders: Orders,
+    pub(crate) orders: InitOrders,
 }
 
 /// Looks at everything.
@@ -123,9 +123,9 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         None => None,
     };
     let key = read_key(ctx, &namespace, &secret_name(&name), now).await?;
-    let Asked { report, heard, silent_since, refusal } = match (&pod, &key) {
+    let AgentReply { report, heard, silent_since, refusal } = match (&pod, &key) {
         (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await?,
-        _ => Asked::in_vain(now),
+        _ => AgentReply::in_vain(now),
     };
     if report.is_none() {
         // It may have another key by now.
@@ -138,7 +138,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
     let orders = if can_obey && (goes_back || is_asked) {
         read_orders(&ctx.client, &namespace, &name).await?
     } else {
-        Orders::default()
+        InitOrders::default()
     };
     let told = report.as_ref().and_then(|report| report.announced.as_ref()).zip(pod.as_ref().and_then(uid_of));
     let facts = match told {
@@ -166,14 +166,14 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
 impl Observed {
     /// What the agent of this pod said now, or said last while it is silent: for what is never taken back while a pod lives, such as that its
     /// server has opened the worlds.
-    pub(crate) fn last_report(&self) -> Option<&Report> {
+    pub(crate) fn last_report(&self) -> Option<&AgentReport> {
         self.report.as_deref().or(self.heard.as_deref())
     }
 
     /// The pod in the words of the rollout.
-    pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<seen::Pod> {
+    pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<seen::PodView> {
         let pod = self.pod.as_ref()?;
-        Some(seen::Pod {
+        Some(seen::PodView {
             uid: uid_of(pod)?,
             // A pod whose history entry is gone is of no revision we know: it is on trial like any stranger.
             revision: self.pod_revision.unwrap_or(Revision(0)),
@@ -259,27 +259,27 @@ fn uid_of(pod: &Pod) -> Option<PodUid> {
 /// How far the pod got. Readiness alone says nothing about players; it is not asked here.
 fn life_of(
     pod: &Pod,
-    report: Option<&Report>,
+    report: Option<&AgentReport>,
     start_within: SignedDuration,
     copy_takes: Option<SignedDuration>,
-) -> Life {
+) -> PodPhase {
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
         // The API server has added the grace period to the instant already.
-        return Life::Stopping { lost_at: deleted_at.0 + LOST_AFTER };
+        return PodPhase::Stopping { lost_at: deleted_at.0 + LOST_AFTER };
     }
     if prepare_of(pod).is_some_and(has_refused) {
-        return Life::Refused;
+        return PodPhase::Refused;
     }
     let server = server_of(pod);
     let was_up = server.is_some_and(|c| c.started == Some(true));
     let process = report.map(|report| &report.server);
     match process {
-        Some(protocol::Server::Up { .. } | protocol::Server::Stopping { .. }) => Life::Up,
-        Some(protocol::Server::Absent) if was_up => Life::Down,
-        _ if was_up => Life::Up,
+        Some(protocol::Server::Up { .. } | protocol::Server::Stopping { .. }) => PodPhase::Up,
+        Some(protocol::Server::Absent) if was_up => PodPhase::Down,
+        _ if was_up => PodPhase::Up,
         // A server that has been up and crashed is started in place: the kubelet counts its restarts.
         _ if server.is_some_and(|c| c.restart_count > 0 && c.state.as_ref().is_some_and(|s| s.waiting.is_some())) => {
-            Life::Down
+            PodPhase::Down
         }
         _ => {
             let started_at = counts_from(pod, copy_takes);
@@ -288,7 +288,7 @@ fn life_of(
                 Some(protocol::Server::Absent | protocol::Server::Up { .. } | protocol::Server::Stopping { .. })
                 | None => started_at,
             };
-            Life::Starting { gives_up_at: moved_at + start_within }
+            PodPhase::Starting { gives_up_at: moved_at + start_within }
         }
     }
 }
@@ -337,10 +337,10 @@ pub(crate) fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTer
 
 /// Facts live on the `StatefulSet`. When it is gone, what our own status kept of them is what is known: it comes back as
 /// `settled`, never as the goal.
-fn read_facts(server: &PaperMCServer, set: Option<&StatefulSet>) -> Result<Facts, ObserveError> {
+fn read_facts(server: &PaperMCServer, set: Option<&StatefulSet>) -> Result<RecordedFacts, ObserveError> {
     let kept = || {
         let rollout = server.status.as_ref().and_then(|status| status.rollout.as_ref());
-        rollout.map_or_else(Facts::default, kept_facts)
+        rollout.map_or_else(RecordedFacts::default, kept_facts)
     };
     match set.and_then(|set| set.annotations().get(labels::FACTS)) {
         Some(text) => {
@@ -351,10 +351,10 @@ fn read_facts(server: &PaperMCServer, set: Option<&StatefulSet>) -> Result<Facts
 }
 
 /// What the status kept. A text that is no revision is left out: it names nothing.
-fn kept_facts(kept: &RolloutFacts) -> Facts {
+fn kept_facts(kept: &RolloutFacts) -> RecordedFacts {
     let settled = kept.settled.as_deref().and_then(|text| text.parse().ok());
-    Facts {
-        settled: settled.map(|revision| Settled { revision, world: DataVersion(kept.settled_world.unwrap_or(0)) }),
+    RecordedFacts {
+        settled: settled.map(|revision| StableSet { revision, world: DataVersion(kept.settled_world.unwrap_or(0)) }),
         failed: kept.failed.iter().filter_map(|text| text.parse().ok()).collect(),
         announced: None,
         saved: None,
@@ -364,7 +364,7 @@ fn kept_facts(kept: &RolloutFacts) -> Facts {
     }
 }
 
-async fn read_shape(ctx: &Context, namespace: &str, set: &StatefulSet) -> Result<seen::Set, ObserveError> {
+async fn read_shape(ctx: &Context, namespace: &str, set: &StatefulSet) -> Result<seen::StatefulSetView, ObserveError> {
     let spec = set.spec.as_ref();
     let status = set.status.as_ref();
     let template = spec.map_or(Revision(0), |spec| revision_of(&spec.template));
@@ -376,7 +376,7 @@ async fn read_shape(ctx: &Context, namespace: &str, set: &StatefulSet) -> Result
         }
     }
     let strategy = spec.and_then(|s| s.update_strategy.as_ref()).and_then(|s| s.rolling_update.as_ref());
-    Ok(seen::Set {
+    Ok(seen::StatefulSetView {
         template,
         current: behind[0],
         update: behind[1],
@@ -401,7 +401,11 @@ async fn read_pod_revision(
 }
 
 /// One entry of the `StatefulSet`'s history; None when it was pushed out or never was.
-async fn read_history(ctx: &Context, namespace: &str, name: &str) -> Result<Option<HistoryEntry>, ObserveError> {
+async fn read_history(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<TemplateHistoryEntry>, ObserveError> {
     let key = (namespace.to_owned(), name.to_owned());
     if let Some(known) = ctx.memory.history.get(&key) {
         return Ok(Some(known));
@@ -409,13 +413,15 @@ async fn read_history(ctx: &Context, namespace: &str, name: &str) -> Result<Opti
     let entries: Api<ControllerRevision> = Api::namespaced(ctx.client.clone(), namespace);
     let Some(entry) = entries.get_opt(name).await.map_err(read("ControllerRevision", name))? else { return Ok(None) };
     let Some(template) = template_of(&entry) else { return Ok(None) };
-    let entry =
-        HistoryEntry { revision: revision_of(&template), lock_map: record::lock_map_of(&template).map(str::to_owned) };
+    let entry = TemplateHistoryEntry {
+        revision: revision_of(&template),
+        lock_map: record::lock_map_of(&template).map(str::to_owned),
+    };
     ctx.memory.history.put(key, entry.clone());
     Ok(Some(entry))
 }
 
-async fn read_orders(client: &Client, namespace: &str, server: &str) -> Result<Orders, ObserveError> {
+async fn read_orders(client: &Client, namespace: &str, server: &str) -> Result<InitOrders, ObserveError> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let name = orders_map_name(server);
     let map = maps.get_opt(&name).await.map_err(read("ConfigMap", &name))?;
@@ -439,14 +445,14 @@ async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) ->
 }
 
 /// What came of asking an agent.
-struct Asked {
-    report: Option<Arc<Report>>,
-    heard: Option<Arc<Report>>,
+struct AgentReply {
+    report: Option<Arc<AgentReport>>,
+    heard: Option<Arc<AgentReport>>,
     silent_since: Timestamp,
     refusal: Option<(&'static str, String)>,
 }
 
-impl Asked {
+impl AgentReply {
     fn in_vain(silent_since: Timestamp) -> Self {
         Self { report: None, heard: None, silent_since, refusal: None }
     }
@@ -454,32 +460,32 @@ impl Asked {
 
 /// Whether this process leads, as the Lease itself says.
 async fn leads(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
-    let standing = Standing::of(&ctx.config, ctx.fence);
+    let standing = LeaseHolder::of(&ctx.config, ctx.fence);
     standing.is_held(&ctx.client, now).await.map_err(read("Lease", LEASE))
 }
 
 /// Asks the agent and remembers since when it has been silent. Silence is no error: it is seen as [`Players::Unknown`].
-async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Result<Asked, ObserveError> {
+async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Result<AgentReply, ObserveError> {
     let (Some(name), Some(uid)) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref()) else {
-        return Ok(Asked::in_vain(now));
+        return Ok(AgentReply::in_vain(now));
     };
-    let Heard { at: silent_since, report: heard } =
-        ctx.memory.heard.get(&uid.to_owned()).unwrap_or(Heard { at: now, report: None });
+    let LastAgentReport { at: silent_since, report: heard } =
+        ctx.memory.heard.get(&uid.to_owned()).unwrap_or(LastAgentReport { at: now, report: None });
     let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) else {
-        return Ok(Asked { heard, ..Asked::in_vain(silent_since) });
+        return Ok(AgentReply { heard, ..AgentReply::in_vain(silent_since) });
     };
     let agent = Agent { http: &ctx.http, pod: name, address, pod_uid: uid, key, fence: ctx.fence };
     match agent.report().await {
         Ok(report) => {
             let report = Some(Arc::new(report));
-            ctx.memory.heard.put(uid.to_owned(), Heard { at: now, report: report.clone() });
-            Ok(Asked { heard: report.clone(), report, silent_since: now, refusal: None })
+            ctx.memory.heard.put(uid.to_owned(), LastAgentReport { at: now, report: report.clone() });
+            Ok(AgentReply { heard: report.clone(), report, silent_since: now, refusal: None })
         }
         Err(error @ AgentError::Deposed { .. }) if !leads(ctx, now).await? => Err(ObserveError::Deposed(error)),
         Err(error) => {
-            tracing::debug!(pod = name, error = %crate::chain::Chain(&error), "the agent gave no report");
-            ctx.memory.heard.put(uid.to_owned(), Heard { at: silent_since, report: heard.clone() });
-            Ok(Asked { refusal: error.refusal(), heard, ..Asked::in_vain(silent_since) })
+            tracing::debug!(pod = name, error = %crate::chain::ErrorChain(&error), "the agent gave no report");
+            ctx.memory.heard.put(uid.to_owned(), LastAgentReport { at: silent_since, report: heard.clone() });
+            Ok(AgentReply { refusal: error.refusal(), heard, ..AgentReply::in_vain(silent_since) })
         }
     }
 }

@@ -4,16 +4,16 @@
 use jiff::{SignedDuration, Timestamp};
 use scheduler::countdown::in_words;
 use scheduler::gate::Gate;
-use scheduler::rollout::{Occasion, Step, WaitingOn, opportunity};
-use scheduler::seen::{Act, Players};
+use scheduler::rollout::{OpportunityReason, Step, WaitingOn, opportunity};
+use scheduler::seen::{Disruption, Players};
 use tracing::info;
 
-use super::change::Change;
+use super::change::ServerChange;
 use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
 use super::turn;
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 use crate::context::Context;
 use crate::requeue::Outcome;
 
@@ -22,25 +22,25 @@ const APART: SignedDuration = SignedDuration::from_mins(1);
 
 /// Whether the update that is planned may come outside of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Opportunistic {
+pub(crate) struct OpportunisticState {
     /// How long nobody must have been on. None: it comes in windows only.
     pub(crate) empty_for: Option<SignedDuration>,
     /// That is because it brings a newer Minecraft.
     pub(crate) is_one_way: bool,
     /// Why the gate is open now, where no window is.
-    pub(crate) occasion: Option<Occasion>,
+    pub(crate) occasion: Option<OpportunityReason>,
     /// The gate without it.
     otherwise: Gate,
 }
 
-impl Opportunistic {
+impl OpportunisticState {
     /// For a plan that waits for what its gate says.
     pub(crate) fn none(gate: Gate) -> Self {
         Self { empty_for: None, is_one_way: false, occasion: None, otherwise: gate }
     }
 
     /// Of what is planned for this server; `gate` is what it waits for otherwise.
-    fn of(server: &CheckedServer, changes: &[Change], gate: Gate) -> Self {
+    fn of(server: &CheckedServer, changes: &[ServerChange], gate: Gate) -> Self {
         let wish = server.opportunistic.filter(|_| server.changes_by_itself());
         let is_one_way = changes.iter().any(|change| change.one_way);
         let is_held_back = wish.is_some() && is_one_way;
@@ -79,11 +79,11 @@ impl Opportunistic {
     /// Why an update comes although no window is open, before what it brings.
     pub(crate) fn why_now(&self) -> String {
         match self.occasion {
-            Some(Occasion::Asleep) => "while the server sleeps: ".to_owned(),
-            Some(Occasion::Empty) => {
+            Some(OpportunityReason::Asleep) => "while the server sleeps: ".to_owned(),
+            Some(OpportunityReason::Empty) => {
                 format!("nobody has been on for {}: ", in_words(self.empty_for.unwrap_or_default()))
             }
-            Some(Occasion::Restart) => "with the restart by the clock: ".to_owned(),
+            Some(OpportunityReason::Restart) => "with the restart by the clock: ".to_owned(),
             None => String::new(),
         }
     }
@@ -93,7 +93,7 @@ impl Plan {
     /// Opens the gate where nobody would mind. Not against the want of an approval, nor before the server that is followed, nor in a
     /// loop of crashes, nor beside a restore that a person asked for.
     pub(crate) fn look_for_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
-        self.opportunistic = Opportunistic::of(server, &self.changes, self.gate);
+        self.opportunistic = OpportunisticState::of(server, &self.changes, self.gate);
         let Some(empty_for) = self.opportunistic.empty_for.filter(|_| !self.is_held()) else { return };
         if let Some(found) = opportunity(&self.goal, &self.seen, self.gate, &server.windows, empty_for, now) {
             (self.gate, self.goal.policy) = (found.gate, found.policy);
@@ -103,7 +103,7 @@ impl Plan {
 
     /// Whether it would come where nobody minds as soon as nobody is on for long enough: nothing else keeps it.
     pub(crate) fn comes_when_empty(&self, server: &CheckedServer) -> bool {
-        let wish = Opportunistic::of(server, &self.changes, self.gate).empty_for;
+        let wish = OpportunisticState::of(server, &self.changes, self.gate).empty_for;
         wish.is_some() && !self.is_held() && self.outlook.blackout.is_none()
     }
 
@@ -133,7 +133,7 @@ pub(crate) async fn next_step(
     now: Timestamp,
 ) -> Step {
     let step = turn::next_in_turn(ctx, server, seen, plan, by_hand, now);
-    let is_alone = plan.opportunistic.occasion == Some(Occasion::Empty);
+    let is_alone = plan.opportunistic.occasion == Some(OpportunityReason::Empty);
     if is_alone && rests_on_nobody(step) {
         if list(ctx, seen).await == Some(Players::Nobody) {
             return step;
@@ -163,7 +163,7 @@ fn rests_on_the_count(step: Step, players: Players) -> bool {
 fn rests_on_nobody(step: Step) -> bool {
     let tells = matches!(
         step,
-        Step::Announce { act: Act::Update { .. }, .. } | Step::Reannounce { act: Act::Update { .. }, .. }
+        Step::Announce { act: Disruption::Update { .. }, .. } | Step::Reannounce { act: Disruption::Update { .. }, .. }
     );
     tells || matches!(step, Step::Commit { .. } | Step::RollForward { .. })
 }
@@ -180,7 +180,7 @@ async fn list(ctx: &Context, seen: &Observed) -> Option<Players> {
             None
         }
         Err(error) => {
-            info!(error = %Chain(&error), "nobody could say who is on");
+            info!(error = %ErrorChain(&error), "nobody could say who is on");
             None
         }
     }

@@ -6,7 +6,7 @@ use super::check::CheckedServer;
 
 /// When a server may be changed, as of one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct NextWindow {
     /// When an update may begin by itself next: in another opening if one is on. None: never by itself.
     pub(crate) next_opening: Option<Timestamp>,
     /// `spec.suspend`: nothing begins by itself.
@@ -17,7 +17,7 @@ pub(crate) struct Outlook {
     pub(crate) is_spoilt: bool,
 }
 
-impl Outlook {
+impl NextWindow {
     /// Of this server.
     pub(crate) fn of(server: &CheckedServer, now: Timestamp) -> Self {
         let windows = &server.windows;
@@ -53,9 +53,9 @@ mod tests {
     use crate::server::check::check;
     use crate::server::check::tests::server;
 
-    fn outlook(schedule: &Value) -> Outlook {
+    fn outlook(schedule: &Value) -> NextWindow {
         let server = check(&server(json!({"updateSchedule": schedule}))).unwrap();
-        Outlook::of(&server, "2026-11-22T12:00:00Z".parse().unwrap())
+        NextWindow::of(&server, "2026-11-22T12:00:00Z".parse().unwrap())
     }
 
     #[test]
@@ -72,11 +72,11 @@ mod tests {
         let spec = json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}}, "suspend": true});
         let server = check(&server(spec)).unwrap();
         let now = "2026-11-22T04:30:00Z".parse().unwrap();
-        let told = Outlook::of(&server, now);
+        let told = NextWindow::of(&server, now);
         assert!(told.is_suspended && told.next_opening.is_none() && !told.is_spoilt);
         let shut = scheduler::gate::Gate::Shut { opens: None };
         let said_nothing =
-            crate::server::consent::Consent { needs_approval: false, apply_since: None, applies_another: None };
+            crate::server::consent::ApprovalState { needs_approval: false, apply_since: None, applies_another: None };
         let gate = |by_hand| crate::server::plan::gate(&server, &said_nothing, by_hand, now);
         assert_eq!(gate(None), shut, "although a window is open");
         let by_hand = scheduler::gate::Gate::by_hand(now, false, now);

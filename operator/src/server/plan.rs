@@ -2,50 +2,50 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{AvailableUpdate, Crashes, LastHandled, UnmanagedFile};
+use crds::paper_mc_server::{AvailableUpdate, CrashStatus, HandledRequests, UnmanagedFile};
 use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::Unsolvable;
 use resolver::catalog::Catalog;
 use resolver::explain::Explanation;
-use resolver::facts::Facts;
+use resolver::facts::CompatibilityFacts;
 use resolver::lock::Lock;
-use resolver::manifest::Known;
+use resolver::manifest::ServerState;
 use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::gate::{Gate, Windows};
 use scheduler::protocol;
-use scheduler::seen::{Door, Eviction, Goal, Images, Node, Revision, Seen};
+use scheduler::seen::{EvictionSeen, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
 
-use super::change::{Change, changes};
+use super::change::{ServerChange, changes};
 use super::check::CheckedServer;
-use super::consent::{Consent, whole_second};
+use super::consent::{ApprovalState, whole_second};
 use super::copies::{data_ordered, look_at_world};
-use super::crashes::{Process, process_of};
+use super::crashes::{ProcessExit, process_of};
 use super::drain::Drain;
-use super::follows::{Follows, Waits};
-use super::hot_copies::HotCopies;
+use super::follows::{FollowState, FollowWait};
+use super::hot_copies::OnlineBackups;
 use super::images::pull::Pull;
 use super::in_place::proof_began;
 use super::observe::Observed;
-use super::opportunity::Opportunistic;
-use super::outlook::Outlook;
-use super::proof::{Baseline, Expected, Proof, asked_from, clocks_differ, other_image, prove};
+use super::opportunity::OpportunisticState;
+use super::outlook::NextWindow;
+use super::proof::{Baseline, VerificationResult, VerificationTarget, asked_from, clocks_differ, other_image, prove};
 use super::record::LockRecord;
 use super::restart::Restarts;
-use super::restore::Restores;
-use super::scope::Alone;
-use super::scope::early::Early;
+use super::restore::RestoreRequests;
+use super::scope::PartialSelection;
+use super::scope::early::UrgentUpdate;
 use super::strangers::strangers;
-use super::undo::Undo;
+use super::undo::PinnedSet;
 use crate::Config;
 use crate::k8s::labels;
 use crate::memory::Rendered;
-use crate::nodes::Look;
-use crate::turns::NotYet;
+use crate::nodes::NodeObservation;
+use crate::turns::SlotUnavailable;
 use failed::with_what_failed;
-pub(crate) use pace::Pace;
+pub(crate) use pace::StartTimeout;
 
 mod failed;
 mod pace;
@@ -80,10 +80,10 @@ impl WhatRuns {
 /// What is known of a server beside the specs. It goes into the status as it is, for `resolver explain` to ask the same.
 ///
 /// `catalog`: what tells which releases pages have lost; None: nothing has been read yet.
-pub(crate) fn known(runs: &WhatRuns, config: &Config, catalog: Option<&Catalog>) -> Known {
+pub(crate) fn known(runs: &WhatRuns, config: &Config, catalog: Option<&Catalog>) -> ServerState {
     let running = runs.lock.as_ref().map(|record| running(&record.lock, catalog));
     let image = (!config.game_image.contains("{java}")).then(|| config.game_image.clone());
-    Known { floor: runs.floor.clone(), running, image }
+    ServerState { floor: runs.floor.clone(), running, image }
 }
 
 /// What a lock makes run. What pages have lost of it can be kept: its files lie on the server's volume.
@@ -101,7 +101,7 @@ pub(crate) fn request(
     plugins: &[Arc<Plugin>],
     runs: &WhatRuns,
     config: &Config,
-    (facts, catalog): (&Facts, Option<&Catalog>),
+    (facts, catalog): (&CompatibilityFacts, Option<&Catalog>),
     by_hand: bool,
 ) -> Result<Request, String> {
     let mut request = known(runs, config, catalog)
@@ -124,7 +124,7 @@ pub(crate) fn request(
 
 /// What the solve says, and the lock to go on with: the new one, or what runs when there is no new one. An impossible
 /// request leaves a running server alone.
-pub(crate) struct Answer {
+pub(crate) struct ResolvedLock {
     pub(crate) lock: Option<Lock>,
     pub(crate) explanation: Explanation,
     pub(crate) solved: bool,
@@ -141,15 +141,15 @@ pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
 }
 
 /// Takes the solve's word.
-pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &WhatRuns) -> Answer {
+pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &WhatRuns) -> ResolvedLock {
     match resolved {
         Ok(resolution) => {
             // The same set read again later differs in dates only; the record that runs is kept, byte for byte.
             let same = runs.record_of(&resolution.lock);
             let lock = same.map_or_else(|| with_image_of(resolution.lock, runs), |record| record.lock.clone());
-            Answer { lock: Some(lock), explanation: resolution.explanation, solved: true }
+            ResolvedLock { lock: Some(lock), explanation: resolution.explanation, solved: true }
         }
-        Err(unsolvable) => Answer {
+        Err(unsolvable) => ResolvedLock {
             lock: runs.lock.as_ref().map(|record| record.lock.clone()),
             explanation: unsolvable.explanation(),
             solved: false,
@@ -163,7 +163,7 @@ pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &
 /// so it also survives a restart of the operator.
 pub(crate) fn requested_by_hand(
     server: &PaperMCServer,
-    handled: Option<&LastHandled>,
+    handled: Option<&HandledRequests>,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Gate> {
@@ -174,8 +174,8 @@ pub(crate) fn requested_by_hand(
 /// A request to apply now that would count if no blackout were on, or had been on since; it names its instant.
 pub(crate) fn refused_by_blackout(
     server: &PaperMCServer,
-    handled: Option<&LastHandled>,
-    consent: &Consent,
+    handled: Option<&HandledRequests>,
+    consent: &ApprovalState,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
@@ -189,7 +189,7 @@ pub(crate) fn refused_by_blackout(
 }
 
 /// The request to apply now that was not served yet, and whether it was accepted.
-fn request_by_hand(server: &PaperMCServer, handled: Option<&LastHandled>) -> Option<(Timestamp, bool)> {
+fn request_by_hand(server: &PaperMCServer, handled: Option<&HandledRequests>) -> Option<(Timestamp, bool)> {
     let value = server.annotations().get(labels::APPLY_NOW)?;
     if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
         return None;
@@ -225,7 +225,7 @@ pub(crate) fn too_young(server: &PaperMCServer, seen: &Observed, now: Timestamp)
 
 /// The gate of this pass. A person's request outranks `spec.suspend`, which is about what happens by itself, and not the
 /// want of an approval, which is about the set.
-pub(crate) fn gate(server: &CheckedServer, consent: &Consent, by_hand: Option<Gate>, now: Timestamp) -> Gate {
+pub(crate) fn gate(server: &CheckedServer, consent: &ApprovalState, by_hand: Option<Gate>, now: Timestamp) -> Gate {
     if consent.needs_approval {
         return Gate::Shut { opens: None };
     }
@@ -242,7 +242,7 @@ pub(crate) fn gate(server: &CheckedServer, consent: &Consent, by_hand: Option<Ga
 /// trial, the gate of that one counts: what was committed in a window is taken back when it shuts.
 pub(crate) fn early_gate(
     windows: &Windows,
-    alone: &Alone,
+    alone: &PartialSelection,
     known: Option<&AvailableUpdate>,
     tries_another: bool,
     now: Timestamp,
@@ -255,30 +255,30 @@ pub(crate) fn early_gate(
 /// Everything that the rollout and the report need of this pass.
 pub(crate) struct Plan {
     pub(crate) goal: Goal,
-    pub(crate) seen: Seen,
+    pub(crate) seen: Observation,
     pub(crate) record: Arc<LockRecord>,
     pub(crate) rendered: Rendered,
     pub(crate) explanation: Explanation,
     pub(crate) solved: bool,
     /// Why the files of a newer set could not be brought; what runs is kept as the goal then.
     pub(crate) files_problem: Option<String>,
-    pub(crate) changes: Vec<Change>,
-    pub(crate) proof: Proof,
+    pub(crate) changes: Vec<ServerChange>,
+    pub(crate) proof: VerificationResult,
     pub(crate) gate: Gate,
-    pub(crate) outlook: Outlook,
-    pub(crate) consent: Consent,
+    pub(crate) outlook: NextWindow,
+    pub(crate) consent: ApprovalState,
     /// The set at which a person's word keeps the server, instead of what the solve chose.
-    pub(crate) undo: Option<Undo>,
+    pub(crate) undo: Option<PinnedSet>,
     /// What comes alone, if something does.
-    pub(crate) alone: Alone,
+    pub(crate) alone: PartialSelection,
     /// Until when: the end of the request for it, or the next opening of a window of the server.
     pub(crate) alone_until: Option<Timestamp>,
     /// Restarts by the clock.
     pub(crate) restarts: Restarts,
     /// Copies of the running server.
-    pub(crate) copies: HotCopies,
+    pub(crate) copies: OnlineBackups,
     /// The worlds of a copy that a person wants back.
-    pub(crate) restores: Restores,
+    pub(crate) restores: RestoreRequests,
     /// What the server's node has to pull before the server is stopped, if anything.
     pub(crate) images: Option<Pull>,
     /// The server's node.
@@ -286,13 +286,13 @@ pub(crate) struct Plan {
     /// The instant of a request to apply now that a blackout refuses.
     pub(crate) refused: Option<Timestamp>,
     /// Others come first.
-    pub(crate) not_yet: Option<NotYet>,
+    pub(crate) not_yet: Option<SlotUnavailable>,
     /// The server that this one follows has to run it first.
-    pub(crate) waits: Option<Waits>,
+    pub(crate) waits: Option<FollowWait>,
     /// Whether it may come outside of windows, and does.
-    pub(crate) opportunistic: Opportunistic,
+    pub(crate) opportunistic: OpportunisticState,
     /// How often the process of what settled has ended with an error lately, and whether the server is stopped for that.
-    pub(crate) crashes: Option<Crashes>,
+    pub(crate) crashes: Option<CrashStatus>,
     /// That is why nothing begins by itself; nothing at all while it is stopped.
     pub(crate) held_by_crashes: bool,
 }
@@ -302,12 +302,12 @@ impl Plan {
     pub(crate) fn new(
         server: &CheckedServer,
         seen: &Observed,
-        answer: Answer,
+        answer: ResolvedLock,
         record: Arc<LockRecord>,
         rendered: Rendered,
         gate: Gate,
-        consent: Consent,
-        pace: Pace,
+        consent: ApprovalState,
+        pace: StartTimeout,
         now: Timestamp,
     ) -> Self {
         let restarts = Restarts::of(server, seen.pod.as_ref(), now);
@@ -319,7 +319,7 @@ impl Plan {
             empty_notice: server.empty_notice,
             patience: server.stop_timeout,
             restart: restarts.due,
-            eviction: Eviction::Always,
+            eviction: EvictionSeen::Always,
         };
         let settled_world = seen.facts.settled.map(|settled| settled.world);
         let one_way =
@@ -330,16 +330,16 @@ impl Plan {
         let staged = seen.report.as_ref().is_none_or(|report| {
             report.staged.contains(&record.files.lock) || report.lock.as_deref() == Some(record.files.lock.as_str())
         });
-        let looked_at = Seen {
+        let looked_at = Observation {
             set: seen.shape,
             pod: seen.seen_pod(pace.start_within(one_way)),
             players: seen.players(),
             empty_since: seen.report.as_ref().and_then(|report| report.empty_since),
             verdict: proof.verdict,
             world: look_at_world(seen),
-            node: Node::Unknown,
+            node: NodeState::Unknown,
             staged,
-            images: Images::Here,
+            images: ImagesOnNode::Here,
             data_ordered: data_ordered(seen),
             copy_asked: false,
             crash_loop: false,
@@ -358,20 +358,20 @@ impl Plan {
             changes,
             proof,
             gate,
-            outlook: Outlook::of(server, now),
+            outlook: NextWindow::of(server, now),
             consent,
             undo: None,
-            alone: Alone::default(),
+            alone: PartialSelection::default(),
             alone_until: None,
             restarts,
-            copies: HotCopies::default(),
-            restores: Restores::default(),
+            copies: OnlineBackups::default(),
+            restores: RestoreRequests::default(),
             images: None,
-            drain: Drain { eviction: Eviction::Always, node: None, look: Look::Unknown },
+            drain: Drain { eviction: EvictionSeen::Always, node: None, look: NodeObservation::Unknown },
             refused: None,
             not_yet: None,
             waits: None,
-            opportunistic: Opportunistic::none(gate),
+            opportunistic: OpportunisticState::none(gate),
             crashes: None,
             held_by_crashes: false,
             record,
@@ -379,7 +379,7 @@ impl Plan {
     }
 
     /// With a person's request to restore.
-    pub(crate) fn with_restores(mut self, restores: Restores) -> Self {
+    pub(crate) fn with_restores(mut self, restores: RestoreRequests) -> Self {
         self.goal.restart = restores.restart(self.goal.restart);
         self.seen.copy_asked = restores.goes_with_the_way_back;
         // With all that a copy holds come the plugins' data of that day.
@@ -388,8 +388,8 @@ impl Plan {
     }
 
     /// With what comes alone, `until` then.
-    pub(crate) fn with_alone(mut self, alone: Alone, until: Option<Timestamp>) -> Self {
-        self.outlook = self.outlook.with_window_of_a_plugin(alone.early().and_then(Early::next_opening));
+    pub(crate) fn with_alone(mut self, alone: PartialSelection, until: Option<Timestamp>) -> Self {
+        self.outlook = self.outlook.with_window_of_a_plugin(alone.early().and_then(UrgentUpdate::next_opening));
         Self { alone, alone_until: until, ..self }
     }
 
@@ -404,7 +404,7 @@ impl Plan {
         &mut self,
         seen: &Observed,
         before: &PaperMCServerStatus,
-        follows: Option<&Follows>,
+        follows: Option<&FollowState>,
         by_itself: bool,
         now: Timestamp,
     ) {
@@ -428,7 +428,7 @@ impl Plan {
     /// Whether a revision is being brought in or taken back: that is finished whatever else is wrong.
     pub(crate) fn is_on_trial(seen: &Observed) -> bool {
         let settled = seen.facts.settled.map(|settled| settled.revision);
-        let open = seen.shape.is_some_and(|set| set.door == Door::Open);
+        let open = seen.shape.is_some_and(|set| set.door == Partition::Open);
         settled.is_some() && (open || seen.pod_revision.is_some_and(|revision| Some(revision) != settled))
     }
 
@@ -441,19 +441,19 @@ impl Plan {
 /// Before anything was settled.
 static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };
 
-fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
+fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> VerificationResult {
     let image = other_image(seen);
     // The kubelet and the agent go by one clock. How far it is from ours is known since the agent was heard last.
     let ahead = seen.heard.as_ref().map_or(SignedDuration::ZERO, |heard| clocks_differ(heard.at, seen.silent_since));
     let by_our_clock = |at: Timestamp| at.checked_add(ahead).unwrap_or(at);
-    let expected = Expected {
+    let expected = VerificationTarget {
         files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
         before: seen.settled_lock.as_ref().map(|record| &record.files),
         baseline: seen.settled.as_ref().map_or(&NOTHING_KNOWN, |record| &record.baseline),
         settle,
         began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
         asked_from: seen.pod.as_ref().and_then(asked_from).map_or(now, by_our_clock),
-        process: seen.pod.as_ref().map_or(Process::Stays, |pod| process_of(pod, settle, now)),
+        process: seen.pod.as_ref().map_or(ProcessExit::Stays, |pod| process_of(pod, settle, now)),
         other_image: image.as_deref(),
     };
     prove(seen.report.as_deref(), &expected, now)
@@ -471,7 +471,7 @@ pub(crate) fn is_impossible(explanation: &Explanation) -> bool {
 }
 
 /// What the server says it runs, for the status: `1.21.10` and 130.
-pub(crate) fn running_version(report: Option<&protocol::Report>) -> Option<(String, Option<u32>)> {
+pub(crate) fn running_version(report: Option<&protocol::AgentReport>) -> Option<(String, Option<u32>)> {
     match &report?.server {
         protocol::Server::Up { minecraft, build, .. } => Some((minecraft.clone(), *build)),
         protocol::Server::Absent | protocol::Server::Starting { .. } | protocol::Server::Stopping { .. } => None,

@@ -12,7 +12,7 @@ use resolver::catalog::Catalog;
 use resolver::lock::{Lock, LockedPlugin};
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, has_goal_begun};
-use scheduler::seen::{Act, Facts, Goal, PodUid, Revision, Seen};
+use scheduler::seen::{Disruption, Goal, Observation, PodUid, RecordedFacts, Revision};
 
 use super::check::CheckedServer;
 use super::observe::Observed;
@@ -24,7 +24,7 @@ use crate::memory::Key;
 
 /// An update that players or the cluster wait for, and what it was planned from.
 #[derive(Clone)]
-pub(crate) struct Promise {
+pub(crate) struct PinnedCatalog {
     goal: Revision,
     record: Arc<LockRecord>,
     snapshot: Arc<Snapshot>,
@@ -32,7 +32,7 @@ pub(crate) struct Promise {
     at: Timestamp,
 }
 
-impl Promise {
+impl PinnedCatalog {
     /// Whether something of its set was published when it was planned, and is not any more: what its makers took back is not brought in.
     fn is_taken_back(&self, newest: &Snapshot) -> bool {
         let lock = &self.record.lock;
@@ -41,7 +41,7 @@ impl Promise {
 }
 
 /// What a pass plans from.
-pub(super) struct Standpoint {
+pub(super) struct PinnedInputs {
     /// What upstreams have published; None: nothing has been read yet.
     pub(super) snapshot: Option<Arc<Snapshot>>,
     /// As of when it counts how old a release is, and for how long another server has run it.
@@ -54,7 +54,7 @@ pub(super) struct Standpoint {
 
 /// What becomes of a promise in a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum PinDecision {
     /// There is none.
     Absent,
     /// From now on somebody waits for the goal, or it is found that somebody does.
@@ -65,7 +65,7 @@ enum Fate {
     Broken,
 }
 
-impl Standpoint {
+impl PinnedInputs {
     /// What is newest; or what an update was planned from that is waited for.
     pub(super) fn take(ctx: &Context, server: &CheckedServer, seen: &Observed, now: Timestamp) -> Self {
         let newest = ctx.catalog.newest();
@@ -90,9 +90,9 @@ impl Standpoint {
         Self { snapshot: newest, at: now, now, promised: None }
     }
 
-    fn of(standing: Option<Promise>, newest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
-        let counts = |promise: &Promise| newest.as_deref().is_none_or(|newest| !promise.is_taken_back(newest));
-        let Some(Promise { goal, record: _, snapshot, at }) = standing.filter(counts) else {
+    fn of(standing: Option<PinnedCatalog>, newest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
+        let counts = |promise: &PinnedCatalog| newest.as_deref().is_none_or(|newest| !promise.is_taken_back(newest));
+        let Some(PinnedCatalog { goal, record: _, snapshot, at }) = standing.filter(counts) else {
             return Self::of_now(newest, now);
         };
         // Read again and found to be the same, it is the same to the solver, and shared with all servers.
@@ -111,22 +111,22 @@ impl Standpoint {
         let asks_for_another = plan.consent.applies_another.is_some();
         let fate = self.fate(&plan.goal, &plan.seen, plan.gate, step, asks_for_another);
         match (fate, &self.snapshot) {
-            (Fate::Broken, _) => {
+            (PinDecision::Broken, _) => {
                 ctx.memory.promises.remove(&key_of(server));
             }
-            (Fate::Made, Some(snapshot)) => {
+            (PinDecision::Made, Some(snapshot)) => {
                 let (record, snapshot) = (plan.record.clone(), snapshot.clone());
-                let promise = Promise { goal: plan.goal.revision, record, snapshot, at: self.at };
+                let promise = PinnedCatalog { goal: plan.goal.revision, record, snapshot, at: self.at };
                 ctx.memory.promises.put(key_of(server), promise);
             }
-            (Fate::Made, None) | (Fate::Absent | Fate::Stands, _) => {}
+            (PinDecision::Made, None) | (PinDecision::Absent | PinDecision::Stands, _) => {}
         }
-        fate != Fate::Broken
+        fate != PinDecision::Broken
     }
 
     /// A set that a person asks for by its name may be the newest one. Then nothing is promised in either way: a promise that is broken and made
     /// again in turns would be looked at for ever.
-    fn fate(&self, goal: &Goal, seen: &Seen, gate: Gate, step: Step, asks_for_another: bool) -> Fate {
+    fn fate(&self, goal: &Goal, seen: &Observation, gate: Gate, step: Step, asks_for_another: bool) -> PinDecision {
         let pod = seen.pod.map(|pod| (pod.uid, pod.revision));
         let template = seen.set.map(|set| set.template);
         // Told in another opening than this one, as before a request to apply now: that is about what is newest.
@@ -134,10 +134,10 @@ impl Standpoint {
             && is_awaited(goal.revision, &seen.facts, template, pod, self.now)
             && !asks_for_another;
         match self.promised {
-            Some(promised) if goes_on && promised == goal.revision => Fate::Stands,
-            Some(_) => Fate::Broken,
-            None if goes_on || begins(goal.revision, step) && !asks_for_another => Fate::Made,
-            None => Fate::Absent,
+            Some(promised) if goes_on && promised == goal.revision => PinDecision::Stands,
+            Some(_) => PinDecision::Broken,
+            None if goes_on || begins(goal.revision, step) && !asks_for_another => PinDecision::Made,
+            None => PinDecision::Absent,
         }
     }
 }
@@ -150,13 +150,13 @@ fn key_of(server: &CheckedServer) -> Key {
 /// is there: what becomes of that one is not a matter of the goal, and a release of then may be the way forward from it.
 fn is_awaited(
     goal: Revision,
-    facts: &Facts,
+    facts: &RecordedFacts,
     template: Option<Revision>,
     pod: Option<(PodUid, Revision)>,
     now: Timestamp,
 ) -> bool {
     let (Some(settled), Some((pod, runs))) = (facts.settled, pod) else { return false };
-    let counts = |act: Act| matches!(act, Act::Update { goal: of, window_opened_at: _ } if of == goal);
+    let counts = |act: Disruption| matches!(act, Disruption::Update { goal: of, window_opened_at: _ } if of == goal);
     let is_told = facts.announced.is_some_and(|told| told.pod == pod && counts(told.act) && !told.is_long_ago(now));
     let is_ahead = settled.revision != goal && runs != goal && !facts.failed.contains(&goal);
     is_ahead && (is_told || template == Some(goal))
@@ -166,7 +166,7 @@ fn is_awaited(
 fn begins(goal: Revision, step: Step) -> bool {
     let tells = matches!(
         step,
-        Step::Announce { act: Act::Update { goal: of, window_opened_at: _ }, .. } if of == goal
+        Step::Announce { act: Disruption::Update { goal: of, window_opened_at: _ }, .. } if of == goal
     );
     tells || matches!(step, Step::WriteTemplate { revision, .. } if revision == goal)
 }

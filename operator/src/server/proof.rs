@@ -1,8 +1,8 @@
 //! Pure. Did the new set work? "Ready" proves nothing: the server's own word does.
 
 use jiff::{SignedDuration, Timestamp};
-use scheduler::protocol::{FileSet, Report, Server};
-use scheduler::seen::Verdict;
+use scheduler::protocol::{AgentReport, FileSet, Server};
+use scheduler::seen::Verification;
 
 mod baseline;
 mod image;
@@ -10,12 +10,12 @@ mod loaded;
 mod patience;
 
 pub(crate) use baseline::{Baseline, count_enabled};
-use baseline::{Was, names};
+use baseline::{EarlierState, names};
 pub(crate) use image::other_image;
-use loaded::Missing;
+use loaded::MissingContent;
 pub(crate) use patience::asked_from;
 
-use super::crashes::Process;
+use super::crashes::ProcessExit;
 
 /// How long after a server's first answer its plugins, worlds and datapacks may stay unread before the proof ends as unproven.
 const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -29,7 +29,7 @@ const ENDS_AFTER: u32 = 5;
 const ENDS_SOONEST: SignedDuration = SignedDuration::from_mins(5);
 
 /// What the proof is measured against.
-pub(crate) struct Expected<'a> {
+pub(crate) struct VerificationTarget<'a> {
     /// The files the pod was made with.
     pub(crate) files: &'a FileSet,
     /// Plugins of the settled lock, by plugin name; None before anything was settled.
@@ -43,20 +43,20 @@ pub(crate) struct Expected<'a> {
     /// From when on there was something to be asked, by our clock: the proof is patient from then on.
     pub(crate) asked_from: Timestamp,
     /// Of the server, by the word of the kubelet.
-    pub(crate) process: Process,
+    pub(crate) process: ProcessExit,
     /// What runs instead of the image that was planned, in words; None while nothing is known to.
     pub(crate) other_image: Option<&'a str>,
 }
 
 /// A verdict with what it rests on, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Proof {
-    pub(crate) verdict: Verdict,
+pub(crate) struct VerificationResult {
+    pub(crate) verdict: Verification,
     /// Why it failed or could not be proven; empty otherwise.
     pub(crate) problem: String,
 }
 
-impl Proof {
+impl VerificationResult {
     /// What is to be said of a set that is kept all the same. None: it is proven.
     pub(crate) fn unproven(&self) -> Option<&str> {
         Some(self.problem.as_str()).filter(|problem| !problem.is_empty())
@@ -70,14 +70,19 @@ pub(crate) fn clocks_differ(at: Timestamp, now: Timestamp) -> SignedDuration {
 }
 
 /// The verdict about the pod that is seen now.
-pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Timestamp) -> Proof {
+pub(crate) fn prove(
+    report: Option<&AgentReport>,
+    expected: &VerificationTarget<'_>,
+    now: Timestamp,
+) -> VerificationResult {
     let ends = expected.asked_from + ENDS_WITHIN;
-    let pending = |until: Timestamp| Proof { verdict: Verdict::Pending { until }, problem: String::new() };
-    let failed = |problem: String| Proof { verdict: Verdict::Failed, problem };
-    let unproven = |problem: &str| Proof { verdict: Verdict::Unproven, problem: problem.to_owned() };
+    let pending =
+        |until: Timestamp| VerificationResult { verdict: Verification::Pending { until }, problem: String::new() };
+    let failed = |problem: String| VerificationResult { verdict: Verification::Failed, problem };
+    let unproven = |problem: &str| VerificationResult { verdict: Verification::Unproven, problem: problem.to_owned() };
 
     // A first start has nothing to go back to, and would be settled as it is.
-    if let (Process::Ends { times }, Some(_)) = (expected.process, expected.before)
+    if let (ProcessExit::Ends { times }, Some(_)) = (expected.process, expected.before)
         && times >= ENDS_AFTER
         && expected.asked_from + ENDS_SOONEST <= now
     {
@@ -88,10 +93,10 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
             return pending(ends);
         }
         return match expected.process {
-            Process::Stays => unproven("the agent does not answer"),
-            Process::Unsettled { until } => pending(until),
+            ProcessExit::Stays => unproven("the agent does not answer"),
+            ProcessExit::Unsettled { until } => pending(until),
             // That can be read without an agent.
-            Process::Ends { times: _ } => failed(
+            ProcessExit::Ends { times: _ } => failed(
                 "the server's process ends with an error again and again, and its agent does not answer".to_owned(),
             ),
         };
@@ -114,7 +119,7 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     if *build != expected.files.build {
         return failed(format!("the server says it is build {build}, not {}", expected.files.build));
     }
-    let red = Red::of(report, expected);
+    let red = FailedPlugins::of(report, expected);
     if !red.to_blame.is_empty() {
         return failed(format!("{} did not enable", red.to_blame.join(", ")));
     }
@@ -123,7 +128,7 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
         return pending(settled_at);
     }
     // Only now: a plugin may open its worlds when it likes.
-    let missing = Missing::of(report, expected);
+    let missing = MissingContent::of(report, expected);
     if !missing.to_blame.is_empty() {
         return failed(missing.to_blame.join("; "));
     }
@@ -155,12 +160,12 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     if !missing.unread.is_empty() {
         return unproven(&missing.unread.join(", and "));
     }
-    Proof { verdict: Verdict::Passed, problem: String::new() }
+    VerificationResult { verdict: Verification::Passed, problem: String::new() }
 }
 
 /// The plugins that did not enable. One that was red before is not among them: nearly every real server has one, and an update is not to
 /// blame for it.
-struct Red<'a> {
+struct FailedPlugins<'a> {
     /// They did before, or are new.
     to_blame: Vec<&'a str>,
     /// Nobody knows whether they did before.
@@ -170,15 +175,15 @@ struct Red<'a> {
     own: Vec<&'a str>,
 }
 
-impl<'a> Red<'a> {
-    fn of(report: &'a Report, expected: &'a Expected<'a>) -> Self {
+impl<'a> FailedPlugins<'a> {
+    fn of(report: &'a AgentReport, expected: &'a VerificationTarget<'a>) -> Self {
         let mut red = Self { to_blame: Vec::new(), maybe: Vec::new(), own: Vec::new() };
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { return red };
         for name in names(expected.files).filter(|name| !plugins.get(*name).is_some_and(|seen| seen.enabled)) {
             match expected.baseline.was(name, expected.before) {
-                Was::New | Was::Enabled => red.to_blame.push(name),
-                Was::Unread => red.maybe.push(name),
-                Was::Red => {}
+                EarlierState::New | EarlierState::Enabled => red.to_blame.push(name),
+                EarlierState::Unread => red.maybe.push(name),
+                EarlierState::Red => {}
             }
         }
         red.own = expected.baseline.lost_of_ones_own(report, expected.files);

@@ -16,7 +16,7 @@ use scheduler::seen::{DataVersion, Revision};
 
 use super::build::lock_map::{FILES_KEY, LOCK_KEY};
 use super::proof::Baseline;
-use crate::memory::{Key, Memory};
+use crate::memory::{Caches, Key};
 
 /// A lock as it stands in its `ConfigMap`.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ pub(crate) fn lock_map_of(template: &PodTemplateSpec) -> Option<&str> {
 /// Reads a lock; None when its `ConfigMap` is gone.
 pub(crate) async fn read_lock(
     client: &Client,
-    memory: &Memory,
+    memory: &Caches,
     namespace: &str,
     name: &str,
 ) -> Result<Option<Arc<LockRecord>>, RecordError> {
@@ -112,7 +112,7 @@ pub(crate) async fn read_lock(
 /// Reads a settled revision; None when its `ConfigMap` is gone.
 pub(crate) async fn read_settled(
     client: &Client,
-    memory: &Memory,
+    memory: &Caches,
     namespace: &str,
     server: &str,
     revision: Revision,

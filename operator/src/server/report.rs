@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{Basis, Crashes, LastHandled, LastUpdate};
+use crds::paper_mc_server::{AnswerBasis, CrashStatus, HandledRequests, LastUpdate};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -19,14 +19,14 @@ use super::crashes::CRASH_LOOP;
 use super::follows::look::tell_followers;
 use super::observe::Observed;
 use super::plan::{self, Plan, WhatRuns};
-use super::rollout::{Done, Proven};
+use super::rollout::{MarkedStable, StepOutcome};
 use crate::chain::cut;
 use crate::context::Context;
-use crate::k8s::events::Note;
-use crate::k8s::ssa::Writer;
+use crate::k8s::events::EventText;
+use crate::k8s::ssa::FieldManager;
 use crate::memory::Key;
 use crate::requeue::Outcome;
-use crate::telemetry::metrics::{Metrics, Stop};
+use crate::telemetry::metrics::{Metrics, StopLabels};
 
 mod backup;
 mod backup_schedule;
@@ -50,23 +50,23 @@ mod status;
 mod stuck;
 mod waiting;
 
-use notices::{Situation, next_notices, what_is_in_the_way};
+use notices::{NotificationInput, next_notices, what_is_in_the_way};
 
 /// The longest message of a condition.
 const LONGEST_MESSAGE: usize = 1_024;
 
 /// What a whole pass came to.
-pub(crate) struct Report<'a> {
+pub(crate) struct PassReport<'a> {
     pub(crate) seen: &'a Observed,
     pub(crate) plan: &'a Plan,
     pub(crate) step: Step,
-    pub(crate) done: &'a Done,
+    pub(crate) done: &'a StepOutcome,
     pub(crate) now: Timestamp,
 }
 
 /// Why a pass ended before there was anything to plan. What runs is left alone.
 #[derive(Debug, Clone)]
-pub(crate) enum Trouble {
+pub(crate) enum PlanningError {
     /// The spec does not hold together; in words.
     Spec(String),
     /// No consent.
@@ -81,10 +81,19 @@ pub(crate) enum Trouble {
     Unsolvable(Explanation),
 }
 
-impl Trouble {
+impl PlanningError {
+    /// An answer without a lock.
+    pub(crate) fn no_lock(explanation: Explanation) -> Self {
+        if super::plan::is_impossible(&explanation) {
+            Self::Unsolvable(explanation)
+        } else {
+            Self::Unanswerable(explanation)
+        }
+    }
+
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: crate::requeue::Blame::User, attempt: 0 },
+            Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: crate::requeue::RetryBlame::User, attempt: 0 },
             // The catalog wakes everybody when it changes.
             // Claims are not watched: it is looked for as often as a server at rest is.
             Self::NoCatalog | Self::NoClaim(_) | Self::Unanswerable(_) | Self::Unsolvable(_) => {
@@ -96,7 +105,7 @@ impl Trouble {
 
 /// What keeps a pass from planning, as it is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InTheWay {
+pub(crate) struct PassBlocked {
     /// The condition that says it.
     of: &'static str,
     reason: &'static str,
@@ -104,7 +113,7 @@ pub(crate) struct InTheWay {
     is_worth_an_event: bool,
 }
 
-impl InTheWay {
+impl PassBlocked {
     /// A pass that failed half-way, in words.
     pub(crate) fn failure(why: &str) -> Self {
         Self { of: "Reconciled", reason: "Failed", message: why.to_owned(), is_worth_an_event: false }
@@ -115,7 +124,7 @@ impl InTheWay {
     }
 }
 
-impl Trouble {
+impl PlanningError {
     /// Whether a set that is on trial is seen through to its end all the same. Not without consent: a way back starts a server. And what is read
     /// a moment later takes nothing back that has begun.
     pub(crate) fn lets_a_trial_end(&self) -> bool {
@@ -126,7 +135,7 @@ impl Trouble {
     }
 
     /// It in words.
-    pub(crate) fn in_the_way(&self) -> InTheWay {
+    pub(crate) fn in_the_way(&self) -> PassBlocked {
         let (reason, message) = match self {
             Self::Spec(words) => ("SpecInvalid", words.clone()),
             Self::Eula(words) => ("EulaNotAccepted", words.clone()),
@@ -135,7 +144,7 @@ impl Trouble {
             Self::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
             Self::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),
         };
-        InTheWay { of: "Resolved", reason, message, is_worth_an_event: !self.is_over_in_a_moment() }
+        PassBlocked { of: "Resolved", reason, message, is_worth_an_event: !self.is_over_in_a_moment() }
     }
 
     /// What is missing is being read. All else is worth an Event, and takes no turn.
@@ -157,18 +166,18 @@ pub(crate) async fn report(
     ctx: &Context,
     server: &PaperMCServer,
     checked: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
     let mut status = status::build_status(server, checked, report, &before);
     status.basis = basis(ctx, report.seen);
     status.conditions = conditions::build_conditions(server, checked, report, &before);
-    let situation = Situation::of(checked, report, &before, &status);
+    let situation = NotificationInput::of(checked, report, &before, &status);
     let channels = ctx.messenger.channels_of(server);
     status.notices = next_notices(&before.notices, &channels, &situation, report.now);
     let troubles = ctx.messenger.look(&key_of(server), &channels, report.now).await;
     if let Some((reason, message)) = what_is_in_the_way(&troubles, &status.notices, report.now) {
-        let note = Note { reason: "NotifyFailed", warning: true, text: message.clone() };
+        let note = EventText { reason: "NotifyFailed", warning: true, text: message.clone() };
         ctx.events.publish(server, &note, report.now).await;
         let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
         status.conditions.push(failed);
@@ -185,14 +194,14 @@ pub(crate) async fn report_trouble(
     ctx: &Context,
     server: &PaperMCServer,
     seen: &Observed,
-    trouble: &Trouble,
+    trouble: &PlanningError,
     now: Timestamp,
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
     let mut status = (*before).clone();
     status.observed_generation = server.metadata.generation;
     status.rollout = status::rollout_facts(&seen.facts).or(status.rollout);
-    let situation = Situation::of_the_end(seen, &before);
+    let situation = NotificationInput::of_the_end(seen, &before);
     status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, now);
     status.basis = basis(ctx, seen);
     let why = trouble.in_the_way();
@@ -207,14 +216,14 @@ pub(crate) async fn report_on_trial(
     ctx: &Context,
     server: &PaperMCServer,
     checked: &CheckedServer,
-    report: &Report<'_>,
-    why: InTheWay,
+    report: &PassReport<'_>,
+    why: PassBlocked,
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
     let mut status = status::build_on_trial(server, checked, report, &before);
     status.basis = basis(ctx, report.seen);
     status.conditions = conditions::build_on_trial(server, checked, report, &why, &before);
-    let situation = Situation::of_a_trial(report, &before);
+    let situation = NotificationInput::of_a_trial(report, &before);
     status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, report.now);
     count_cost(&ctx.metrics, report, &before);
     for note in notes::of_the_server(checked, report, &before) {
@@ -225,37 +234,39 @@ pub(crate) async fn report_on_trial(
 }
 
 /// What a stop of ours has cost: when the server is up again, or goes back from what failed.
-fn count_cost(metrics: &Metrics, report: &Report<'_>, before: &PaperMCServerStatus) {
+fn count_cost(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
     let agent = report.seen.report.as_deref();
     if let Some(stop) = counted_stop(report, before) {
         let players = notes::interrupted(agent).unwrap_or(0);
-        metrics.players_disconnected.get_or_create(&Stop { stop }).inc_by(players.into());
+        metrics.players_disconnected.get_or_create(&StopLabels { stop }).inc_by(players.into());
     }
-    if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(agent)) {
+    if let (StepOutcome::Closed(MarkedStable::Update), Some(down)) = (report.done, notes::downtime(agent)) {
         metrics.update_downtime_seconds.observe(down.as_secs_f64());
     }
 }
 
 /// What the last stop was for, each stop once. A set that never came up goes back without another one.
-fn counted_stop(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
+fn counted_stop(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
     // What failed and is gone forward from was stopped for, too. What settled and is refused the worlds was not running.
     let runs_settled = report.seen.facts.settled.map(|settled| settled.revision) == report.seen.pod_revision;
     let is_on_trial = Plan::is_on_trial(report.seen) && !runs_settled;
-    let goes_forward = matches!(report.done, Done::Committed { .. }) && is_on_trial;
-    if goes_forward || matches!(report.done, Done::Closed(Proven::Update) | Done::RolledBack { .. }) {
+    let goes_forward = matches!(report.done, StepOutcome::Committed { .. }) && is_on_trial;
+    if goes_forward || matches!(report.done, StepOutcome::Closed(MarkedStable::Update) | StepOutcome::RolledBack { .. })
+    {
         return Some("update");
     }
     let agent = report.seen.report.as_deref();
     let was_stopped = |last: &LastUpdate| last.going_back && status::was_stopped_again(last, agent);
-    if *report.done == Done::Closed(Proven::Before) && before.last_update.as_ref().is_some_and(was_stopped) {
+    if *report.done == StepOutcome::Closed(MarkedStable::Before) && before.last_update.as_ref().is_some_and(was_stopped)
+    {
         return Some("rollBack");
     }
-    (*report.done == Done::Restarted).then_some("restart")
+    (*report.done == StepOutcome::Restarted).then_some("restart")
 }
 
-async fn tell_of(ctx: &Context, server: &PaperMCServer, why: InTheWay, now: Timestamp) {
+async fn tell_of(ctx: &Context, server: &PaperMCServer, why: PassBlocked, now: Timestamp) {
     if why.is_worth_an_event {
-        ctx.events.publish(server, &Note { reason: why.reason, warning: true, text: why.message }, now).await;
+        ctx.events.publish(server, &EventText { reason: why.reason, warning: true, text: why.message }, now).await;
     }
 }
 
@@ -264,7 +275,7 @@ pub(crate) async fn note_handled(
     ctx: &Context,
     server: &PaperMCServer,
     before: &PaperMCServerStatus,
-    handled: LastHandled,
+    handled: HandledRequests,
 ) -> Result<(), kube::Error> {
     write(ctx, server, before, PaperMCServerStatus { last_handled: Some(handled), ..before.clone() }).await
 }
@@ -275,7 +286,7 @@ pub(crate) async fn note_crashes(
     ctx: &Context,
     server: &PaperMCServer,
     before: &PaperMCServerStatus,
-    crashes: Option<Crashes>,
+    crashes: Option<CrashStatus>,
 ) -> Result<(), kube::Error> {
     let mut status = PaperMCServerStatus { crashes, ..before.clone() };
     if status.crashes.is_none() {
@@ -284,7 +295,7 @@ pub(crate) async fn note_crashes(
     write(ctx, server, before, status).await
 }
 
-fn basis(ctx: &Context, seen: &Observed) -> Option<Basis> {
+fn basis(ctx: &Context, seen: &Observed) -> Option<AnswerBasis> {
     let snapshot = ctx.catalog.newest();
     plan::known(&WhatRuns::of(seen), &ctx.config, snapshot.as_ref().map(|snapshot| &snapshot.catalog)).basis()
 }
@@ -295,7 +306,7 @@ pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &
     let mut status = (*before).clone();
     status.conditions = conditions::build_failure(server, &cut(why, LONGEST_MESSAGE), now, &before.conditions);
     if let Err(error) = write(ctx, server, &before, status).await {
-        tracing::warn!(error = %crate::chain::Chain(&error), "could not write the status either");
+        tracing::warn!(error = %crate::chain::ErrorChain(&error), "could not write the status either");
     }
 }
 
@@ -338,7 +349,7 @@ async fn write(
         "metadata": {"name": name, "namespace": namespace}, "status": status,
     });
     ctx.metrics.api_writes.inc();
-    match Writer::STATUS.apply_status(&api, &name, &object).await {
+    match FieldManager::STATUS.apply_status(&api, &name, &object).await {
         Ok(_) => {}
         // Deleted while we looked: nobody is left to be told.
         Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),

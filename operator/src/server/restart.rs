@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use scheduler::rollout::is_the_restart;
-use scheduler::seen::{Goal, Restart, Seen};
+use scheduler::seen::{Goal, Observation, RestartDue};
 
 use super::check::CheckedServer;
 use super::observe::server_of;
@@ -13,7 +13,7 @@ use crate::requeue::Outcome;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Restarts {
     /// The one that is due.
-    pub(crate) due: Option<Restart>,
+    pub(crate) due: Option<RestartDue>,
     /// When the next one comes by itself. None: there is none, `spec.suspend` is true, or no server runs.
     pub(crate) next: Option<Timestamp>,
     /// An update that begins no later than this is that one.
@@ -26,7 +26,7 @@ impl Restarts {
         let Some(restart) = server.restart.as_ref().filter(|_| !server.suspended) else { return Self::default() };
         let Some(started) = pod.and_then(started) else { return Self::default() };
         let windows = &server.windows;
-        let due = windows.due_restart(&restart.restarts, started, now).map(|found| Restart {
+        let due = windows.due_restart(&restart.restarts, started, now).map(|found| RestartDue {
             due: found.due,
             until: found.until,
             policy: restart.policy,
@@ -38,7 +38,7 @@ impl Restarts {
     }
 
     /// When the server restarts next: with the update that waits for a window which opens then, or by the clock.
-    pub(crate) fn comes_at(&self, goal: &Goal, seen: &Seen, opens: Option<Timestamp>) -> Option<Timestamp> {
+    pub(crate) fn comes_at(&self, goal: &Goal, seen: &Observation, opens: Option<Timestamp>) -> Option<Timestamp> {
         let due = self.due.map(|due| (due.due, due.gives_way_until));
         let (by_the_clock, until) = due.or_else(|| self.next.zip(self.next_gives_way_until))?;
         let with_the_update =

@@ -11,14 +11,14 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use scheduler::gate::Gate;
 use scheduler::protocol::restore::{AskedRestore, LATEST, NOBODY};
-use scheduler::seen::{Act, Restart};
+use scheduler::seen::{Disruption, RestartDue};
 
 use super::check::CheckedServer;
 use super::consent::whole_second;
 use super::copies::copies;
 use super::observe::{Observed, server_of};
 use crate::chain::cut;
-use choose::{Asked, No, OVERWRITE, choose, read};
+use choose::{NoBackupReason, OVERWRITE, RestoreQuery, choose, read};
 
 pub(crate) mod act;
 mod choose;
@@ -34,11 +34,11 @@ const TOLD_COUNTS: SignedDuration = SignedDuration::from_mins(10);
 
 /// The request of one server, as of one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Restores {
+pub(crate) struct RestoreRequests {
     /// What the status has to say of it. None: nobody asks for anything.
     pub(crate) noted: Option<RestoreHandled>,
     /// It may be carried out.
-    pub(crate) due: Option<DueRestore>,
+    pub(crate) due: Option<PendingRestore>,
     /// It is due, and the order may go with the way back from what failed, or to a pod that cannot open the worlds. Not where nobody says
     /// whether it was obeyed already: then the way back looks at the worlds by itself, and a person's word does not take its place.
     pub(crate) goes_with_the_way_back: bool,
@@ -49,12 +49,12 @@ pub(crate) struct Restores {
 
 /// A restart, and the order that is given before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DueRestore {
-    pub(crate) restart: Restart,
+pub(crate) struct PendingRestore {
+    pub(crate) restart: RestartDue,
     pub(crate) order: AskedRestore,
 }
 
-impl Restores {
+impl RestoreRequests {
     /// Of this server.
     pub(crate) fn of(
         server: &PaperMCServer,
@@ -109,13 +109,13 @@ impl Restores {
                 Ok(copy) => {
                     Self { noted: Some(RestoreHandled { copy: Some(copy), ..known.clone() }), ..Self::default() }
                 }
-                Err(No::Refused(why)) => over(RestoreResult::Refused, Some(why)),
-                Err(No::NotYet) => waits(),
+                Err(NoBackupReason::Refused(why)) => over(RestoreResult::Refused, Some(why)),
+                Err(NoBackupReason::NotYet) => waits(),
             };
         };
         let read = read(&asked);
-        let due = seen.settled_lock.as_ref().map(|settled| DueRestore {
-            restart: Restart {
+        let due = seen.settled_lock.as_ref().map(|settled| PendingRestore {
+            restart: RestartDue {
                 due: known.seen_at,
                 until,
                 policy: checked.policy,
@@ -142,7 +142,7 @@ impl Restores {
     }
 
     /// What is to be restarted. What is restarted for a person is not restarted by the clock too.
-    pub(crate) fn restart(&self, by_the_clock: Option<Restart>) -> Option<Restart> {
+    pub(crate) fn restart(&self, by_the_clock: Option<RestartDue>) -> Option<RestartDue> {
         self.due.as_ref().map(|due| due.restart).or(by_the_clock)
     }
 
@@ -171,8 +171,10 @@ impl Restores {
             (Some(RestoreResult::Failed), _) => (false, "Failed", message),
             (None, Some(copy)) => {
                 let what = match read(&noted.asked) {
-                    Ok(Asked { everything: true, .. }) => format!("all that the copy {copy} holds is put in place"),
-                    Ok(Asked { .. }) | Err(_) => format!("the worlds of the copy {copy} are put in place"),
+                    Ok(RestoreQuery { everything: true, .. }) => {
+                        format!("all that the copy {copy} holds is put in place")
+                    }
+                    Ok(RestoreQuery { .. }) | Err(_) => format!("the worlds of the copy {copy} are put in place"),
                 };
                 (true, "Waiting", format!("{what} as soon as nothing else is under way"))
             }
@@ -260,7 +262,7 @@ fn is_left_to_init(seen: &Observed, known: &RestoreHandled) -> bool {
 
 /// Until when players may count on what they were told: that their server stops for the way back. A blackout ends that too.
 fn told_until(server: &CheckedServer, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
-    let act = Act::RollBack { failed: seen.pod_revision? };
+    let act = Disruption::RollBack { failed: seen.pod_revision? };
     let told = seen.facts.announced.filter(|told| told.act == act && Some(told.pod) == seen.pod_uid())?;
     let until = told.ends + TOLD_COUNTS;
     (now < until && server.windows.blackout_at(now).is_none()).then_some(until)

@@ -10,28 +10,30 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
 use kube::api::{Api, Patch};
 use scheduler::protocol::{FileSet, RestoreOrder, Save, restore::AskedRestore};
-use scheduler::rollout::{DECISION_COUNTS, Occasion, Step};
-use scheduler::seen::{DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled};
+use scheduler::rollout::{DECISION_COUNTS, OpportunityReason, Step};
+use scheduler::seen::{
+    DataVersion, DrainSeen, Partition, PodUid, RecordedFacts, RestartStarted, Revision, SavedWorld, StableSet,
+};
 use serde_json::{Value, json};
 
 use super::apply::delete_exactly;
-use super::build::orders::{Orders, orders_map_name};
+use super::build::orders::{InitOrders, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::CheckedServer;
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
 use super::plan::Plan;
-use super::proof::Proof;
+use super::proof::VerificationResult;
 use super::record::{self, SettledRecord, settled_map_name};
 use super::report::cost::copy_takes;
-use super::restore::{DueRestore, act::give_orders, act::keep_copy};
+use super::restore::{PendingRestore, act::give_orders, act::keep_copy};
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::k8s::ssa::Writer;
+use crate::k8s::ssa::FieldManager;
 use crate::memory::Rendered;
 use crate::revision::{revision_of, set_of, template_of};
-use crate::rush::Ahead;
+use crate::rush::PendingPass;
 
 mod announce;
 mod call_off;
@@ -42,26 +44,26 @@ mod error;
 mod save;
 mod words;
 
-pub(crate) use done::{Done, Proven};
+pub(crate) use done::{MarkedStable, StepOutcome};
 use end_order::end_exactly;
 pub(crate) use error::ActError;
 
 /// What the goal is made of.
-pub(crate) struct GoalParts<'a> {
+pub(crate) struct GoalInput<'a> {
     pub(crate) files: &'a FileSet,
     pub(crate) rendered: &'a Rendered,
 }
 
 /// One server, one pass, one step.
-pub(crate) struct Hand<'a> {
+pub(crate) struct StepExecutor<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) server: &'a CheckedServer,
     pub(crate) seen: &'a Observed,
-    pub(crate) goal: GoalParts<'a>,
+    pub(crate) goal: GoalInput<'a>,
     /// Of the pod that was seen.
-    pub(crate) proof: &'a Proof,
+    pub(crate) proof: &'a VerificationResult,
     /// What a restart that is due is for, if a person asked for the worlds of a copy.
-    pub(crate) restore: Option<&'a DueRestore>,
+    pub(crate) restore: Option<&'a PendingRestore>,
     /// What keeps the copy that a person has named until then.
     pub(crate) keeps: Option<&'a AskedRestore>,
     /// How long the copy before the goal takes, as far as anybody knows.
@@ -71,38 +73,38 @@ pub(crate) struct Hand<'a> {
     /// Since the look that all of it is decided upon, or since the window opened before which that was.
     pub(crate) decided: Stopwatch,
     /// The pass among all that are under way.
-    pub(crate) ahead: &'a Ahead<'a>,
+    pub(crate) ahead: &'a PendingPass<'a>,
 }
 
-impl<'a> Hand<'a> {
+impl<'a> StepExecutor<'a> {
     /// For what was planned upon a look of `decided`.
     pub(crate) fn of(
         ctx: &'a Context,
         server: &'a CheckedServer,
         seen: &'a Observed,
         plan: &'a Plan,
-        ahead: &'a Ahead<'a>,
+        ahead: &'a PendingPass<'a>,
         decided: Stopwatch,
     ) -> Self {
-        Hand {
+        StepExecutor {
             ctx,
             server,
             seen,
-            goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+            goal: GoalInput { files: &plan.record.files, rendered: &plan.rendered },
             proof: &plan.proof,
             restore: plan.restores.due.as_ref(),
             keeps: plan.restores.keeps.as_ref(),
             copy_takes: copy_takes(server, plan, seen),
-            only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
+            only_empty: plan.opportunistic.occasion == Some(OpportunityReason::Empty),
             decided,
             ahead,
         }
     }
 }
 
-impl Hand<'_> {
+impl StepExecutor<'_> {
     /// Does what `step` says.
-    pub(crate) async fn act(&self, step: Step) -> Result<Done, ActError> {
+    pub(crate) async fn act(&self, step: Step) -> Result<StepOutcome, ActError> {
         match step {
             Step::Create { revision, door } => self.create(revision, door).await,
             Step::Stage => self.stage().await,
@@ -118,84 +120,84 @@ impl Hand<'_> {
                 self.fresh("save", not_after)?;
                 let said =
                     self.agent()?.save(&Save { timeout_seconds: save::within(self.server.stop_timeout) }).await?;
-                let saved = Saved { act, pod, at: now(), confirmed: said.confirmed };
-                let facts = Facts { saved: Some(saved), ..self.seen.facts.clone() };
+                let saved = SavedWorld { act, pod, at: now(), confirmed: said.confirmed };
+                let facts = RecordedFacts { saved: Some(saved), ..self.seen.facts.clone() };
                 self.write("record the save on", &facts, Vec::new()).await?;
-                Ok(Done::Saved { confirmed: said.confirmed, took_ms: said.took_ms, problem: said.problem })
+                Ok(StepOutcome::Saved { confirmed: said.confirmed, took_ms: said.took_ms, problem: said.problem })
             }
             Step::WriteTemplate { revision, not_after } => {
-                self.bring_in(revision, Door::Closed, not_after).await?;
-                Ok(Done::TemplateWritten)
+                self.bring_in(revision, Partition::Closed, not_after).await?;
+                Ok(StepOutcome::TemplateWritten)
             }
             Step::Commit { unasked, not_after } => {
                 self.fresh("commit", not_after)?;
                 keep_copy(self.ctx, self.server, self.keeps).await?;
                 self.fresh("commit", not_after)?;
-                self.write("open the door of", &self.facts_of_goal(), vec![set_door(Door::Open)]).await?;
-                Ok(Done::Committed { unasked })
+                self.write("open the door of", &self.facts_of_goal(), vec![set_door(Partition::Open)]).await?;
+                Ok(StepOutcome::Committed { unasked })
             }
             Step::Restore { revision, door } => {
                 let template = self.template(revision).await?;
                 self.write("restore", &self.seen.facts, vec![replace_template(&template), set_door(door)]).await?;
-                Ok(Done::Restored)
+                Ok(StepOutcome::Restored)
             }
             Step::MarkFailed { revision } => {
                 let mut facts = self.seen.facts.clone();
                 facts.mark_failed(revision, self.failed_set(revision).await);
                 self.write("record the failure on", &facts, Vec::new()).await?;
-                Ok(Done::MarkedFailed)
+                Ok(StepOutcome::MarkedFailed)
             }
             Step::RequestRestore { to: _, asked: true } => {
                 self.order_copy().await?;
-                Ok(Done::RestoreScheduled)
+                Ok(StepOutcome::RestoreScheduled)
             }
             Step::RequestRestore { to, asked: false } => {
                 self.order_back(restore_order(self.seen), to).await?;
-                Ok(Done::RestoreScheduled)
+                Ok(StepOutcome::RestoreScheduled)
             }
             Step::RequestPluginDataRestore { to } => {
                 self.order_back(data_order(self.seen), to).await?;
-                Ok(Done::DataOrdered)
+                Ok(StepOutcome::DataOrdered)
             }
             Step::RollBack { to, asked, unasked, not_after } => {
                 self.fresh("roll back", not_after)?;
                 self.roll_back(to, asked, not_after).await?;
-                Ok(Done::RolledBack { unasked })
+                Ok(StepOutcome::RolledBack { unasked })
             }
             Step::RollForward { to, unasked, not_after } => {
-                self.bring_in(to, Door::Open, not_after).await?;
-                Ok(Done::Committed { unasked })
+                self.bring_in(to, Partition::Open, not_after).await?;
+                Ok(StepOutcome::Committed { unasked })
             }
             Step::MarkStable { settled } => self.close(settled).await,
             Step::Restart { due, pod, unasked, not_after } => {
                 self.restart(due, pod, not_after).await?;
-                Ok(Done::Restarting { due, unasked })
+                Ok(StepOutcome::Restarting { due, unasked })
             }
             Step::EndRestart => {
-                let facts = Facts { restarted: None, announced: None, saved: None, ..self.seen.facts.clone() };
+                let facts = RecordedFacts { restarted: None, announced: None, saved: None, ..self.seen.facts.clone() };
                 self.write("record the end of the restart on", &facts, Vec::new()).await?;
-                Ok(Done::Restarted)
+                Ok(StepOutcome::Restarted)
             }
             Step::BeginDrain { pod, since } => {
-                let facts = Facts { draining: Some(Draining { since, pod }), ..self.seen.facts.clone() };
+                let facts = RecordedFacts { draining: Some(DrainSeen { since, pod }), ..self.seen.facts.clone() };
                 self.write("record the mark of the node on", &facts, Vec::new()).await?;
-                Ok(Done::DrainBegun)
+                Ok(StepOutcome::DrainBegun)
             }
             Step::EndDrain => {
                 self.end_drain().await?;
-                Ok(Done::DrainEnded)
+                Ok(StepOutcome::DrainEnded)
             }
             Step::CancelAnnouncement { act, not_after } => {
                 self.fresh("call off", not_after)?;
                 self.call_off(act).await?;
-                Ok(Done::CalledOff)
+                Ok(StepOutcome::CalledOff)
             }
-            Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
+            Step::Settled | Step::Wait(_) => Ok(StepOutcome::Nothing),
         }
     }
 
     /// The template of something new, with the door in the same write; an order for what would have been gone back to ends before.
-    async fn bring_in(&self, revision: Revision, door: Door, not_after: Timestamp) -> Result<(), ActError> {
+    async fn bring_in(&self, revision: Revision, door: Partition, not_after: Timestamp) -> Result<(), ActError> {
         self.fresh("write the template", not_after)?;
         self.end_order().await?;
         let template = self.template(revision).await?;
@@ -214,12 +216,12 @@ impl Hand<'_> {
     async fn restart(&self, due: Timestamp, pod: PodUid, not_after: Timestamp) -> Result<(), ActError> {
         self.fresh("restart", not_after)?;
         if let Some(restore) = self.restore_at(due) {
-            let orders = Orders { back: None, asked: Some(restore.order.clone()) };
+            let orders = InitOrders { back: None, asked: Some(restore.order.clone()) };
             give_orders(self.ctx, self.server, &orders).await?;
         }
         // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
         // the pod would come back as something else.
-        let facts = Facts { restarted: Some(Restarted { due, pod }), ..self.facts_of_restart(due) };
+        let facts = RecordedFacts { restarted: Some(RestartStarted { due, pod }), ..self.facts_of_restart(due) };
         self.write("record the restart on", &facts, Vec::new()).await?;
         self.fresh("restart", not_after)?;
         self.delete_pod(pod).await
@@ -229,19 +231,19 @@ impl Hand<'_> {
         let template = self.template(to).await?;
         // The order first: without it what comes could not open the worlds.
         let restarted = if asked { self.order_copy().await? } else { None };
-        let facts = Facts { restarted, ..self.seen.facts.clone() };
+        let facts = RecordedFacts { restarted, ..self.seen.facts.clone() };
         self.fresh("roll back", not_after)?;
-        self.write("roll back", &facts, vec![replace_template(&template), set_door(Door::Open)]).await
+        self.write("roll back", &facts, vec![replace_template(&template), set_door(Partition::Open)]).await
     }
 
     /// Asks the agent for the goal's files. Harmless at any time: it only fills the volume's store.
-    pub(crate) async fn stage(&self) -> Result<Done, ActError> {
+    pub(crate) async fn stage(&self) -> Result<StepOutcome, ActError> {
         self.agent()?.stage(self.goal.files).await?;
-        Ok(Done::StagingAsked)
+        Ok(StepOutcome::StagingAsked)
     }
 
     /// What the restart of this instant is for.
-    fn restore_at(&self, due: Timestamp) -> Option<&DueRestore> {
+    fn restore_at(&self, due: Timestamp) -> Option<&PendingRestore> {
         self.restore.filter(|restore| restore.restart.due == due)
     }
 
@@ -254,36 +256,36 @@ impl Hand<'_> {
         deleted.map_err(|source| ActError::Delete { name, source })
     }
 
-    async fn create(&self, revision: Revision, door: Door) -> Result<Done, ActError> {
+    async fn create(&self, revision: Revision, door: Partition) -> Result<StepOutcome, ActError> {
         let template = self.template(revision).await?;
         let set = build_stateful_set(self.server, template, door, &self.seen.facts);
         let api: Api<StatefulSet> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         // No version fences what was not there.
         self.fresh("create", self.counts_until())?;
         self.ctx.metrics.api_writes.inc();
-        Writer::SERVER_CHILDREN.apply(&api, &set).await.map_err(|source| ActError::Write {
+        FieldManager::SERVER_CHILDREN.apply(&api, &set).await.map_err(|source| ActError::Write {
             intent: "create",
             name: self.server.name.clone(),
             source,
         })?;
-        Ok(Done::Created)
+        Ok(StepOutcome::Created)
     }
 
     async fn order_back(&self, order: Option<RestoreOrder>, to: Revision) -> Result<(), ActError> {
         let order = order.ok_or(ActError::NoTemplate { revision: to })?;
         self.fresh("give an order", self.counts_until())?;
-        give_orders(self.ctx, self.server, &Orders { back: Some(order), asked: None }).await
+        give_orders(self.ctx, self.server, &InitOrders { back: Some(order), asked: None }).await
     }
 
     /// The order of a person, beside the one that stands: should the copy turn out to be damaged, there is still what was ordered before. Answers
     /// what is to be remembered of the pod that goes for it.
-    async fn order_copy(&self) -> Result<Option<Restarted>, ActError> {
-        let Some(DueRestore { restart, order }) = self.restore else { return Ok(None) };
+    async fn order_copy(&self) -> Result<Option<RestartStarted>, ActError> {
+        let Some(PendingRestore { restart, order }) = self.restore else { return Ok(None) };
         // With all that the copy holds come the plugins' data of that day.
         let back = self.seen.orders.back.clone().filter(|_| !order.everything);
         self.fresh("give an order", self.counts_until())?;
-        give_orders(self.ctx, self.server, &Orders { back, asked: Some(order.clone()) }).await?;
-        Ok(self.seen.pod_uid().map(|pod| Restarted { due: restart.due, pod }))
+        give_orders(self.ctx, self.server, &InitOrders { back, asked: Some(order.clone()) }).await?;
+        Ok(self.seen.pod_uid().map(|pod| RestartStarted { due: restart.due, pod }))
     }
 
     /// An order that was found weeks later would be a disaster. It goes before the write that makes it old, whether one was seen or not:
@@ -296,7 +298,7 @@ impl Hand<'_> {
         end_exactly(&api, &orders_map_name(&self.server.name), is_fresh).await
     }
 
-    async fn close(&self, settled: Revision) -> Result<Done, ActError> {
+    async fn close(&self, settled: Revision) -> Result<StepOutcome, ActError> {
         self.end_order().await?;
         let template = self.template(settled).await?;
         let record = self.settled_record(template);
@@ -313,22 +315,22 @@ impl Hand<'_> {
         record::write_settled(&self.ctx.client, map, &record).await?;
         let world = self.seen.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
         let proven = match self.seen.facts.settled {
-            None => Proven::First,
-            Some(before) if before.revision == settled => Proven::Before,
-            Some(_) => Proven::Update,
+            None => MarkedStable::First,
+            Some(before) if before.revision == settled => MarkedStable::Before,
+            Some(_) => MarkedStable::Update,
         };
-        let facts = Facts {
-            settled: Some(Settled { revision: settled, world }),
+        let facts = RecordedFacts {
+            settled: Some(StableSet { revision: settled, world }),
             announced: None,
             saved: None,
             // What comes back proves itself as after any other restart, if it was stopped for one.
-            restarted: self.seen.facts.restarted.filter(|_| proven == Proven::Before),
+            restarted: self.seen.facts.restarted.filter(|_| proven == MarkedStable::Before),
             draining: None,
             copying: None,
             failed: self.seen.facts.failed.clone(),
         };
-        self.write("close the door of", &facts, vec![set_door(Door::Closed)]).await?;
-        Ok(Done::Closed(proven))
+        self.write("close the door of", &facts, vec![set_door(Partition::Closed)]).await?;
+        Ok(StepOutcome::Closed(proven))
     }
 
     /// What is kept of what settles now.
@@ -388,7 +390,12 @@ impl Hand<'_> {
 
     /// One guarded write: the facts, and what goes with them. The template is written whole, by JSON Patch: an apply
     /// cannot bring a template back byte for byte while another manager's field stays in it.
-    async fn write(&self, intent: &'static str, facts: &Facts, mut changes: Vec<Value>) -> Result<(), ActError> {
+    async fn write(
+        &self,
+        intent: &'static str,
+        facts: &RecordedFacts,
+        mut changes: Vec<Value>,
+    ) -> Result<(), ActError> {
         let set = self.seen.set.as_ref().ok_or(ActError::NoTemplate { revision: Revision(0) })?;
         let facts = serde_json::to_string(facts).expect("facts have string keys only");
         let mut patch = vec![
@@ -405,7 +412,7 @@ impl Hand<'_> {
         let patch = serde_json::from_value(Value::Array(patch)).expect("the operations above are JSON Patch");
         let api: Api<StatefulSet> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         self.ctx.metrics.api_writes.inc();
-        api.patch(&self.server.name, &Writer::ROLLOUT.patch_params(), &Patch::<StatefulSet>::Json(patch))
+        api.patch(&self.server.name, &FieldManager::ROLLOUT.patch_params(), &Patch::<StatefulSet>::Json(patch))
             .await
             .map(drop)
             .map_err(|source| ActError::Write { intent, name: self.server.name.clone(), source })
@@ -416,7 +423,7 @@ fn replace_template(template: &PodTemplateSpec) -> Value {
     json!({"op": "replace", "path": "/spec/template", "value": template})
 }
 
-fn set_door(door: Door) -> Value {
+fn set_door(door: Partition) -> Value {
     json!({"op": "add", "path": "/spec/updateStrategy", "value": {
         "type": "RollingUpdate", "rollingUpdate": {"partition": partition(door)},
     }})

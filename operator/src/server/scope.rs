@@ -13,7 +13,7 @@ use crate::requeue::Outcome;
 
 pub(crate) mod early;
 
-use early::Early;
+use early::UrgentUpdate;
 
 /// As many as names that help, and no more.
 const NAMED: usize = 5;
@@ -23,21 +23,21 @@ const LONGEST: usize = 1_024;
 
 /// What comes alone in one pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Alone {
+pub(crate) enum PartialSelection {
     /// Nothing: all that is planned comes together.
     #[default]
     Nothing,
     /// What a person asks for: that is planned, and nothing else.
     Asked(Scope),
     /// What waits for no window of the server: that is planned, until one opens.
-    Early(Early),
+    Early(UrgentUpdate),
     /// What a person asks for cannot come, and why. It is tried again for as long as the request counts.
     Refused(String),
     /// Nothing is newer of what a person asks for; in words. The request is served by that.
     UpToDate(String),
 }
 
-impl Alone {
+impl PartialSelection {
     /// Whether the request to apply now opens the gate. One that is refused must not: what is planned then is more than it names.
     pub(crate) fn opens_the_gate(&self) -> bool {
         match self {
@@ -87,7 +87,7 @@ impl Alone {
     }
 
     /// What comes without a window of the server.
-    pub(crate) fn early(&self) -> Option<&Early> {
+    pub(crate) fn early(&self) -> Option<&UrgentUpdate> {
         match self {
             Self::Early(early) => Some(early),
             Self::Nothing | Self::Asked(_) | Self::Refused(_) | Self::UpToDate(_) => None,

@@ -18,7 +18,7 @@ use crate::requeue::AT_THE_LINE;
 
 /// Since when a pass knows what it decides upon: it may sleep between any two of its requests.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Start {
+pub(super) struct ObservedSince {
     /// Since the look; of one that stood at the line, since its window opened. A step counts from then.
     pub(super) decided: Stopwatch,
     /// Since the look.
@@ -27,7 +27,7 @@ pub(super) struct Start {
     stood: bool,
 }
 
-impl Start {
+impl ObservedSince {
     /// Whether a step may rest upon a look that is as old as this one. A warning may: its agent refuses what is meant for another pod. What
     /// touches the server is decided upon a new look.
     pub(super) fn allows(self, step: Step) -> bool {
@@ -48,12 +48,12 @@ pub(super) async fn stand(
     checked: &CheckedServer,
     seen: &Observed,
     looked: Stopwatch,
-) -> Option<Start> {
+) -> Option<ObservedSince> {
     let looked_at = looked.started_at();
     let is_planned = status_before(ctx, server).available_update.is_some();
     let opens = checked.windows.next_opening(looked_at).filter(|_| is_planned);
     let Some((opens, _place)) = waits_for(opens, seen, looked_at).zip(ctx.rush.place_at_the_line()) else {
-        return Some(Start { decided: looked, looked, stood: false });
+        return Some(ObservedSince { decided: looked, looked, stood: false });
     };
     let mut at = now();
     while at < opens {
@@ -69,7 +69,7 @@ pub(super) async fn stand(
     let is_the_same = asked_now.is_some_and(|asked| {
         asked.metadata.uid == server.metadata.uid && what_is_asked(&*asked) == what_is_asked(server)
     });
-    is_the_same.then(|| Start { decided: Stopwatch::start(), looked, stood: true })
+    is_the_same.then(|| ObservedSince { decided: Stopwatch::start(), looked, stood: true })
 }
 
 /// The instant that is waited for. Not where something is on its way already, and not where nobody would be warned.
@@ -85,7 +85,9 @@ mod tests {
     use std::sync::Arc;
 
     use scheduler::protocol;
-    use scheduler::seen::{Act, Announced, DataVersion, Door, PodUid, Revision, Set, Settled};
+    use scheduler::seen::{
+        Announced, DataVersion, Disruption, Partition, PodUid, Revision, StableSet, StatefulSetView,
+    };
     use serde_json::json;
 
     use super::*;
@@ -95,16 +97,16 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn update() -> Act {
-        Act::Update { goal: Revision(2), window_opened_at: at(105) }
+    fn update() -> Disruption {
+        Disruption::Update { goal: Revision(2), window_opened_at: at(105) }
     }
 
     /// A server at rest on which somebody is.
     fn played_on() -> Observed {
         let mut seen = hot_copies::tests::seen(false, &json!({}));
         let report = Arc::make_mut(seen.report.as_mut().unwrap());
-        report.players = protocol::Players::Some { count: 1 };
-        seen.facts.settled = Some(Settled { revision: Revision(1), world: DataVersion(4_000) });
+        report.players = protocol::PlayerCount::Some { count: 1 };
+        seen.facts.settled = Some(StableSet { revision: Revision(1), world: DataVersion(4_000) });
         seen.pod_revision = Some(Revision(1));
         seen
     }
@@ -122,15 +124,15 @@ mod tests {
     fn nobody_stands_at_the_line_whose_update_is_on_its_way_or_who_has_nobody_to_warn() {
         let waits = |seen: &Observed| waits_for(Some(at(105)), seen, at(100)).is_some();
         let mut empty = played_on();
-        Arc::make_mut(empty.report.as_mut().unwrap()).players = protocol::Players::Nobody;
+        Arc::make_mut(empty.report.as_mut().unwrap()).players = protocol::PlayerCount::Nobody;
         assert!(!waits(&empty));
         assert!(!waits(&Observed { pod_revision: Some(Revision(2)), ..played_on() }), "on trial");
-        let set = Set {
+        let set = StatefulSetView {
             template: Revision(2),
             current: Revision(1),
             update: Revision(2),
             observed: true,
-            door: Door::Open,
+            door: Partition::Open,
             asleep: false,
         };
         assert!(!waits(&Observed { shape: Some(set), ..played_on() }), "the door is open");
@@ -143,7 +145,7 @@ mod tests {
     fn what_was_seen_before_the_wait_is_enough_for_a_warning_and_for_nothing_that_touches_the_server() {
         let announce = Step::Announce { act: update(), pod: PodUid(7), notice: SignedDuration::ZERO, not_after: at(9) };
         let write = Step::WriteTemplate { revision: Revision(2), not_after: at(9) };
-        let start = |stood| Start { decided: Stopwatch::start(), looked: Stopwatch::start(), stood };
+        let start = |stood| ObservedSince { decided: Stopwatch::start(), looked: Stopwatch::start(), stood };
         let waited = start(true);
         assert!(waited.allows(announce) && !waited.allows(write) && !waited.allows(Step::Settled));
         let at_once = start(false);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crds::PaperMCServerSpec;
 use crds::paper_mc_server::UnmanagedFile;
-use resolver::declared::{Clash, clashes_of_own};
-use scheduler::protocol::{FileSet, Report, UnmanagedJar};
+use resolver::declared::{JarNameConflict, clashes_of_own};
+use scheduler::protocol::{AgentReport, FileSet, UnmanagedJar};
 
 use crate::chain::cut;
 
@@ -20,7 +20,7 @@ const MOST_NAMES: usize = 2;
 const MOST_NEEDS: usize = 4;
 
 /// All JARs of a report, by file. An agent of an older version names them only: they count, and nobody can vouch for them.
-pub(crate) fn strangers(report: &Report) -> Vec<UnmanagedFile> {
+pub(crate) fn strangers(report: &AgentReport) -> Vec<UnmanagedFile> {
     let names = report.unmanaged.iter().map(|file| (file, None));
     let told = report.unmanaged_jars.iter().map(|jar| (&jar.file, Some(jar)));
     let by_file: BTreeMap<&String, Option<&UnmanagedJar>> = names.chain(told).collect();
@@ -55,7 +55,7 @@ pub(crate) fn kept(mut files: Vec<UnmanagedFile>, spec: &PaperMCServerSpec) -> V
 
 /// A name that a file of this set and a JAR of somebody's own would both declare or provide: the server would load one of
 /// them, and nobody knows which. A JAR of the very name of a plugin of the set is none: it is set aside for that one.
-pub(crate) fn shared_name(set: &FileSet, report: &Report) -> Option<Clash> {
+pub(crate) fn shared_name(set: &FileSet, report: &AgentReport) -> Option<JarNameConflict> {
     let managed: Vec<(&str, Vec<&str>)> = (set.plugins.iter())
         .filter_map(|file| {
             let names = file.plugin.iter().chain(&file.provides).map(String::as_str).collect();
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn report(more: &serde_json::Value) -> Report {
+    fn report(more: &serde_json::Value) -> AgentReport {
         let mut report = json!({
             "at": "2026-01-21T12:00:00Z", "podUid": "uid", "server": {"state": "absent"}, "lock": null,
             "players": {"who": "nobody"}, "world": {"floor": null, "whole": true},

@@ -10,35 +10,35 @@ use jiff::Timestamp;
 use resolver::explain::{Explanation, Unanswerable};
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn, is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
-use scheduler::seen::Act;
+use scheduler::seen::Disruption;
 use tracing::warn;
 
 use super::check::CheckedServer;
 use super::check::on_trial::check_on_trial;
-use super::consent::Consent;
+use super::consent::ApprovalState;
 use super::copies::{copies, look_at_world};
 use super::crashes::stopped::still_stopped;
 use super::error::PassError;
 use super::observe::Observed;
-use super::plan::{Answer, Pace, Plan};
-use super::report::{self, InTheWay, Report, status_before};
+use super::plan::{Plan, ResolvedLock, StartTimeout};
+use super::report::{self, PassBlocked, PassReport, status_before};
 use super::restart::Restarts;
-use super::rollout::Hand;
+use super::rollout::StepExecutor;
 use super::{act, look_again, observe, turn};
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 use crate::clock::Stopwatch;
 use crate::context::Context;
 use crate::memory::Rendered;
 use crate::requeue::Outcome;
-use crate::rush::Ahead;
+use crate::rush::PendingPass;
 
 /// Takes the next step of the trial, if one is under way that may go on. None: what is in the way is all there is to say.
 pub(super) async fn see_through(
     ctx: &Context,
     server: &PaperMCServer,
     seen: &Observed,
-    why: InTheWay,
-    ahead: &Ahead<'_>,
+    why: PassBlocked,
+    ahead: &PendingPass<'_>,
     looked: Stopwatch,
 ) -> Result<Option<Outcome>, PassError> {
     let at = looked.started_at();
@@ -51,13 +51,13 @@ pub(super) async fn see_through(
     // It is not started by a mistake in its spec.
     plan.crashes = still_stopped(&before, seen);
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
-    if matches!(step, Step::CancelAnnouncement { act: Act::Update { .. }, .. }) {
+    if matches!(step, Step::CancelAnnouncement { act: Disruption::Update { .. }, .. }) {
         // What comes forward is not known to this pass. Players count down to it, and the next one that can plan sees to it.
         return Ok(None);
     }
-    let hand = Hand::of(ctx, &checked, seen, &plan, ahead, looked);
+    let hand = StepExecutor::of(ctx, &checked, seen, &plan, ahead, looked);
     let done = act(&hand, &plan, step).await?;
-    let report = Report { seen, plan: &plan, step, done: &done, now: at };
+    let report = PassReport { seen, plan: &plan, step, done: &done, now: at };
     report::report_on_trial(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
     Ok(Some(look_again::in_time(&ctx.messenger.channels_of(server), &plan, seen, (step, &done), at)))
 }
@@ -68,14 +68,14 @@ pub(super) async fn see_through_after(
     ctx: &Context,
     server: &PaperMCServer,
     error: PassError,
-    ahead: &Ahead<'_>,
+    ahead: &PendingPass<'_>,
 ) -> Result<Outcome, PassError> {
     let looked = Stopwatch::start();
     let seen = observe::observe(server, ctx, looked.started_at()).await?;
-    let why = InTheWay::failure(&Chain(&error).to_string());
+    let why = PassBlocked::failure(&ErrorChain(&error).to_string());
     match see_through(ctx, server, &seen, why, ahead, looked).await? {
         Some(outcome) => {
-            warn!(error = %Chain(&error), "nothing can be planned; what is on trial goes on");
+            warn!(error = %ErrorChain(&error), "nothing can be planned; what is on trial goes on");
             Ok(outcome)
         }
         None => Err(error),
@@ -148,7 +148,7 @@ fn is_untold(seen: &Observed, before: &PaperMCServerStatus) -> bool {
 }
 
 /// What stands in the cluster is all that is wanted. None: it does not say which files are on trial.
-fn build_plan(server: &CheckedServer, seen: &Observed, pace: Pace, now: Timestamp) -> Option<Plan> {
+fn build_plan(server: &CheckedServer, seen: &Observed, pace: StartTimeout, now: Timestamp) -> Option<Plan> {
     let template = &seen.set.as_ref()?.spec.as_ref()?.template;
     let record = seen.pod_lock.clone().or_else(|| seen.settled_lock.clone())?;
     let rendered = Rendered { revision: seen.shape?.template, template: template.clone().into() };
@@ -159,8 +159,8 @@ fn build_plan(server: &CheckedServer, seen: &Observed, pace: Pace, now: Timestam
         unread: vec![],
         known: vec![],
     };
-    let answer = Answer { lock: None, explanation: Explanation::Unanswerable(nothing_asked), solved: false };
-    let consent = Consent { needs_approval: false, apply_since: None, applies_another: None };
+    let answer = ResolvedLock { lock: None, explanation: Explanation::Unanswerable(nothing_asked), solved: false };
+    let consent = ApprovalState { needs_approval: false, apply_since: None, applies_another: None };
     // A commit that has not taken effect is taken back: what it was decided upon does not hold any more.
     let shut = Gate::Shut { opens: None };
     let mut plan = Plan::new(server, seen, answer, record, rendered, shut, consent, pace, now);

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, is_under_way, next_step};
-use scheduler::seen::{Act, Announced};
+use scheduler::seen::{Announced, Disruption};
 
 use super::check::CheckedServer;
 use super::observe::Observed;
@@ -87,7 +87,7 @@ pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
 /// The first step of an update that players or the cluster notice.
 fn begins(step: Step) -> bool {
     match step {
-        Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Act::Update { .. }),
+        Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Disruption::Update { .. }),
         Step::WriteTemplate { .. } | Step::Commit { .. } | Step::RollForward { .. } => true,
         // What began is known.
         Step::Reannounce { .. }
@@ -128,7 +128,7 @@ fn wake(ctx: &Context, servers: Vec<Key>) {
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
-    use scheduler::seen::{Door, PodUid, Set};
+    use scheduler::seen::{Partition, PodUid, StatefulSetView};
     use serde_json::json;
 
     use super::*;
@@ -140,9 +140,9 @@ mod tests {
         let mut seen = on_trial(&json!(null));
         assert!(is_needed(&seen, now));
         seen.pod_revision = Some(SETTLED);
-        seen.shape = seen.shape.map(|set| Set { template: SETTLED, door: Door::Closed, ..set });
+        seen.shape = seen.shape.map(|set| StatefulSetView { template: SETTLED, door: Partition::Closed, ..set });
         assert!(!is_needed(&seen, now), "it only waits");
-        let act = Act::Update { goal: FAILED, window_opened_at: now };
+        let act = Disruption::Update { goal: FAILED, window_opened_at: now };
         let ends = now + SignedDuration::from_mins(5);
         seen.facts.announced = Some(Announced { act, pod: PodUid(7), ends });
         assert!(is_needed(&seen, now) && is_needed(&seen, ends));

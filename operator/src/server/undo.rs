@@ -2,7 +2,7 @@
 //! Which sets are kept, and which of them is named.
 
 use crds::approval::{PREVIOUS, ROLLBACK_TO, names};
-use crds::paper_mc_server::{LastHandled, PastSet, WHOLE_SET};
+use crds::paper_mc_server::{HandledRequests, HistoryEntry, WHOLE_SET};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -23,7 +23,7 @@ const LONGEST_PATCH: usize = 512;
 
 /// Where a person wants the server. It stays there for as long as the word does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Undo {
+pub(crate) enum PinnedSet {
     /// A set that is kept.
     To {
         /// Digest of its lock.
@@ -45,7 +45,7 @@ pub(crate) enum Undo {
     },
 }
 
-impl Undo {
+impl PinnedSet {
     /// What the server's annotation asks for, where `runs` is settled; without one, whether its spec holds that. A server that has never settled
     /// has no way back, and nothing that could be held.
     pub(crate) fn of(
@@ -99,7 +99,7 @@ impl Undo {
     }
 
     /// What it means for a server whose sets are these, and the way out of it.
-    pub(crate) fn in_words(&self, namespace: &str, name: &str, history: &[PastSet]) -> String {
+    pub(crate) fn in_words(&self, namespace: &str, name: &str, history: &[HistoryEntry]) -> String {
         let way_on = format!(
             "updates go on when the annotation is taken away: `kubectl -n {namespace} annotate papermcserver {name} \
              {ROLLBACK_TO}-`"
@@ -126,9 +126,9 @@ impl Undo {
 
     /// What has to stand in the status before anything is done about it; `None` while it does. `previous` would name
     /// another set as soon as the server has gone back.
-    pub(crate) fn to_note(&self, server: &PaperMCServer, before: Option<&LastHandled>) -> Option<LastHandled> {
+    pub(crate) fn to_note(&self, server: &PaperMCServer, before: Option<&HandledRequests>) -> Option<HandledRequests> {
         let Self::To { digest, since } = self else { return None };
-        let noted = LastHandled {
+        let noted = HandledRequests {
             rollback_to: written(server),
             rollback_digest: Some(digest.clone()),
             rollback_seen_at: Some(*since),
@@ -156,16 +156,16 @@ fn written(server: &PaperMCServer) -> Option<String> {
 
 /// What the status goes on to say of a request: nothing once it is taken away or names something else, so that it counts
 /// again when it is written again.
-pub(crate) fn still_noted(server: &PaperMCServer, handled: LastHandled) -> LastHandled {
+pub(crate) fn still_noted(server: &PaperMCServer, handled: HandledRequests) -> HandledRequests {
     if handled.rollback_to.is_some() && handled.rollback_to == written(server) {
         return handled;
     }
-    LastHandled { rollback_to: None, rollback_digest: None, rollback_seen_at: None, ..handled }
+    HandledRequests { rollback_to: None, rollback_digest: None, rollback_seen_at: None, ..handled }
 }
 
 /// How a set came to run here.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Came {
+pub(crate) struct SetOrigin {
     /// For so many seconds the server was down.
     pub(crate) down_seconds: Option<u32>,
     /// So many players were on.
@@ -177,21 +177,21 @@ pub(crate) struct Came {
 /// The sets that ran here, with the one that runs in front, and without those that are too old to be kept. One that was kept unproven is
 /// proven from the instant at which a look proves it.
 pub(crate) fn history(
-    before: &[PastSet],
+    before: &[HistoryEntry],
     runs: Option<&LockRecord>,
-    came: Came,
+    came: SetOrigin,
     is_proven: bool,
     now: Timestamp,
-) -> Vec<PastSet> {
+) -> Vec<HistoryEntry> {
     let mut history = before.to_vec();
     if let Some(LockRecord { lock, files }) = runs
         && history.first().is_none_or(|newest| newest.lock != files.lock)
     {
         history.retain(|past| past.lock != files.lock);
         let version = cut(&format!("{}-{}", lock.minecraft, lock.build), 64);
-        let Came { down_seconds, players, unproven } = came;
+        let SetOrigin { down_seconds, players, unproven } = came;
         let lock = files.lock.clone();
-        history.insert(0, PastSet { lock, version, settled_at: now, unproven, down_seconds, players });
+        history.insert(0, HistoryEntry { lock, version, settled_at: now, unproven, down_seconds, players });
     } else if let Some(newest) = history.first_mut().filter(|newest| newest.unproven && is_proven) {
         (newest.unproven, newest.settled_at) = (false, now);
     }
@@ -204,7 +204,7 @@ pub(crate) fn history(
 }
 
 /// Enough digits to ask for it, and what people know it by.
-fn one_in_words(past: &PastSet) -> String {
+fn one_in_words(past: &HistoryEntry) -> String {
     let doubt = if past.unproven { ", not proven" } else { "" };
     format!("{} ({}{doubt})", past.lock.get(..16).unwrap_or(&past.lock), past.version)
 }
@@ -235,50 +235,50 @@ mod tests {
         server
     }
 
-    fn held(others: &[&str]) -> Undo {
-        Undo::Held { digest: RUNS.to_owned(), others: others.iter().map(|name| (*name).to_owned()).collect() }
+    fn held(others: &[&str]) -> PinnedSet {
+        PinnedSet::Held { digest: RUNS.to_owned(), others: others.iter().map(|name| (*name).to_owned()).collect() }
     }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn past(lock: &str, second: i64) -> PastSet {
+    fn past(lock: &str, second: i64) -> HistoryEntry {
         let version = "1.21.10-130".to_owned();
         let (lock, settled_at) = (lock.to_owned(), at(second));
-        PastSet { lock, version, settled_at, unproven: false, down_seconds: None, players: None }
+        HistoryEntry { lock, version, settled_at, unproven: false, down_seconds: None, players: None }
     }
 
-    fn status(history: &[&str], handled: Option<LastHandled>) -> PaperMCServerStatus {
+    fn status(history: &[&str], handled: Option<HandledRequests>) -> PaperMCServerStatus {
         let history = history.iter().map(|lock| past(lock, 0)).collect();
         PaperMCServerStatus { history, last_handled: handled, ..PaperMCServerStatus::default() }
     }
 
-    fn to(digest: &str, second: i64) -> Undo {
-        Undo::To { digest: digest.to_owned(), since: at(second) }
+    fn to(digest: &str, second: i64) -> PinnedSet {
+        PinnedSet::To { digest: digest.to_owned(), since: at(second) }
     }
 
     #[test]
     fn a_set_is_named_by_its_digest_by_enough_of_it_or_as_the_one_before() {
         let kept = status(&[RUNS, OLD], None);
         for asked in [OLD, &OLD[..16], "previous", " previous\n"] {
-            assert_eq!(Undo::of(&asks(asked), &kept, Some(RUNS), at(5)), Some(to(OLD, 5)), "{asked}");
+            assert_eq!(PinnedSet::of(&asks(asked), &kept, Some(RUNS), at(5)), Some(to(OLD, 5)), "{asked}");
         }
-        assert_eq!(Undo::of(&asks(RUNS), &kept, Some(RUNS), at(5)), Some(to(RUNS, 5)), "to stay is a wish too");
+        assert_eq!(PinnedSet::of(&asks(RUNS), &kept, Some(RUNS), at(5)), Some(to(RUNS, 5)), "to stay is a wish too");
         for (asked, kept) in [(&OLD[..15], &kept), ("previous", &status(&[RUNS], None)), (OLD, &status(&[RUNS], None))]
         {
-            let unknown = Some(Undo::Unknown { asked: asked.to_owned() });
-            assert_eq!(Undo::of(&asks(asked), kept, Some(RUNS), at(5)), unknown, "{asked}");
+            let unknown = Some(PinnedSet::Unknown { asked: asked.to_owned() });
+            assert_eq!(PinnedSet::of(&asks(asked), kept, Some(RUNS), at(5)), unknown, "{asked}");
         }
-        assert_eq!(Undo::of(&asks(OLD), &kept, None, at(5)), None, "nothing has settled yet");
-        assert_eq!(Undo::of(&asks(" "), &kept, Some(RUNS), at(5)), None);
-        assert_eq!(Undo::of(&server(&json!({})), &kept, Some(RUNS), at(5)), None);
+        assert_eq!(PinnedSet::of(&asks(OLD), &kept, None, at(5)), None, "nothing has settled yet");
+        assert_eq!(PinnedSet::of(&asks(" "), &kept, Some(RUNS), at(5)), None);
+        assert_eq!(PinnedSet::of(&server(&json!({})), &kept, Some(RUNS), at(5)), None);
     }
 
     #[test]
     fn a_server_that_holds_its_whole_set_stays_at_what_runs_unless_an_earlier_one_is_asked_for() {
         let kept = status(&[RUNS, OLD], None);
-        let of = |hold: &Value, asked: &Value| Undo::of(&holds(hold, asked), &kept, Some(RUNS), at(5));
+        let of = |hold: &Value, asked: &Value| PinnedSet::of(&holds(hold, asked), &kept, Some(RUNS), at(5));
         let silent = json!({});
         assert_eq!(of(&json!(["*"]), &silent), Some(held(&[])));
         assert_eq!(of(&json!(["maps", "*", "claims"]), &silent), Some(held(&["maps", "claims"])));
@@ -287,10 +287,10 @@ mod tests {
         }
         let asks = |what: &str| json!({"nightshift.dev/rollback-to": what});
         assert_eq!(of(&json!(["*"]), &asks("previous")), Some(to(OLD, 5)), "the nearer word");
-        assert!(matches!(of(&json!(["*"]), &asks("abc")), Some(Undo::Unknown { .. })));
+        assert!(matches!(of(&json!(["*"]), &asks("abc")), Some(PinnedSet::Unknown { .. })));
         assert_eq!(of(&json!(["*"]), &asks(" ")), Some(held(&[])));
         let server = holds(&json!(["*"]), &silent);
-        assert_eq!(Undo::of(&server, &kept, None, at(5)), None, "nothing has settled yet");
+        assert_eq!(PinnedSet::of(&server, &kept, None, at(5)), None, "nothing has settled yet");
         assert_eq!(held(&[]).to_note(&server, None), None, "it stands in the spec");
     }
 
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(told(&["maps", "claims"]), patch(r#"{"spec":{"hold":["maps","claims"]}}"#));
         let many = ["a-plugin-with-a-long-name"; 63];
         assert_eq!(told(&many), format!("{begins} edit papermcserver lobby`"));
-        let unknown = Undo::Unknown { asked: "abc".to_owned() };
+        let unknown = PinnedSet::Unknown { asked: "abc".to_owned() };
         assert_eq!([held(&[]).reason(), to(OLD, 5).reason(), unknown.reason()], ["Held", "RollbackTo", "UnknownSet"]);
         assert!(held(&[]).refusal().contains("`spec.hold`") && unknown.refusal().contains("rollback-to"));
     }
@@ -312,16 +312,16 @@ mod tests {
     #[test]
     fn the_one_before_stays_the_same_set_when_the_server_has_gone_back_to_it() {
         let server = asks("previous");
-        let first = Undo::of(&server, &status(&[RUNS, OLD], None), Some(RUNS), at(5)).unwrap();
+        let first = PinnedSet::of(&server, &status(&[RUNS, OLD], None), Some(RUNS), at(5)).unwrap();
         let noted = first.to_note(&server, None).unwrap();
         let back = status(&[OLD, RUNS], Some(noted.clone()));
-        assert_eq!(Undo::of(&server, &back, Some(OLD), at(99)), Some(to(OLD, 5)));
+        assert_eq!(PinnedSet::of(&server, &back, Some(OLD), at(99)), Some(to(OLD, 5)));
         assert_eq!(first.to_note(&server, Some(&noted)), None, "it stands there");
         assert_eq!(still_noted(&server, noted.clone()), noted);
         for other in [super::tests::server(&json!({})), asks(RUNS)] {
             assert_eq!(
                 still_noted(&other, noted.clone()),
-                LastHandled::default(),
+                HandledRequests::default(),
                 "and counts again when it comes again"
             );
         }
@@ -330,10 +330,10 @@ mod tests {
     #[test]
     fn five_sets_are_kept_and_those_of_a_month_up_to_twenty() {
         let day = 24 * 60 * 60;
-        let of = |days: &[i64]| -> Vec<PastSet> {
+        let of = |days: &[i64]| -> Vec<HistoryEntry> {
             days.iter().map(|ago| past(&format!("{ago:064}"), (1_000 - ago) * day)).collect()
         };
-        let kept = |days: &[i64]| history(&of(days), None, Came::default(), false, at(1_000 * day)).len();
+        let kept = |days: &[i64]| history(&of(days), None, SetOrigin::default(), false, at(1_000 * day)).len();
         assert_eq!(kept(&[40, 50, 60, 70, 80, 90]), 5);
         assert_eq!(kept(&[1, 2, 3, 4, 5, 29, 30, 31]), 6);
         assert_eq!(kept(&(1..29).collect::<Vec<_>>()), 20);
@@ -349,17 +349,17 @@ mod tests {
         let files =
             json!({"lock": RUNS, "minecraft": "1.21.10", "build": 129, "server": file, "support": [], "plugins": []});
         let record = LockRecord { lock: lock.unwrap(), files: serde_json::from_value(files).unwrap() };
-        let locks = |history: &[PastSet]| history.iter().map(|past| past.lock.clone()).collect::<Vec<_>>();
-        let came = |down, players| Came { down_seconds: Some(down), players: Some(players), unproven: false };
+        let locks = |history: &[HistoryEntry]| history.iter().map(|past| past.lock.clone()).collect::<Vec<_>>();
+        let came = |down, players| SetOrigin { down_seconds: Some(down), players: Some(players), unproven: false };
         let first = history(&[past(OLD, 1)], Some(&record), came(21, 3), true, at(7));
         assert_eq!(locks(&first), [RUNS, OLD]);
         assert_eq!((first[0].version.as_str(), first[0].settled_at), ("1.21.10-129", at(7)));
         assert_eq!((first[0].down_seconds, first[0].players), (Some(21), Some(3)));
         assert_eq!(history(&first, Some(&record), came(40, 0), true, at(9)), first, "a restart is no update");
         let back = [past(OLD, 1), past(RUNS, 7)];
-        assert_eq!(locks(&history(&back, Some(&record), Came::default(), true, at(9))), [RUNS, OLD]);
+        assert_eq!(locks(&history(&back, Some(&record), SetOrigin::default(), true, at(9))), [RUNS, OLD]);
 
-        let unproven = Came { unproven: true, ..came(21, 3) };
+        let unproven = SetOrigin { unproven: true, ..came(21, 3) };
         let kept = history(&[past(OLD, 1)], Some(&record), unproven, false, at(7));
         assert_eq!(history(&kept, Some(&record), unproven, false, at(9)), kept);
         assert!(kept[0].unproven && !kept[1].unproven);
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn who_names_a_set_that_is_not_kept_is_told_which_are() {
-        let unknown = Undo::Unknown { asked: "abc".to_owned() };
+        let unknown = PinnedSet::Unknown { asked: "abc".to_owned() };
         let told = unknown.in_words("games", "lobby", &[past(RUNS, 0), past(OLD, 0)]);
         assert!(told.contains("`abc`") && told.contains("1111111111111111 (1.21.10-130)"), "{told}");
         assert!(

@@ -9,29 +9,29 @@ use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::agent::fetch::Fetcher;
-use scheduler::agent::on_volume::OnVolume;
-use scheduler::agent::running::Record;
-use scheduler::agent::watch::{Change, Look, Pinged, Witness};
-use scheduler::ping::Answer;
+use scheduler::agent::on_volume::VolumeReport;
+use scheduler::agent::running::ProcessRecord;
+use scheduler::agent::watch::{PingResult, Sample, ServerMonitor, Transition};
+use scheduler::ping::StatusResponse;
 use scheduler::protocol::loaded::Loaded;
-use scheduler::protocol::signature::{Guard, Headers, Key, Received, Refused, verify};
+use scheduler::protocol::signature::{Guard, Headers, Key, Received, SignatureError, verify};
 use scheduler::protocol::sizes::Sizes;
 use scheduler::protocol::{
-    Announce, BackupsSeen, CancelAnnouncement, File, FileSet, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, PORT, Players,
-    PluginSeen, Refusal, Report, Save, Saved, Server, Staging,
+    AgentReport, Announce, BackupsSeen, CancelAnnouncement, File, FileSet, HotCopy, HotCopyOutcome, HotCopySeen,
+    KeepCopy, PORT, PlayerCount, PluginSeen, RequestRefusal, Save, Saved, Server, Staging,
 };
 use scheduler::staging::Volume;
-use scheduler::staging::hash::Known;
-use scheduler::staging::store::Store;
+use scheduler::staging::hash::HashCache;
+use scheduler::staging::store::ContentStore;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
 use super::ends::Sent;
 use super::pod::{Phase, Pod};
 use super::rules::ON_ITS_WAY;
-use super::scenario::{Fate, Ping};
-use super::shared::{Mishap, Shared};
-use super::world::World;
+use super::scenario::{Ping, SetBehaviour};
+use super::shared::{ClusterHandle, RequestFault};
+use super::world::SimCluster;
 use crate::agent_client::ANSWER_WITHIN;
 use crate::clock::{now, simulated};
 
@@ -43,12 +43,12 @@ const WORLDS_BYTES: u64 = 249_000_000;
 
 /// What the agent of a pod has in memory, and what players have heard from it.
 #[derive(Debug)]
-pub(super) struct Mind {
+pub(super) struct AgentState {
     key: Key,
     guard: Guard,
-    pub(super) witness: Witness,
+    pub(super) witness: ServerMonitor,
     /// The process that is there, as the volume remembers it. None: it has not read that yet.
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<ProcessRecord>,
     /// Its clock is so much ahead of that of the operator.
     ahead: SignedDuration,
     /// It answers from then on; None: it has not been started.
@@ -93,12 +93,12 @@ pub(super) struct Told {
     pub(super) players: u32,
 }
 
-impl Mind {
+impl AgentState {
     pub(super) fn new(key: Key, ahead: SignedDuration) -> Self {
         Self {
             key,
             guard: Guard::new(now() + ahead),
-            witness: Witness::new(now() + ahead),
+            witness: ServerMonitor::new(now() + ahead),
             record: None,
             ahead,
             answers_from: None,
@@ -154,7 +154,7 @@ impl Mind {
     /// A process of the agent begins, and knows nothing but what lies on the volume.
     pub(super) fn begin(&mut self, at: Timestamp) {
         let by_its_clock = at + self.ahead;
-        (self.guard, self.witness) = (Guard::new(by_its_clock), Witness::new(by_its_clock));
+        (self.guard, self.witness) = (Guard::new(by_its_clock), ServerMonitor::new(by_its_clock));
         (self.answers_from, self.began_at) = (Some(at), at);
         self.hangs = false;
         (self.announced, self.staging, self.stop, self.record) = (None, None, None, None);
@@ -164,7 +164,7 @@ impl Mind {
 }
 
 /// Listens for the operator, for as long as the runtime lives.
-pub(super) async fn listen(shared: &Arc<Shared>) {
+pub(super) async fn listen(shared: &Arc<ClusterHandle>) {
     let address = (shared.world().scenario.address, PORT);
     let listener = TcpListener::bind(address).await.expect("an address of the loopback that nobody has");
     let shared = Arc::clone(shared);
@@ -183,33 +183,38 @@ pub(super) async fn listen(shared: &Arc<Shared>) {
 /// Nothing answers: the connection ends without a word.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing answers")]
-struct Silence;
+struct ConnectionClosed;
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Silence> {
+async fn answer(
+    shared: Arc<ClusterHandle>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, ConnectionClosed> {
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.map_err(|_| Silence)?.to_bytes();
+    let body = body.collect().await.map_err(|_| ConnectionClosed)?.to_bytes();
     // What is signed counts for half a minute, however long it was under way.
     let mishap = shared.meet(false).await;
-    if mishap == Some(Mishap::RequestLost) {
-        return Err(Silence);
+    if mishap == Some(RequestFault::RequestLost) {
+        return Err(ConnectionClosed);
     }
-    let headers = Headers::collect(|name| parts.headers.get(name)?.to_str().ok()).ok_or(Silence)?;
+    let headers = Headers::collect(|name| parts.headers.get(name)?.to_str().ok()).ok_or(ConnectionClosed)?;
     let arrives = || {
         let mut world = shared.world();
         world.check_signature(parts.method.as_str(), parts.uri.path(), &body, &headers).map(|checked| match checked {
             Ok(()) => world.obey(parts.uri.path(), &body),
-            Err(refused @ (Refused::Fenced { .. } | Refused::Replayed)) => json(StatusCode::CONFLICT, &refused.told()),
+            Err(refused @ (SignatureError::Fenced { .. } | SignatureError::Replayed)) => {
+                json(StatusCode::CONFLICT, &refused.told())
+            }
             Err(refused) => json(StatusCode::UNAUTHORIZED, &refused.told()),
         })
     };
     let (mut status, mut body) = arrives()?;
-    if mishap == Some(Mishap::Twice) {
+    if mishap == Some(RequestFault::Twice) {
         (status, body) = arrives()?;
     }
     match mishap {
-        Some(Mishap::DeathAfter) => shared.die().await,
-        Some(Mishap::AnswerLost) => return Err(Silence),
-        Some(Mishap::RequestLost | Mishap::DeathBefore | Mishap::Twice) | None => {}
+        Some(RequestFault::DeathAfter) => shared.die().await,
+        Some(RequestFault::AnswerLost) => return Err(ConnectionClosed),
+        Some(RequestFault::RequestLost | RequestFault::DeathBefore | RequestFault::Twice) | None => {}
     }
     if let Some(pod) = &mut shared.world().pod {
         pod.agent.answered_at = Some(now());
@@ -223,10 +228,10 @@ fn json(status: StatusCode, body: &impl Serialize) -> (StatusCode, Vec<u8>) {
 }
 
 /// Brings the files of a set to the volume, as the agent does beside the server.
-pub(super) async fn stage(shared: &Shared, set: &FileSet) {
-    let store = Store::new(Volume::new(shared.world().disks.data()));
+pub(super) async fn stage(shared: &ClusterHandle, set: &FileSet) {
+    let store = ContentStore::new(Volume::new(shared.world().disks.data()));
     let fetcher = Fetcher::new("").expect("a client");
-    let missing = store.missing(set, &mut Known::default()).expect("a store on the volume");
+    let missing = store.missing(set, &mut HashCache::default()).expect("a store on the volume");
     for file in &missing {
         fetcher.fetch(&store, file).await.expect("the replayed upstream gives all files");
     }
@@ -237,21 +242,21 @@ pub(super) async fn stage(shared: &Shared, set: &FileSet) {
     }
 }
 
-impl World {
+impl SimCluster {
     fn check_signature(
         &mut self,
         method: &str,
         path: &str,
         body: &[u8],
         headers: &Headers,
-    ) -> Result<Result<(), Refused>, Silence> {
-        let pod = self.pod.as_mut().ok_or(Silence)?;
+    ) -> Result<Result<(), SignatureError>, ConnectionClosed> {
+        let pod = self.pod.as_mut().ok_or(ConnectionClosed)?;
         if !pod.agent.answers() {
             if pod.agent.hangs {
                 // The operator hangs up.
                 simulated::pass_until(now() + ANSWER_WITHIN);
             }
-            return Err(Silence);
+            return Err(ConnectionClosed);
         }
         let received = Received { method, path, body, headers };
         let agent = &mut pod.agent;
@@ -279,7 +284,7 @@ impl World {
             "/v1/announce" => {
                 if self.flushes() {
                     self.tell("agent: refuses the announcement while a backup flushes the world");
-                    let refusal = Refusal { not_now: true, ..Refusal::because("a copy is flushed") };
+                    let refusal = RequestRefusal { not_now: true, ..RequestRefusal::because("a copy is flushed") };
                     return json(StatusCode::CONFLICT, &refusal);
                 }
                 self.announce(serde_json::from_slice(body).expect("an announcement"));
@@ -318,7 +323,7 @@ impl World {
 
     /// A new process of the agent reads which files are on the volume.
     pub(super) fn agent_finds_staged(&mut self) {
-        let staged = Store::new(Volume::new(self.disks.data())).staged(None).expect("a store on the volume");
+        let staged = ContentStore::new(Volume::new(self.disks.data())).staged(None).expect("a store on the volume");
         if let Some(pod) = &mut self.pod {
             pod.agent.staged = staged;
         }
@@ -417,8 +422,8 @@ impl World {
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let runs = pod.runs();
         let pinged = match pod.phase {
-            Phase::Up if pod.hangs() || no_ping => Pinged::Silent,
-            Phase::Up => Pinged::Answered(Answer {
+            Phase::Up if pod.hangs() || no_ping => PingResult::Silent,
+            Phase::Up => PingResult::Answered(StatusResponse {
                 minecraft: pod.files.minecraft.clone(),
                 online: match ping {
                     Ping::Counts => Some(players),
@@ -433,52 +438,52 @@ impl World {
             | Phase::Refused(_)
             | Phase::Booting
             | Phase::Ended
-            | Phase::Stopping => Pinged::Refused,
+            | Phase::Stopping => PingResult::Refused,
         };
         let clock = pod.agent.clock();
-        let progress_at = if pod.fate == Fate::NeverUp { pod.started_at + pod.agent.ahead } else { clock };
+        let progress_at = if pod.fate == SetBehaviour::NeverUp { pod.started_at + pod.agent.ahead } else { clock };
         let log = Some(pod.started_at.to_string());
-        let look = Look { at: clock, pinged, locked: Some(runs), log, progress_at: Some(progress_at) };
+        let look = Sample { at: clock, pinged, locked: Some(runs), log, progress_at: Some(progress_at) };
         let change = pod.agent.witness.look(&look);
         if pod.phase == Phase::Stopping {
             pod.agent.witness.stop_sent(clock);
         }
         match change {
-            Some(Change::Ended | Change::Replaced) => self.write_end(),
-            Some(Change::Up) | None => {}
+            Some(Transition::Ended | Transition::Replaced) => self.write_end(),
+            Some(Transition::Up) | None => {}
         }
         self.keep_record(&look);
     }
 
     /// By the server's own list, and by its ping where that cannot be had.
-    fn list(&mut self) -> Players {
+    fn list(&mut self) -> PlayerCount {
         let players = self.players;
         let pod = self.pod.as_mut().expect("it was asked");
         if pod.obeys() {
             pod.agent.witness.listed(players);
-            return if players == 0 { Players::Nobody } else { Players::Some { count: players } };
+            return if players == 0 { PlayerCount::Nobody } else { PlayerCount::Some { count: players } };
         }
         match self.who_is_on() {
-            Players::Nobody => Players::Unknown { since: now() + self.scenario.node_ahead },
-            said @ (Players::Some { .. } | Players::Unknown { .. }) => said,
+            PlayerCount::Nobody => PlayerCount::Unknown { since: now() + self.scenario.node_ahead },
+            said @ (PlayerCount::Some { .. } | PlayerCount::Unknown { .. }) => said,
         }
     }
 
-    fn who_is_on(&self) -> Players {
+    fn who_is_on(&self) -> PlayerCount {
         let agent = &self.pod.as_ref().expect("it was asked").agent;
         agent.witness.players(agent.clock())
     }
 
-    fn report(&mut self) -> Report {
+    fn report(&mut self) -> AgentReport {
         self.agent_looks();
         let pod = self.pod.as_ref().expect("it was asked");
-        let found = OnVolume::read(&Volume::new(self.disks.data()), self.shelf().as_deref()).expect("a volume");
+        let found = VolumeReport::read(&Volume::new(self.disks.data()), self.shelf().as_deref()).expect("a volume");
         let hot = pod.agent.hot.clone().map(|Hot { taken, until, .. }| {
             if now() < until { HotCopySeen { outcome: HotCopyOutcome::Running, ..taken } } else { taken }
         });
         let staging = pod.agent.staging.as_ref();
         let sizes = Sizes { at: pod.agent.clock(), worlds: WORLDS_BYTES, server_files: 1_000_000 };
-        Report {
+        AgentReport {
             at: pod.agent.clock(),
             pod_uid: pod.uid.clone(),
             server: Self::process(pod),
@@ -513,7 +518,7 @@ impl World {
     fn process(pod: &Pod) -> Server {
         let enabled = |file: &File| {
             let name = file.plugin.clone().expect("a plugin's file");
-            let enabled = pod.fate != Fate::Red || name != "ViaVersion";
+            let enabled = pod.fate != SetBehaviour::Red || name != "ViaVersion";
             (name, PluginSeen { version: None, enabled })
         };
         match pod.agent.witness.server() {

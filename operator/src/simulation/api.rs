@@ -9,7 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::objects::{Key, Objects, Patch, Refused};
-use super::shared::{Mishap, Shared};
+use super::shared::{ClusterHandle, RequestFault};
 use super::world::Written;
 use crate::clock::now;
 use crate::k8s::labels::SERVER;
@@ -23,13 +23,13 @@ pub(super) const NAMESPACE: &str = "games";
 struct Lost;
 
 /// A client of this cluster.
-pub(super) fn client(shared: &Arc<Shared>) -> Client {
+pub(super) fn client(shared: &Arc<ClusterHandle>) -> Client {
     client_of_all(std::slice::from_ref(shared))
 }
 
 /// A client of a cluster that has the servers of all these worlds.
-pub(super) fn client_of_all(worlds: &[Arc<Shared>]) -> Client {
-    let worlds: Arc<[Arc<Shared>]> = worlds.into();
+pub(super) fn client_of_all(worlds: &[Arc<ClusterHandle>]) -> Client {
+    let worlds: Arc<[Arc<ClusterHandle>]> = worlds.into();
     let service = tower::service_fn(move |request: Request<Body>| {
         let worlds = Arc::clone(&worlds);
         async move { answer(&worlds, request).await }
@@ -37,26 +37,26 @@ pub(super) fn client_of_all(worlds: &[Arc<Shared>]) -> Client {
     Client::new(service, NAMESPACE)
 }
 
-async fn answer(worlds: &[Arc<Shared>], request: Request<Body>) -> Result<Response<Body>, tower::BoxError> {
+async fn answer(worlds: &[Arc<ClusterHandle>], request: Request<Body>) -> Result<Response<Body>, tower::BoxError> {
     let (parts, body) = request.into_parts();
     let body = body.collect_bytes().await?;
     let asked = Asked::read(&parts.method, &parts.uri, parts.headers.get("content-type"), &body);
     let shared = whose(worlds, asked.name());
     let mishap = shared.meet(asked.stops_servers()).await;
-    if mishap == Some(Mishap::RequestLost) {
+    if mishap == Some(RequestFault::RequestLost) {
         if let Some(reason) = asked.tells() {
             shared.world().ends.note_lost(reason);
         }
         return Err(Lost.into());
     }
     let mut outcome = carry_out(shared, &asked);
-    if mishap == Some(Mishap::Twice) {
+    if mishap == Some(RequestFault::Twice) {
         outcome = carry_out(shared, &asked);
     }
     match mishap {
-        Some(Mishap::DeathAfter) => shared.die().await,
-        Some(Mishap::AnswerLost) => return Err(Lost.into()),
-        Some(Mishap::RequestLost | Mishap::DeathBefore | Mishap::Twice) | None => {}
+        Some(RequestFault::DeathAfter) => shared.die().await,
+        Some(RequestFault::AnswerLost) => return Err(Lost.into()),
+        Some(RequestFault::RequestLost | RequestFault::DeathBefore | RequestFault::Twice) | None => {}
     }
     let (code, answer) = match outcome {
         Ok(answer) => (200, answer),
@@ -72,13 +72,13 @@ async fn answer(worlds: &[Arc<Shared>], request: Request<Body>) -> Result<Respon
 }
 
 /// The world that an object belongs to: its name is that of the server, or begins with it. What is no server's is the same in all of them.
-fn whose<'w>(worlds: &'w [Arc<Shared>], name: &str) -> &'w Arc<Shared> {
+fn whose<'w>(worlds: &'w [Arc<ClusterHandle>], name: &str) -> &'w Arc<ClusterHandle> {
     let is_of =
         |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']));
     worlds.iter().find(|shared| is_of(shared.world().scenario.seat.name)).unwrap_or(&worlds[0])
 }
 
-fn carry_out(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
+fn carry_out(shared: &ClusterHandle, asked: &Asked) -> Result<Value, Refused> {
     let mut world = shared.world();
     let before = asked.looks_at(&world.objects);
     let outcome = asked.carry_out(&mut world.objects);

@@ -8,14 +8,14 @@ use scheduler::protocol::damage::DamageTold;
 use scheduler::protocol::loaded::AtStart;
 use scheduler::protocol::{FileSet, Staging, UnmanagedJar};
 use scheduler::staging::drift::drift;
-use scheduler::staging::strangers::Strangers;
-use scheduler::staging::{Manifest, Volume};
+use scheduler::staging::strangers::UnmanagedJars;
+use scheduler::staging::{StagedManifest, Volume};
 use serde_json::{Value, json};
 
 use super::objects::Key;
 use super::pod::Phase;
-use super::scenario::{Extra, Fate};
-use super::world::World;
+use super::scenario::{Extra, SetBehaviour};
+use super::world::SimCluster;
 use crate::clock::now;
 use crate::server::build::images::pull_name;
 
@@ -39,7 +39,7 @@ pub(super) struct ByScript {
     pub(super) no_ping_until: Option<Timestamp>,
     /// Each process dies so long after it is up, until then.
     pub(super) dies_after: Option<(SignedDuration, Timestamp)>,
-    unmanaged: Strangers,
+    unmanaged: UnmanagedJars,
     /// Starts open a world `creative` and a datapack `file/skylands` besides.
     pub(super) has_another_world: bool,
     /// The registry gives no image that the node has not got.
@@ -59,14 +59,14 @@ impl ByScript {
     }
 
     /// The worlds that a start of a set opens.
-    pub(super) fn worlds(&self, fate: Fate) -> BTreeMap<String, AtStart> {
+    pub(super) fn worlds(&self, fate: SetBehaviour) -> BTreeMap<String, AtStart> {
         let overworld = ("overworld".to_owned(), AtStart::Opened);
         let another = self.has_another_world.then(|| ("creative".to_owned(), at_start(fate)));
         std::iter::once(overworld).chain(another).collect()
     }
 
     /// And the datapacks.
-    pub(super) fn datapacks(&self, fate: Fate) -> BTreeMap<String, AtStart> {
+    pub(super) fn datapacks(&self, fate: SetBehaviour) -> BTreeMap<String, AtStart> {
         self.has_another_world.then(|| ("file/skylands".to_owned(), at_start(fate))).into_iter().collect()
     }
 
@@ -76,11 +76,11 @@ impl ByScript {
 }
 
 /// Of what every start before has opened.
-fn at_start(fate: Fate) -> AtStart {
-    if fate == Fate::LosesWorld { AtStart::NotAnyMore } else { AtStart::Opened }
+fn at_start(fate: SetBehaviour) -> AtStart {
+    if fate == SetBehaviour::LosesWorld { AtStart::NotAnyMore } else { AtStart::Opened }
 }
 
-impl World {
+impl SimCluster {
     fn key_of_pull(&self) -> Key {
         Key::new("pods", &pull_name(self.scenario.seat.name))
     }
@@ -151,7 +151,7 @@ impl World {
     /// Managed files that are not as the lock has them.
     pub(super) fn drifted(&self) -> Vec<String> {
         let volume = Volume::new(self.disks.data());
-        let manifest: Option<Manifest> = volume.manifest().ok().flatten();
+        let manifest: Option<StagedManifest> = volume.manifest().ok().flatten();
         manifest.and_then(|manifest| drift(&volume, &manifest).ok()).map(|drift| drift.changed).unwrap_or_default()
     }
 

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::node::is_ready;
 use super::objects::{Key, is_stopping};
 use super::rules::revision;
-use super::world::World;
+use super::world::SimCluster;
 use crate::clock::now;
 use crate::revision::digest;
 
-impl World {
+impl SimCluster {
     /// One look of the controller.
     pub(super) fn control(&mut self) {
         self.controller_at = None;

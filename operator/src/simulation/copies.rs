@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use scheduler::agent::clock::now as real_now;
-use scheduler::backup::shelf::Shelf;
-use scheduler::backup::take::{Order, take};
-use scheduler::backup::{Backup, Reading};
+use scheduler::backup::shelf::BackupRepository;
+use scheduler::backup::take::{BackupSpec, take};
+use scheduler::backup::{Backup, LiveReads};
 use scheduler::protocol::restore::Restored;
 use scheduler::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
 use scheduler::staging::Volume;
-use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::staging::disk::{Disk, RealFs};
 use scheduler::world::Worlds;
 use serde_json::Value;
 use walkdir::WalkDir;
@@ -20,7 +20,7 @@ use super::layout::FOLDERS;
 use super::person::ASKED_FOR;
 use super::pod::Phase;
 use super::rules::NOTICE;
-use super::world::World;
+use super::world::SimCluster;
 use crate::clock::now;
 
 /// All files of all worlds, of both layouts, by their paths below the server's directory.
@@ -54,7 +54,7 @@ struct Asked {
     is_no_other: bool,
 }
 
-impl World {
+impl SimCluster {
     /// Where the copies of this server lie. None: it takes none.
     pub(super) fn shelf(&self) -> Option<PathBuf> {
         let below = self.objects.get(&self.key_of_pod()).ok().and_then(backups_of)?;
@@ -63,7 +63,7 @@ impl World {
 
     /// Good copies, oldest first.
     fn good_copies(&self) -> Vec<Backup> {
-        let listed = self.shelf().map(|shelf| Shelf::new(shelf).list().expect("copies can be listed"));
+        let listed = self.shelf().map(|shelf| BackupRepository::new(shelf).list().expect("copies can be listed"));
         listed.into_iter().flatten().filter_map(|copy| copy.state.ok()).collect()
     }
 
@@ -96,10 +96,10 @@ impl World {
         self.save_world();
         let data = self.disks.data();
         let manifest = Volume::new(&data).manifest().expect("a manifest");
-        let order = Order {
+        let order = BackupSpec {
             data: &data,
             worlds: &Worlds::read(&data).expect("the worlds are readable"),
-            reading: Reading::Live,
+            reading: LiveReads::Live,
             contents: asked.contents,
             trigger: asked.trigger,
             lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
@@ -108,7 +108,8 @@ impl World {
             after_damage: self.by_script.damage.is_some(),
         };
         let Backup { id, completed_at, .. } =
-            take(&order, &Shelf::new(place), &mut Disk::new(Unhindered), real_now).expect("a copy of a few files");
+            take(&order, &BackupRepository::new(place), &mut Disk::new(RealFs), real_now)
+                .expect("a copy of a few files");
         self.tell(format!("agent: takes an online backup: {id}"));
         self.copies.order.push(id.clone());
         self.copies.held.insert(id.clone(), (completed_at, tree(&data)));

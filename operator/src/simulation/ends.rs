@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp, Unit};
-use scheduler::agent::running::{self, Due, Record};
-use scheduler::agent::watch::Look;
+use scheduler::agent::running::{self, FollowUp, ProcessRecord};
+use scheduler::agent::watch::Sample;
 use scheduler::protocol::{LastStop, NOBODY_ASKED, NOBODY_SAW};
 use scheduler::staging::Volume;
 use serde_json::Value;
 
 use super::pod::Phase;
-use super::world::World;
+use super::world::SimCluster;
 use crate::clock::now;
 
 /// The Event of an end that nobody confirmed to be saved.
@@ -80,7 +80,7 @@ impl Ends {
     }
 }
 
-impl World {
+impl SimCluster {
     /// What lies on the volume of how the server ended last.
     pub(super) fn last_end(&self) -> Option<LastStop> {
         self.ends.written.last().cloned()
@@ -118,7 +118,7 @@ impl World {
         self.agent_remembers();
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let at = pod.agent.clock();
-        let started_at = pod.agent.record.as_mut().and_then(Record::end);
+        let started_at = pod.agent.record.as_mut().and_then(ProcessRecord::end);
         let saved_at = pod.agent.saved_at.filter(|saved_at| pod.started_at <= *saved_at);
         let end = if let Some(Sent { saved, why, players }) = pod.agent.stop.take() {
             LastStop { at, saved, why: why.to_owned(), players: Some(players), saved_at, started_at }
@@ -136,18 +136,18 @@ impl World {
     fn agent_remembers(&mut self) {
         let volume = Volume::new(self.disks.data());
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) {
-            pod.agent.record.get_or_insert_with(|| Record::inherit(running::unended(&volume)));
+            pod.agent.record.get_or_insert_with(|| ProcessRecord::inherit(running::unended(&volume)));
         }
     }
 
     /// What the real agent keeps of the process that it sees, and what it tells of one whose end it has missed.
-    pub(super) fn keep_record(&mut self, look: &Look) {
+    pub(super) fn keep_record(&mut self, look: &Sample) {
         self.agent_remembers();
         let volume = Volume::new(self.disks.data());
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let is_absent = pod.agent.witness.is_absent();
         let record = pod.agent.record.as_mut().expect("it was read above");
-        let Due { ended, is_to_write } = record.look(look, &pod.agent.witness);
+        let FollowUp { ended, is_to_write } = record.look(look, &pod.agent.witness);
         let there = record.running().cloned().filter(|_| is_to_write);
         if let Some(ended) = ended {
             let end = running::tell_of_missed(&volume, &ended, is_absent);

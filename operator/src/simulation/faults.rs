@@ -1,12 +1,12 @@
 //! Edge (writes). What goes wrong in a walk, and when.
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 
-use super::person::Wish;
+use super::person::UserAction;
 use super::pod::Phase;
-use super::scenario::{EVERY, Extra, Fate, OPEN_FOR, Scenario};
-use super::world::World;
+use super::scenario::{EVERY, Extra, OPEN_FOR, Scenario, SetBehaviour};
+use super::world::SimCluster;
 use crate::clock::now;
 
 /// Something goes wrong.
@@ -23,13 +23,13 @@ pub(super) enum Fault {
     /// Upstreams take back what they have released, and release it again.
     Withdrawn,
     ReleasedAgain,
-    World(Blow),
-    Person(Wish),
+    World(InjectedCrash),
+    Person(UserAction),
 }
 
 /// The same with all but operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blow {
+pub(super) enum InjectedCrash {
     /// The agent's process dies and is started again.
     AgentDies,
     /// The agent cannot be reached for a while.
@@ -62,39 +62,39 @@ const ALL: [Fault; 22] = [
     Fault::AnotherLeads,
     Fault::ClocksJump,
     Fault::Withdrawn,
-    Fault::World(Blow::AgentDies),
-    Fault::World(Blow::AgentUnreachable),
-    Fault::World(Blow::ServerCrashes),
-    Fault::World(Blow::ServerHangs),
-    Fault::World(Blow::CommandsRefused),
-    Fault::World(Blow::ServerCrashesOn),
-    Fault::World(Blow::PodDeleted),
-    Fault::World(Blow::PodForced),
-    Fault::World(Blow::NodeDrained),
-    Fault::World(Blow::NodeLost),
-    Fault::World(Blow::SetDeleted),
-    Fault::Person(Wish::Down),
-    Fault::Person(Wish::Now),
-    Fault::Person(Wish::Back),
-    Fault::Person(Wish::Rest),
-    Fault::Person(Wish::Copy),
-    Fault::Person(Wish::Restore),
+    Fault::World(InjectedCrash::AgentDies),
+    Fault::World(InjectedCrash::AgentUnreachable),
+    Fault::World(InjectedCrash::ServerCrashes),
+    Fault::World(InjectedCrash::ServerHangs),
+    Fault::World(InjectedCrash::CommandsRefused),
+    Fault::World(InjectedCrash::ServerCrashesOn),
+    Fault::World(InjectedCrash::PodDeleted),
+    Fault::World(InjectedCrash::PodForced),
+    Fault::World(InjectedCrash::NodeDrained),
+    Fault::World(InjectedCrash::NodeLost),
+    Fault::World(InjectedCrash::SetDeleted),
+    Fault::Person(UserAction::Down),
+    Fault::Person(UserAction::Now),
+    Fault::Person(UserAction::Back),
+    Fault::Person(UserAction::Rest),
+    Fault::Person(UserAction::Copy),
+    Fault::Person(UserAction::Restore),
 ];
 
 /// What is over after a while, and by what.
 const PASSES: [(Fault, Fault); 7] = [
     (Fault::AnotherLeads, Fault::OneLeads),
     (Fault::Withdrawn, Fault::ReleasedAgain),
-    (Fault::World(Blow::NodeDrained), Fault::World(Blow::NodeUncordoned)),
-    (Fault::World(Blow::NodeLost), Fault::World(Blow::NodeFound)),
-    (Fault::Person(Wish::Down), Fault::Person(Wish::Up)),
-    (Fault::Person(Wish::Back), Fault::Person(Wish::On)),
-    (Fault::Person(Wish::Rest), Fault::Person(Wish::NoRest)),
+    (Fault::World(InjectedCrash::NodeDrained), Fault::World(InjectedCrash::NodeUncordoned)),
+    (Fault::World(InjectedCrash::NodeLost), Fault::World(InjectedCrash::NodeFound)),
+    (Fault::Person(UserAction::Down), Fault::Person(UserAction::Up)),
+    (Fault::Person(UserAction::Back), Fault::Person(UserAction::On)),
+    (Fault::Person(UserAction::Rest), Fault::Person(UserAction::NoRest)),
 ];
 
 /// When what goes wrong in the first of the windows, and when upstreams release something newer.
 pub(super) fn plan_faults(
-    dice: &mut Dice,
+    dice: &mut Rng,
     scenario: &Scenario,
     begins: Timestamp,
     windows: usize,
@@ -117,62 +117,63 @@ pub(super) fn plan_faults(
     }
     if dice.once_in(3) {
         let at = opening + seconds(i64::try_from(dice.below(3_600)).expect("an hour"));
-        faults.push((at, Fault::Person(Wish::AnotherHeap)));
+        faults.push((at, Fault::Person(UserAction::AnotherHeap)));
     }
     if scenario.has(Extra::Approval) && !dice.once_in(4) {
         let at = opening + seconds(i64::try_from(dice.below(9_000)).expect("hours"));
-        faults.push((at, Fault::Person(Wish::Approve)));
+        faults.push((at, Fault::Person(UserAction::Approve)));
     }
     if scenario.copies.is_some() && dice.once_in(2) {
         let first = i64::try_from(dice.below(12_000)).expect("hours");
         let between = i64::try_from(60 + dice.below(6_000)).expect("hours");
-        faults.push((opening + seconds(first), Fault::Person(Wish::Copy)));
-        faults.push((opening + seconds(first + between), Fault::Person(Wish::Restore)));
+        faults.push((opening + seconds(first), Fault::Person(UserAction::Copy)));
+        faults.push((opening + seconds(first + between), Fault::Person(UserAction::Restore)));
     }
-    if scenario.fate != Fate::Good && dice.once_in(2) {
+    if scenario.fate != SetBehaviour::Good && dice.once_in(2) {
         let at = opening + seconds(i64::try_from(dice.below(9_000)).expect("hours"));
-        faults.push((at, Fault::Person(Wish::Mend)));
+        faults.push((at, Fault::Person(UserAction::Mend)));
     }
     faults.sort_by_key(|(at, _)| *at);
     let released_at = begins + seconds(300 + i64::try_from(dice.below(14_000)).expect("hours"));
     (faults, released_at)
 }
 
-impl World {
+impl SimCluster {
     /// What goes wrong with all but operators.
-    pub(super) fn strike(&mut self, blow: Blow) {
+    pub(super) fn strike(&mut self, blow: InjectedCrash) {
         match blow {
-            Blow::AgentDies | Blow::AgentUnreachable => {
-                let takes = if blow == Blow::AgentDies { self.seconds(1, 15) } else { self.seconds(30, 1_500) };
+            InjectedCrash::AgentDies | InjectedCrash::AgentUnreachable => {
+                let takes =
+                    if blow == InjectedCrash::AgentDies { self.seconds(1, 15) } else { self.seconds(30, 1_500) };
                 let hangs = self.dice.once_in(2);
-                if blow == Blow::AgentDies {
+                if blow == InjectedCrash::AgentDies {
                     self.restart_agent(takes);
                 } else {
                     self.silence_agent(takes, hangs);
                 }
             }
-            Blow::ServerCrashes if self.has_process() => {
+            InjectedCrash::ServerCrashes if self.has_process() => {
                 self.crash("server: the process dies");
             }
-            Blow::ServerHangs => {
+            InjectedCrash::ServerHangs => {
                 let takes = self.seconds(20, 1_200);
                 self.hang(takes);
             }
-            Blow::CommandsRefused => {
+            InjectedCrash::CommandsRefused => {
                 let takes = self.seconds(60, 1_500);
                 self.refuse_commands(takes);
             }
-            Blow::ServerCrashesOn => {
+            InjectedCrash::ServerCrashesOn => {
                 let takes = self.seconds(60, 1_500);
                 self.crash_on(takes);
             }
-            Blow::PodDeleted => self.end_pod("admin: deletes the pod"),
-            Blow::PodForced => self.force_pod(),
-            Blow::NodeDrained => self.drain(),
-            Blow::NodeUncordoned => self.uncordon(),
-            Blow::NodeLost => self.lose_node(),
-            Blow::NodeFound => self.find_node(),
-            Blow::SetDeleted => {
+            InjectedCrash::PodDeleted => self.end_pod("admin: deletes the pod"),
+            InjectedCrash::PodForced => self.force_pod(),
+            InjectedCrash::NodeDrained => self.drain(),
+            InjectedCrash::NodeUncordoned => self.uncordon(),
+            InjectedCrash::NodeLost => self.lose_node(),
+            InjectedCrash::NodeFound => self.find_node(),
+            InjectedCrash::SetDeleted => {
                 self.objects.remove(&self.key_of_set());
                 self.note_taken_back();
                 // Or its pod stays, as by `--cascade=orphan`.
@@ -187,7 +188,7 @@ impl World {
                 }
                 self.changed();
             }
-            Blow::ServerCrashes => {}
+            InjectedCrash::ServerCrashes => {}
         }
     }
 

@@ -6,23 +6,23 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use crds::Plugin;
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use super::agent;
-use super::faults::{Blow, Fault};
-use super::operator::{Bounds, Operator, Pass, Woken, two_plugins};
+use super::faults::{Fault, InjectedCrash};
+use super::operator::{Bounds, Operator, Pass, Requeued, two_plugins};
 use super::pod::step;
 use super::scenario::{EVERY, Scenario};
-use super::shared::{Shared, Struck};
+use super::shared::{ClusterHandle, InterruptedPass};
 use super::walk::beginning;
-use super::world::World;
+use super::world::SimCluster;
 use crate::catalog_keeper::Snapshot;
 use crate::clock::now;
 use crate::clock::simulated;
 use crate::requeue::Outcome;
-use scene::Scene;
+use scene::FleetScenario;
 use server::Server;
 
 mod rules;
@@ -40,7 +40,7 @@ const ENDED: SignedDuration = SignedDuration::from_mins(50);
 
 /// What a walk came to.
 #[derive(Debug)]
-struct Walked {
+struct FleetRunResult {
     story: Vec<String>,
     broken: BTreeSet<String>,
     passes: u32,
@@ -52,7 +52,7 @@ struct Walked {
     ends: Vec<String>,
 }
 
-impl Walked {
+impl FleetRunResult {
     /// One that did not end.
     fn panicked() -> Self {
         Self {
@@ -70,18 +70,18 @@ impl Walked {
 /// An operator: one pass over each server at a time.
 struct Process {
     operators: Vec<Operator>,
-    woken: Woken,
+    woken: Requeued,
 }
 
 /// The walk.
 struct Fleet {
     servers: Vec<Server>,
-    struck: mpsc::UnboundedReceiver<Struck>,
+    struck: mpsc::UnboundedReceiver<InterruptedPass>,
     bounds: Bounds,
     plugins: Vec<Plugin>,
     /// Those of the operator.
     flags: Vec<String>,
-    dice: Dice,
+    dice: Rng,
     /// Those that believe to lead; mostly one.
     processes: Vec<Process>,
     /// When there is another one again, if none is.
@@ -100,11 +100,11 @@ struct Fleet {
 }
 
 /// Walks one history.
-async fn walk(number: u64, addresses: [Ipv4Addr; 4]) -> Walked {
+async fn walk(number: u64, addresses: [Ipv4Addr; 4]) -> FleetRunResult {
     let begins = beginning();
     let _clocks = simulated::start(begins);
-    let mut dice = Dice::new(number);
-    let scene = Scene::draw(&mut dice, addresses, begins);
+    let mut dice = Rng::new(number);
+    let scene = FleetScenario::draw(&mut dice, addresses, begins);
     let mut fleet = Fleet::begin(scene, dice).await;
     let most = WINDOWS + fleet.servers.len();
     for window in 1..=most {
@@ -122,18 +122,18 @@ async fn walk(number: u64, addresses: [Ipv4Addr; 4]) -> Walked {
 }
 
 impl Fleet {
-    async fn begin(scene: Scene, mut dice: Dice) -> Self {
-        let Scene { scenarios, bounds, faults, released_at } = scene;
+    async fn begin(scene: FleetScenario, mut dice: Rng) -> Self {
+        let FleetScenario { scenarios, bounds, faults, released_at } = scene;
         let mut servers: Vec<Server> = Vec::new();
         let mut heard = None;
         for scenario in scenarios {
             let name = scenario.seat.name;
-            let of_its_own = Dice::new(u64::try_from(dice.below(1 << 30)).expect("a small number"));
-            let world = World::new(scenario, of_its_own);
+            let of_its_own = Rng::new(u64::try_from(dice.below(1 << 30)).expect("a small number"));
+            let world = SimCluster::new(scenario, of_its_own);
             let shared = if let Some(first) = servers.first() {
                 first.shared.beside(world)
             } else {
-                let (shared, struck) = Shared::new(world);
+                let (shared, struck) = ClusterHandle::new(world);
                 heard = Some(struck);
                 shared
             };
@@ -332,12 +332,12 @@ impl Fleet {
                 self.servers[at].is_looked_at |= !matches!(outcome, Outcome::Acted | Outcome::Failed { .. });
             }
             Some(struck) = self.struck.recv() => match struck {
-                Struck::Asleep(nap) => {
+                InterruptedPass::Asleep(nap) => {
                     let operator = &mut self.processes[process].operators[at];
                     (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
                 }
                 // With all its other passes. The newest holds the Lease: without it nobody leads.
-                Struck::Dead => {
+                InterruptedPass::Dead => {
                     drop(self.processes.remove(process));
                     if process == self.processes.len() {
                         self.start_again();
@@ -395,23 +395,23 @@ impl Fleet {
     }
 
     /// What hits a node hits all that are on it, and what ends that is for whoever has waited for it.
-    fn befall(&self, at: usize, blow: Blow) {
+    fn befall(&self, at: usize, blow: InjectedCrash) {
         let node = self.servers[at].shared.world().node.name();
         for (of, server) in self.servers.iter().enumerate() {
             let mut world = server.shared.world();
             let is_hit = match blow {
-                Blow::NodeDrained | Blow::NodeLost => world.node.name() == node,
+                InjectedCrash::NodeDrained | InjectedCrash::NodeLost => world.node.name() == node,
                 // By then a person may have brought the server of this fault to another node.
-                Blow::NodeUncordoned | Blow::NodeFound => true,
-                Blow::AgentDies
-                | Blow::AgentUnreachable
-                | Blow::ServerCrashes
-                | Blow::ServerHangs
-                | Blow::CommandsRefused
-                | Blow::ServerCrashesOn
-                | Blow::PodDeleted
-                | Blow::PodForced
-                | Blow::SetDeleted => of == at,
+                InjectedCrash::NodeUncordoned | InjectedCrash::NodeFound => true,
+                InjectedCrash::AgentDies
+                | InjectedCrash::AgentUnreachable
+                | InjectedCrash::ServerCrashes
+                | InjectedCrash::ServerHangs
+                | InjectedCrash::CommandsRefused
+                | InjectedCrash::ServerCrashesOn
+                | InjectedCrash::PodDeleted
+                | InjectedCrash::PodForced
+                | InjectedCrash::SetDeleted => of == at,
             };
             if is_hit {
                 world.note_disturbance();
@@ -449,7 +449,7 @@ impl Fleet {
         shift(&mut self.released_at);
     }
 
-    fn end(mut self) -> Walked {
+    fn end(mut self) -> FleetRunResult {
         let ends = self.judge_end();
         self.note();
         let mut broken = BTreeSet::new();
@@ -459,7 +459,7 @@ impl Fleet {
             broken.extend(world.broken.iter().cloned());
             faults += world.met;
         }
-        Walked {
+        FleetRunResult {
             broken,
             passes: self.passes,
             faults,

@@ -14,7 +14,7 @@ use scheduler::world::Worlds;
 use walkdir::WalkDir;
 
 use super::pod::{Phase, Pod};
-use super::world::World;
+use super::world::SimCluster;
 use crate::clock::now;
 
 /// An init container that took no care would be done with a few files by then. This is real time.
@@ -38,15 +38,15 @@ pub(super) struct Forced {
 }
 
 /// An init container that finds a server which still runs on its volume, and that volume as it was before.
-pub(super) struct Beside {
-    settings: settings::Init,
+pub(super) struct SurvivingServer {
+    settings: settings::InitConfig,
     before: Files,
     _holder: Holder,
 }
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-impl World {
+impl SimCluster {
     /// Somebody deletes the pod by force.
     pub(super) fn force_pod(&mut self) {
         let takes = self.seconds(0, 20);
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// What the new pod does beside it. Where only one pod may have the volume the kubelet lets it wait (None); else its init container begins.
-    pub(super) fn prepare_beside(&mut self, ends_at: Timestamp) -> Option<Beside> {
+    pub(super) fn prepare_beside(&mut self, ends_at: Timestamp) -> Option<SurvivingServer> {
         let is_let_in = self.scenario.shares_volume;
         self.pod.as_mut().expect("a pod that is being prepared").due = Some(ends_at + LOOK);
         if !is_let_in {
@@ -94,11 +94,11 @@ impl World {
         let data = self.disks.data();
         let locks = Worlds::read(&data).expect("the worlds are readable").session_locks();
         let settings = self.mount();
-        Some(Beside { settings, before: self.all_files(), _holder: Holder::of(&locks) })
+        Some(SurvivingServer { settings, before: self.all_files(), _holder: Holder::of(&locks) })
     }
 
     /// Swapped, copied or put back below a server that runs, worlds and JARs would be lost.
-    pub(super) fn check_beside(&mut self, beside: &Beside, is_done: bool) {
+    pub(super) fn check_beside(&mut self, beside: &SurvivingServer, is_done: bool) {
         self.tell("init container: waits, since another server still runs on the volume");
         self.must(!is_done, "an init container is done beside a server that still runs on its volume");
         let is_untouched = self.all_files() == beside.before;
@@ -115,7 +115,7 @@ impl World {
     }
 }
 
-impl Beside {
+impl SurvivingServer {
     /// Lets the init container try. Whether it has come to an end.
     pub(super) async fn run(&self) -> bool {
         tokio::time::timeout(WOULD_BE_DONE, init::run(&self.settings)).await.is_ok()

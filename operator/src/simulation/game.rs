@@ -14,13 +14,13 @@ use scheduler::world::Worlds;
 
 use super::layout::{Layout, end_move, is_half_moved, is_moved, move_some, moves, read_marks, write_worlds};
 use super::pod::Phase;
-use super::scenario::Fate;
-use super::world::World;
+use super::scenario::SetBehaviour;
+use super::world::SimCluster;
 use crate::clock::now;
 
 /// What players have built: each of it is a number.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct PlayerBuilds {
     last: u64,
     /// In the memory of the process that runs.
     in_memory: Vec<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Marks {
     pub(super) moves_broken_off: u32,
 }
 
-impl World {
+impl SimCluster {
     /// A start of the server opens what lies on the volume. This is where a mixture of sets, an older Minecraft or a lost block would show.
     pub(super) fn open_world(&mut self) {
         let pod = self.pod.as_ref().expect("a pod that starts its server");
@@ -79,7 +79,7 @@ impl World {
         if to_move > 0 && is_half_moved(&data) {
             self.tell("server: refuses the worlds, whose move to the new layout did not end");
             // So does each start after it.
-            self.pod.as_mut().expect("a pod that starts its server").fate = Fate::Crashes;
+            self.pod.as_mut().expect("a pod that starts its server").fate = SetBehaviour::Crashes;
             return;
         }
         (self.marks.in_memory, self.marks.is_open) = (on_disk, true);
@@ -87,7 +87,7 @@ impl World {
             return write_worlds(&data, files, &self.marks.in_memory);
         }
         self.marks.is_moving = true;
-        let moves_for_long = self.pod.as_ref().is_some_and(|pod| matches!(pod.fate, Fate::MovesFor(_)));
+        let moves_for_long = self.pod.as_ref().is_some_and(|pod| matches!(pod.fate, SetBehaviour::MovesFor(_)));
         if !moves_for_long && (self.is_scripted() || self.dice.once_in(2)) {
             return self.end_move(files);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::objects::{Key, is_stopping};
 use super::pod::Phase;
-use super::world::World;
+use super::world::SimCluster;
 use crate::clock::now;
 
 /// `kubectl drain` asks again this often.
@@ -47,7 +47,7 @@ impl Node {
     }
 }
 
-impl World {
+impl SimCluster {
     /// The node for a new pod. None: the one that there is takes none.
     pub(super) fn place(&mut self) -> Option<String> {
         if self.node.is_lost {

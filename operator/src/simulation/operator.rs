@@ -9,27 +9,27 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1;
 use kube::runtime::reflector::{ObjectRef, store::Writer};
 use kube::runtime::watcher::Event;
-use resolver::facts::Facts;
-use scheduler::alarm::Alarm;
+use resolver::facts::CompatibilityFacts;
+use scheduler::alarm::Timer;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::api::{NAMESPACE, client_of_all};
 use super::releases::Releases;
-use super::shared::Shared;
+use super::shared::ClusterHandle;
 use super::world::identity;
 use crate::catalog_keeper::{CatalogKeeper, Snapshot};
 use crate::clock::now;
 use crate::context::Context;
-use crate::k8s::events::Publisher;
-use crate::memory::Memory;
+use crate::k8s::events::EventPublisher;
+use crate::memory::Caches;
 use crate::nodes::Nodes;
 use crate::requeue::{Outcome, pause};
-use crate::rush::Rush;
+use crate::rush::Priority;
 use crate::server::look;
 use crate::solver::Solver;
 use crate::telemetry::metrics::Metrics;
-use crate::turns::Turns;
+use crate::turns::UpdateSlots;
 
 /// Nothing is looked at again before something changes.
 const NEVER: SignedDuration = SignedDuration::from_hours(24);
@@ -41,7 +41,7 @@ const LATE: SignedDuration = SignedDuration::from_secs(40);
 pub(super) type Pass = Pin<Box<dyn Future<Output = Outcome>>>;
 
 /// Who is to be looked at because of what happened elsewhere.
-pub(super) type Woken = mpsc::UnboundedReceiver<ObjectRef<PaperMCServer>>;
+pub(super) type Requeued = mpsc::UnboundedReceiver<ObjectRef<PaperMCServer>>;
 
 /// So many servers are updated at the same time, all together and on one node; 0: as many as there are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,7 +67,7 @@ pub(super) struct Operator {
 
 impl Operator {
     /// Starts a process that leads with this fence.
-    pub(super) async fn start(shared: &Arc<Shared>, fence: u64) -> Self {
+    pub(super) async fn start(shared: &Arc<ClusterHandle>, fence: u64) -> Self {
         let (mut operators, _) =
             Self::start_over(std::slice::from_ref(shared), fence, Bounds::default(), two_plugins(), &[]).await;
         operators.pop().expect("one for the one world")
@@ -75,12 +75,12 @@ impl Operator {
 
     /// Starts a process that leads with this fence and looks after the servers of all these worlds. What it remembers is of all.
     pub(super) async fn start_over(
-        worlds: &[Arc<Shared>],
+        worlds: &[Arc<ClusterHandle>],
         fence: u64,
         bounds: Bounds,
         known: Vec<Plugin>,
         flags: &[String],
-    ) -> (Vec<Self>, Woken) {
+    ) -> (Vec<Self>, Requeued) {
         let releases = Releases::get();
         let http = crate::agent_http().expect("a client for agents");
         let client = client_of_all(worlds);
@@ -100,18 +100,18 @@ impl Operator {
         }
         let catalog = CatalogKeeper::default();
         let ctx = Context {
-            events: Publisher::new(client.clone(), identity(fence)),
-            memory: Memory::default(),
+            events: EventPublisher::new(client.clone(), identity(fence)),
+            memory: Caches::default(),
             plugins: plugins.as_reader(),
             servers: servers.as_reader(),
-            alarm: Alarm::start(now).await.expect("an alarm clock"),
+            alarm: Timer::start(now).await.expect("an alarm clock"),
             nodes: Nodes::new(true),
-            turns: Turns::new(config.limits(), metrics.turns.clone()),
-            rush: Rush::among(config.concurrency),
+            turns: UpdateSlots::new(config.limits(), metrics.turns.clone()),
+            rush: Priority::among(config.concurrency),
             fence,
             client,
             config,
-            facts: Facts::default(),
+            facts: CompatibilityFacts::default(),
             http,
             solver: Solver::start(metrics.solves.clone()).expect("a thread"),
             catalog,
@@ -163,7 +163,7 @@ impl Operator {
     }
 
     /// A server is watched.
-    pub(super) fn watches(&self, shared: &Shared) -> Option<PaperMCServer> {
+    pub(super) fn watches(&self, shared: &ClusterHandle) -> Option<PaperMCServer> {
         let world = shared.world();
         let object = world.objects.get(&world.key_of_server()).ok().cloned()?;
         drop(world);
@@ -174,7 +174,7 @@ impl Operator {
     }
 
     /// Begins a pass over the server as it stands.
-    pub(super) fn begin(&self, shared: &Shared) -> Option<Pass> {
+    pub(super) fn begin(&self, shared: &ClusterHandle) -> Option<Pass> {
         let server = self.watches(shared)?;
         Some(Box::pin(look(Arc::new(server), self.ctx.clone())))
     }

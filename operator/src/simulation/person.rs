@@ -4,7 +4,7 @@ use crds::approval::{APPROVE, PREVIOUS, RESTORE_FROM, ROLLBACK_TO};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::SimCluster;
 use crate::clock::now;
 use crate::k8s::labels::{APPLY_NOW, BACKUP_NOW};
 
@@ -13,7 +13,7 @@ pub(super) const ASKED_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 /// What somebody wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum UserAction {
     /// No server, and one again.
     Down,
     Up,
@@ -40,30 +40,30 @@ pub(super) enum Wish {
     Mend,
 }
 
-impl World {
+impl SimCluster {
     /// Somebody writes it.
-    pub(super) fn write(&mut self, wish: Wish) {
+    pub(super) fn write(&mut self, wish: UserAction) {
         match wish {
-            Wish::Down => self.spec("replicas", &json!(0)),
-            Wish::Up => self.spec("replicas", &json!(1)),
-            Wish::AnotherHeap => self.spec("jvm", &json!({"heap": "2Gi"})),
-            Wish::Now => {
+            UserAction::Down => self.spec("replicas", &json!(0)),
+            UserAction::Up => self.spec("replicas", &json!(1)),
+            UserAction::AnotherHeap => self.spec("jvm", &json!({"heap": "2Gi"})),
+            UserAction::Now => {
                 self.ledger.asked_until = Some(now() + ASKED_FOR);
                 self.annotate(APPLY_NOW, Some(&now().as_second().to_string()));
             }
-            Wish::Back => {
+            UserAction::Back => {
                 self.ledger.asked_until = Some(now() + ASKED_FOR);
                 self.note_taken_back();
                 self.annotate(ROLLBACK_TO, Some(PREVIOUS));
             }
-            Wish::On => self.annotate(ROLLBACK_TO, None),
-            Wish::Rest => {
+            UserAction::On => self.annotate(ROLLBACK_TO, None),
+            UserAction::Rest => {
                 self.ledger.suspended_since = Some(now());
                 self.spec("suspend", &json!(true));
             }
-            Wish::Hold => self.spec("hold", &json!(["*"])),
-            Wish::LetGo => self.spec("hold", &json!([])),
-            Wish::Approve => {
+            UserAction::Hold => self.spec("hold", &json!(["*"])),
+            UserAction::LetGo => self.spec("hold", &json!([])),
+            UserAction::Approve => {
                 let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");
                 let planned = server["status"]["availableUpdate"]["digest"].as_str().map(str::to_owned);
                 if let Some(planned) = planned {
@@ -71,17 +71,17 @@ impl World {
                     self.ledger.approved.insert(planned);
                 }
             }
-            Wish::Copy => self.annotate(BACKUP_NOW, Some(&now().as_second().to_string())),
-            Wish::Restore => {
+            UserAction::Copy => self.annotate(BACKUP_NOW, Some(&now().as_second().to_string())),
+            UserAction::Restore => {
                 if let Some(copy) = self.choose_copy() {
                     self.annotate(RESTORE_FROM, Some(&copy));
                 }
             }
-            Wish::Mend => {
+            UserAction::Mend => {
                 self.ledger.mended_at = Some(now());
                 self.spec("podTemplate", &json!({"metadata": {"annotations": {"example.com/mended": "1"}}}));
             }
-            Wish::NoRest => {
+            UserAction::NoRest => {
                 self.ledger.suspended_since = None;
                 self.spec("suspend", &json!(false));
             }

@@ -8,18 +8,18 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use scheduler::agent::init::{self, Outcome};
+use scheduler::agent::init::{self, InitResult};
 use scheduler::agent::settings;
 use scheduler::protocol::FileSet;
 use scheduler::protocol::signature::Key as AgentKey;
 use serde_json::{Value, json};
 
-use super::agent::Mind;
+use super::agent::AgentState;
 use super::node::conditions;
 use super::objects::Key;
-use super::scenario::Fate;
-use super::shared::Shared;
-use super::world::World;
+use super::scenario::SetBehaviour;
+use super::shared::ClusterHandle;
+use super::world::SimCluster;
 use crate::clock::now;
 use crate::server::build::lock_map::FILES_KEY;
 use crate::server::build::pod::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
@@ -56,7 +56,7 @@ pub(super) struct Pod {
     /// The entry of the history that it was made from.
     pub(super) revision: String,
     pub(super) files: FileSet,
-    pub(super) fate: Fate,
+    pub(super) fate: SetBehaviour,
     pub(super) phase: Phase,
     /// When its phase ends by itself.
     pub(super) due: Option<Timestamp>,
@@ -81,7 +81,7 @@ pub(super) struct Pod {
     has_rcon: bool,
     /// When it was told to stop, its server had a process.
     has_process: bool,
-    pub(super) agent: Mind,
+    pub(super) agent: AgentState,
 }
 
 impl Pod {
@@ -143,11 +143,11 @@ impl Pod {
 #[derive(Debug, Parser)]
 struct Line {
     #[command(flatten)]
-    init: settings::Init,
+    init: settings::InitConfig,
 }
 
 /// Whatever is due now.
-pub(super) async fn step(shared: &Shared) {
+pub(super) async fn step(shared: &ClusterHandle) {
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now());
     let mut beside = None;
     let (prepares, stages) = {
@@ -201,13 +201,13 @@ pub(super) async fn step(shared: &Shared) {
     }
 }
 
-impl World {
+impl SimCluster {
     /// The kubelet sees a new pod.
     pub(super) fn begin_pod(&mut self) {
         let pod = self.objects.get(&self.key_of_pod()).expect("it was just made").clone();
         let files = self.files_of(&pod);
         let key = self.secret(AGENT_KEY);
-        let fate = if self.ledger.mended_at.is_some() { Fate::Good } else { self.scenario.fate_of(&files) };
+        let fate = if self.ledger.mended_at.is_some() { SetBehaviour::Good } else { self.scenario.fate_of(&files) };
         let soon = now() + self.seconds(1, 4);
         let is_placed = pod["spec"].get("nodeName").is_some();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -232,7 +232,7 @@ impl World {
             refuses_until: None,
             has_rcon: has_rcon(&pod),
             has_process: true,
-            agent: Mind::new(AgentKey::from_hex(&key).expect("the key of the Secret"), self.scenario.node_ahead),
+            agent: AgentState::new(AgentKey::from_hex(&key).expect("the key of the Secret"), self.scenario.node_ahead),
         });
         self.write_status();
     }
@@ -254,7 +254,7 @@ impl World {
     }
 
     /// What the init container is told, with its volumes as they are at its start.
-    pub(super) fn mount(&mut self) -> settings::Init {
+    pub(super) fn mount(&mut self) -> settings::InitConfig {
         let pod = self.objects.get(&self.key_of_pod()).expect("there is a pod").clone();
         let mounts = self.disks.mounts();
         // Nothing of a start before is left there.
@@ -304,14 +304,14 @@ impl World {
     }
 
     /// What the init container came to. None: it hangs.
-    fn prepared(&mut self, outcome: Option<Outcome>) {
+    fn prepared(&mut self, outcome: Option<InitResult>) {
         let backoff = {
             let Some(pod) = &mut self.pod else { return };
             pod.tries += 1;
             Pod::backoff(pod.tries)
         };
         match outcome {
-            Some(Outcome::Ready(_)) => {
+            Some(InitResult::Ready(_)) => {
                 self.find_unseen_end();
                 let pod = self.pod.as_mut().expect("looked at above");
                 (pod.prepared_at, pod.tries) = (Some(now()), 0);
@@ -321,7 +321,7 @@ impl World {
                 }
                 self.boot();
             }
-            Some(Outcome::Refused(words) | Outcome::TryAnew(words)) => {
+            Some(InitResult::Refused(words) | InitResult::TryAnew(words)) => {
                 let line = words.replace('\n', " / ");
                 self.tell(format!("init container: refuses: {line}"));
                 let pod = self.pod.as_mut().expect("looked at above");
@@ -347,8 +347,9 @@ impl World {
         self.open_world();
         // What it does with the worlds may be its end.
         let pod = self.pod.as_mut().expect("looked at above");
-        let takes = if let (Fate::MovesFor(lasts), true) = (pod.fate, self.marks.is_moving) { lasts } else { takes };
-        pod.due = (pod.fate != Fate::NeverUp).then(|| now() + takes);
+        let takes =
+            if let (SetBehaviour::MovesFor(lasts), true) = (pod.fate, self.marks.is_moving) { lasts } else { takes };
+        pod.due = (pod.fate != SetBehaviour::NeverUp).then(|| now() + takes);
     }
 
     fn go_on(&mut self, phase: &Phase) {
@@ -371,12 +372,12 @@ impl World {
         let fate = self.pod.as_ref().map(|pod| pod.fate);
         let crashes_on = self.pod.as_ref().and_then(|pod| pod.crashes_until).is_some_and(|until| now() < until);
         self.ledger.crashed_on |= crashes_on;
-        if crashes_on || fate == Some(Fate::Crashes) {
+        if crashes_on || fate == Some(SetBehaviour::Crashes) {
             return self.crash("server: the process ends while it starts");
         }
         let files = self.pod.as_ref().expect("it boots").files.clone();
         self.end_move(&files);
-        let dies = if fate == Some(Fate::DiesLater) { Some(now() + self.seconds(2, 50)) } else { None };
+        let dies = if fate == Some(SetBehaviour::DiesLater) { Some(now() + self.seconds(2, 50)) } else { None };
         let dies = self.by_script.lives_for().map(|lives| now() + lives).or(dies);
         let pod = self.pod.as_mut().expect("it boots");
         (pod.phase, pod.up_since, pod.due) = (Phase::Up, now(), dies);

@@ -8,7 +8,7 @@ use clap::Parser as _;
 use fixtures::upstream::{self, State};
 use jiff::Timestamp;
 use resolver::catalog::{ProjectKey, Source};
-use resolver::upstream::{Fetcher, Wanted};
+use resolver::upstream::{CatalogQuery, Fetcher};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -149,7 +149,7 @@ async fn answer(replay: &State, config: &Config, mut readings: UnboundedReceiver
         let settings = Config { cache_dir: pages.path().into(), ..config.clone() }.fetch_settings().expect("addresses");
         let fetcher = Fetcher::new(settings).expect("a cache");
         let projects: Vec<_> = projects.iter().map(|name| project(name)).collect();
-        let wanted = Wanted { projects: &projects, ..Wanted::default() };
+        let wanted = CatalogQuery { projects: &projects, ..CatalogQuery::default() };
         let read = fetcher.catalog(wanted, |_| Vec::new(), read_at).await;
         assert!(read.problems.is_empty(), "{:?}", read.problems);
         drop(answer.send(Arc::new(Snapshot::of(read.catalog, BTreeMap::new()))));

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::person::ASKED_FOR;
 use super::pod::Phase;
-use super::scenario::{DEADLINE, EMPTY_FOR, EVERY, Extra, Fate, Scenario};
-use super::world::{World, facts_of};
+use super::scenario::{DEADLINE, EMPTY_FOR, EVERY, Extra, Scenario, SetBehaviour};
+use super::world::{SimCluster, facts_of};
 use crate::clock::now;
 use crate::k8s::labels::LOCK_DIGEST;
 use crate::revision::revision_of;
@@ -39,7 +39,7 @@ pub(super) const SETTLES: SignedDuration = SignedDuration::from_mins(1);
 
 /// What has happened so far, as the walk knows it.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct InvariantState {
     /// Revisions of sets that work, whose servers were up for long enough: to go back to one of these needs no window.
     proven: BTreeSet<Revision>,
     /// Revisions of sets that do not work, which were tried and left.
@@ -83,7 +83,7 @@ pub(super) fn is_open(set: &Value) -> bool {
     set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 0
 }
 
-impl World {
+impl SimCluster {
     /// The operator has written the `StatefulSet`.
     pub(super) fn notice_set(&mut self, before: Option<&Value>) {
         let set = self.objects.get(&self.key_of_set()).expect("it was just written").clone();
@@ -302,10 +302,10 @@ impl World {
         let gives_up_at = pod.started_at + has - self.scenario.node_ahead.abs();
         let is_starting = matches!(pod.phase, Phase::Preparing | Phase::Booting);
         let may_be_given_up = match pod.fate {
-            Fate::NeverUp => gives_up_at <= now() + ON_ITS_WAY,
+            SetBehaviour::NeverUp => gives_up_at <= now() + ON_ITS_WAY,
             // Once is bad luck.
-            Fate::Crashes | Fate::DiesLater => pod.starts > 1 || gives_up_at <= now() + ON_ITS_WAY,
-            Fate::Good | Fate::Red | Fate::MovesFor(_) | Fate::LosesWorld => false,
+            SetBehaviour::Crashes | SetBehaviour::DiesLater => pod.starts > 1 || gives_up_at <= now() + ON_ITS_WAY,
+            SetBehaviour::Good | SetBehaviour::Red | SetBehaviour::MovesFor(_) | SetBehaviour::LosesWorld => false,
         };
         let (is_up, hangs) = (pod.phase == Phase::Up, pod.hangs() || pod.agent.refuses_all());
         let told = pod.agent.told.iter().rev().find(|told| acts.iter().any(|act| told.act.starts_with(act))).cloned();
@@ -349,7 +349,7 @@ impl World {
         self.judge_restore();
         self.judge_events();
         let disturbed = self.ledger.disturbed;
-        let is_good = self.scenario.fate == Fate::Good || self.ledger.mended_at.is_some();
+        let is_good = self.scenario.fate == SetBehaviour::Good || self.ledger.mended_at.is_some();
         // Approved before there was a release is what ran, made anew.
         let is_newer = |set: &String| self.scenario.first.get() != Some(set);
         let is_held = server["spec"]["hold"].as_array().is_some_and(|hold| hold.iter().any(|name| name == "*"));
@@ -374,11 +374,11 @@ impl World {
             "WorldRefused" => self.scenario.copies.is_none() || self.scenario.most_players > 0 || disturbed,
             "StoppedByCrashes" => return self.judge_stopped(),
             // What cannot be gone back from, and starts for the next time.
-            "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
+            "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != SetBehaviour::Good && pod.starts > 3),
             _ => false,
         };
         let may_be_stuck =
-            self.scenario.one_way && (self.scenario.fate != Fate::Good || self.marks.moves_broken_off > 0);
+            self.scenario.one_way && (self.scenario.fate != SetBehaviour::Good || self.marks.moves_broken_off > 0);
         let is_an_end = is_an_end && may_be_stuck || (disturbed && why == "ServerDown");
         self.must(is_an_end, "a walk ends neither at rest nor where a person has to decide");
         why
@@ -387,7 +387,7 @@ impl World {
     /// It was up, crashed again and again, and its owner wants an end of that.
     fn judge_stopped(&mut self) -> String {
         // A set that dies may have settled where nobody could see it through.
-        let crashed = self.ledger.crashed_on || self.ledger.disturbed && self.scenario.fate == Fate::DiesLater;
+        let crashed = self.ledger.crashed_on || self.ledger.disturbed && self.scenario.fate == SetBehaviour::DiesLater;
         let is_right = self.scenario.has(Extra::StopInALoop) && self.pod.is_none() && crashed;
         self.must(is_right, "a server is stopped for crashes that there were not, or not wanted to be stopped");
         "stopped in a loop of crashes".to_owned()

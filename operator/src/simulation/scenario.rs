@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol::FileSet;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// What becomes of a set on this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SetBehaviour {
     Good,
     /// The process ends in its start.
     Crashes,
@@ -41,7 +41,7 @@ pub(super) enum Fate {
     LosesWorld,
 }
 
-impl Fate {
+impl SetBehaviour {
     /// Nothing is wrong with it.
     pub(super) const fn is_good(self) -> bool {
         matches!(self, Self::Good | Self::MovesFor(_))
@@ -76,7 +76,7 @@ const EXTRAS: [Extra; 4] = [Extra::Opportunistic, Extra::StopInALoop, Extra::App
 
 /// Which server of the cluster it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seat {
+pub(super) struct ServerIndex {
     pub(super) name: &'static str,
     pub(super) number: u32,
     /// The number of the node that its pods are placed on first.
@@ -85,21 +85,21 @@ pub(super) struct Seat {
     pub(super) follows: Option<(&'static str, SignedDuration)>,
 }
 
-impl Seat {
+impl ServerIndex {
     /// There is no other one.
     pub(super) const ALONE: Self = Self { name: SERVER, number: 0, node: 0, follows: None };
 }
 
 /// One walk.
 pub(super) struct Scenario {
-    pub(super) seat: Seat,
+    pub(super) seat: ServerIndex,
     pub(super) address: Ipv4Addr,
     pub(super) before: Arc<Snapshot>,
     pub(super) after: Arc<Snapshot>,
     /// The update brings a newer Minecraft.
     pub(super) one_way: bool,
     /// Of what the update brings.
-    pub(super) fate: Fate,
+    pub(super) fate: SetBehaviour,
     pub(super) policy: &'static str,
     /// `spec.backup.beforeUpdate`; None: no copies.
     pub(super) copies: Option<&'static str>,
@@ -124,16 +124,23 @@ pub(super) struct Scenario {
     /// The rules say what must be true. They do not know the windows, the notice and the deadline of a scenario file that has others.
     pub(super) has_rules: bool,
     /// What becomes of sets that have this: `ViaVersion-5.7.1`, `Minecraft 1.21.11`. Without any, `fate` is that of every set but the first.
-    pub(super) fates: Vec<(String, Fate)>,
+    pub(super) fates: Vec<(String, SetBehaviour)>,
 }
 
 impl Scenario {
-    pub(super) fn draw(dice: &mut Dice, releases: &Releases, address: Ipv4Addr) -> Self {
+    pub(super) fn draw(dice: &mut Rng, releases: &Releases, address: Ipv4Addr) -> Self {
         let one_way = dice.once_in(2);
         let [before, after] = if one_way { releases.newer_minecraft() } else { releases.plugins() };
-        let fates = [Fate::Good, Fate::Good, Fate::Crashes, Fate::NeverUp, Fate::Red, Fate::DiesLater];
+        let fates = [
+            SetBehaviour::Good,
+            SetBehaviour::Good,
+            SetBehaviour::Crashes,
+            SetBehaviour::NeverUp,
+            SetBehaviour::Red,
+            SetBehaviour::DiesLater,
+        ];
         let drawn = Self {
-            seat: Seat::ALONE,
+            seat: ServerIndex::ALONE,
             address,
             before,
             after,
@@ -162,12 +169,12 @@ impl Scenario {
     /// One in which nothing is drawn and nothing goes wrong, with these releases before and after.
     pub(super) fn plain(releases: &Arc<Snapshot>, address: Ipv4Addr) -> Self {
         Self {
-            seat: Seat::ALONE,
+            seat: ServerIndex::ALONE,
             address,
             before: releases.clone(),
             after: releases.clone(),
             one_way: false,
-            fate: Fate::Good,
+            fate: SetBehaviour::Good,
             policy: "Announce",
             copies: None,
             most_players: 3,
@@ -194,7 +201,7 @@ impl Scenario {
     /// The same where no request meets a mishap, nothing but the window lets an update begin, the update is good, and players are told of it.
     pub(super) fn undisturbed(self) -> Self {
         Self {
-            fate: Fate::Good,
+            fate: SetBehaviour::Good,
             policy: "Announce",
             most_players: 3,
             ping: Ping::Counts,
@@ -211,16 +218,16 @@ impl Scenario {
     }
 
     /// What becomes of the set with these files.
-    pub(super) fn fate_of(&self, files: &FileSet) -> Fate {
+    pub(super) fn fate_of(&self, files: &FileSet) -> SetBehaviour {
         let first = self.first.get_or_init(|| files.lock.clone());
         let has = |part: &str| {
             let is_file = |file: &scheduler::protocol::File| file.path == format!("plugins/{part}.jar");
             part == format!("Minecraft {}", files.minecraft) || files.plugins.iter().any(is_file)
         };
         if !self.fates.is_empty() {
-            return self.fates.iter().find(|(part, _)| has(part)).map_or(Fate::Good, |(_, fate)| *fate);
+            return self.fates.iter().find(|(part, _)| has(part)).map_or(SetBehaviour::Good, |(_, fate)| *fate);
         }
-        if *first == files.lock { Fate::Good } else { self.fate }
+        if *first == files.lock { SetBehaviour::Good } else { self.fate }
     }
 
     /// Whether windows are open.

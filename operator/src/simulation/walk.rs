@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
@@ -13,8 +13,8 @@ use super::operator::{Operator, Pass};
 use super::pod::step;
 use super::releases::Releases;
 use super::scenario::{EVERY, Scenario};
-use super::shared::{Shared, Struck};
-use super::world::World;
+use super::shared::{ClusterHandle, InterruptedPass};
+use super::world::SimCluster;
 use crate::clock::now;
 use crate::clock::simulated;
 
@@ -28,7 +28,7 @@ const MOST_PASSES: u32 = 5_000;
 
 /// What a walk came to.
 #[derive(Debug)]
-pub(super) struct Walked {
+pub(super) struct RunResult {
     pub(super) story: Vec<String>,
     pub(super) broken: Vec<String>,
     pub(super) passes: u32,
@@ -44,7 +44,7 @@ pub(super) struct Walked {
     pub(super) end: String,
 }
 
-impl Walked {
+impl RunResult {
     /// One that did not end.
     pub(super) fn panicked() -> Self {
         let (story, broken) = (Vec::new(), vec!["it panicked, as told above".to_owned()]);
@@ -62,9 +62,9 @@ impl Walked {
     }
 }
 
-struct Walk {
-    shared: Arc<Shared>,
-    struck: mpsc::UnboundedReceiver<Struck>,
+struct Run {
+    shared: Arc<ClusterHandle>,
+    struck: mpsc::UnboundedReceiver<InterruptedPass>,
     /// Those that believe to lead; mostly one.
     operators: Vec<Operator>,
     /// When there is another one again, if none is.
@@ -89,20 +89,20 @@ pub(super) fn beginning() -> Timestamp {
 }
 
 /// Walks one history.
-pub(super) async fn walk(number: u64, address: Ipv4Addr) -> Walked {
+pub(super) async fn walk(number: u64, address: Ipv4Addr) -> RunResult {
     let begins = beginning();
     let _clocks = simulated::start(begins);
-    let mut dice = Dice::new(number);
+    let mut dice = Rng::new(number);
     let scenario = Scenario::draw(&mut dice, Releases::get(), address);
     let (faults, released_at) = plan_faults(&mut dice, &scenario, begins, WINDOWS_WITH_FAULTS);
-    let mut walk = Walk::begin(scenario, dice, faults, released_at).await;
+    let mut walk = Run::begin(scenario, dice, faults, released_at).await;
     walk.go_until(begins + EVERY * WINDOWS).await;
     walk.end()
 }
 
-impl Walk {
-    async fn begin(scenario: Scenario, dice: Dice, faults: Vec<(Timestamp, Fault)>, released_at: Timestamp) -> Self {
-        let (shared, struck) = Shared::new(World::new(scenario, dice));
+impl Run {
+    async fn begin(scenario: Scenario, dice: Rng, faults: Vec<(Timestamp, Fault)>, released_at: Timestamp) -> Self {
+        let (shared, struck) = ClusterHandle::new(SimCluster::new(scenario, dice));
         let shared = Arc::new(shared);
         agent::listen(&shared).await;
         Self {
@@ -217,12 +217,12 @@ impl Walk {
             biased;
             outcome = &mut pass => self.operators[at].ended(outcome),
             Some(struck) = self.struck.recv() => match struck {
-                Struck::Asleep(nap) => {
+                InterruptedPass::Asleep(nap) => {
                     let operator = &mut self.operators[at];
                     (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
                 }
                 // The newest holds the Lease: without it nobody leads.
-                Struck::Dead => {
+                InterruptedPass::Dead => {
                     drop(self.operators.remove(at));
                     if at == self.operators.len() {
                         self.start_again();
@@ -301,10 +301,10 @@ impl Walk {
         shift(&mut self.ends);
     }
 
-    fn end(self) -> Walked {
+    fn end(self) -> RunResult {
         let mut world = self.shared.world();
         let end = world.judge_end();
-        Walked {
+        RunResult {
             story: std::mem::take(&mut world.story),
             broken: std::mem::take(&mut world.broken).into_iter().collect(),
             passes: self.passes,

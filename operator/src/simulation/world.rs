@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::seen::Revision;
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ use super::by_script::ByScript;
 use super::copies::Copies;
 use super::ends::Ends;
 use super::forced::Forced;
-use super::game::Marks;
+use super::game::PlayerBuilds;
 use super::node::Node;
 use super::objects::{Key, Objects};
 use super::pod::Pod;
-use super::rules::Ledger;
+use super::rules::InvariantState;
 use super::scenario::Scenario;
-use super::shared::Mishap;
+use super::shared::RequestFault;
 use crate::clock::now;
 use crate::leader::LEASE;
 
@@ -87,19 +87,19 @@ impl Disks {
 }
 
 /// All there is.
-pub(super) struct World {
+pub(super) struct SimCluster {
     pub(super) scenario: Scenario,
     pub(super) objects: Objects,
     pub(super) disks: Disks,
-    pub(super) dice: Dice,
+    pub(super) dice: Rng,
     /// The pod that the kubelet is at.
     pub(super) pod: Option<Pod>,
     /// The server of the pod before it that still runs.
     pub(super) forced: Option<Forced>,
     pub(super) node: Node,
-    pub(super) marks: Marks,
+    pub(super) marks: PlayerBuilds,
     pub(super) copies: Copies,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: InvariantState,
     pub(super) ends: Ends,
     pub(super) by_script: ByScript,
     /// Of the templates that the controller has seen, by the names of their entries: a name stands for one template, also when history is lost.
@@ -127,8 +127,8 @@ pub(super) struct World {
     pub(super) broken: BTreeSet<String>,
 }
 
-impl World {
-    pub(super) fn new(scenario: Scenario, mut dice: Dice) -> Self {
+impl SimCluster {
+    pub(super) fn new(scenario: Scenario, mut dice: Rng) -> Self {
         let (mishaps, seat) = (dice.below(7), scenario.seat);
         let mut world = Self {
             scenario,
@@ -138,9 +138,9 @@ impl World {
             pod: None,
             forced: None,
             node: Node::numbered(seat.node),
-            marks: Marks::default(),
+            marks: PlayerBuilds::default(),
             copies: Copies::default(),
-            ledger: Ledger::default(),
+            ledger: InvariantState::default(),
             ends: Ends::default(),
             by_script: ByScript::default(),
             revisions: BTreeMap::new(),
@@ -261,7 +261,7 @@ impl World {
     }
 
     /// What becomes of a request: a mishap, and until when whoever has sent it sleeps first.
-    pub(super) fn draw_mishap(&mut self, writes: bool) -> (Option<Mishap>, Option<Timestamp>) {
+    pub(super) fn draw_mishap(&mut self, writes: bool) -> (Option<RequestFault>, Option<Timestamp>) {
         if let Some(until) = self.sleeps_until(writes) {
             return (None, Some(until));
         }
@@ -273,11 +273,11 @@ impl World {
         self.note_disturbance();
         self.ends.note_strike(now());
         match self.dice.below(7) {
-            0 => self.meets(Mishap::RequestLost),
-            1 => self.meets(Mishap::AnswerLost),
-            2 => self.meets(Mishap::DeathBefore),
-            3 => self.meets(Mishap::DeathAfter),
-            4 => self.meets(Mishap::Twice),
+            0 => self.meets(RequestFault::RequestLost),
+            1 => self.meets(RequestFault::AnswerLost),
+            2 => self.meets(RequestFault::DeathBefore),
+            3 => self.meets(RequestFault::DeathAfter),
+            4 => self.meets(RequestFault::Twice),
             long => {
                 // Between a look and the write that it leads to nothing but a request lies, and that is not under way for minutes.
                 let nap = if writes || long == 5 { self.seconds(1, 9) } else { self.seconds(10, 3_000) };
@@ -306,7 +306,7 @@ impl World {
         Some(until)
     }
 
-    fn meets(&mut self, mishap: Mishap) -> (Option<Mishap>, Option<Timestamp>) {
+    fn meets(&mut self, mishap: RequestFault) -> (Option<RequestFault>, Option<Timestamp>) {
         self.tell(format!("of a request: {mishap:?}"));
         (Some(mishap), None)
     }

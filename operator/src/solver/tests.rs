@@ -38,8 +38,8 @@ fn answered(snapshot: &Arc<Snapshot>, questions: &[(&Group, &str, i64)]) -> (Vec
         .iter()
         .map(|&(group, server, seconds)| {
             let (reply, answer) = oneshot::channel();
-            let subject = Subject { snapshot: snapshot.clone(), group: group.clone(), at: at(seconds) };
-            ask.send(Question { subject, server: server.to_owned(), reply }).unwrap();
+            let subject = SolveSubject { snapshot: snapshot.clone(), group: group.clone(), at: at(seconds) };
+            ask.send(SolveRequest { subject, server: server.to_owned(), reply }).unwrap();
             answer
         })
         .collect();

@@ -13,7 +13,7 @@ use resolver::jar::Hash;
 
 /// A file of the store.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kept {
+struct StoredFile {
     /// When it was used in this process; a higher number is later, 0 not at all.
     used: u64,
     /// When it was written: tells apart what an earlier process left.
@@ -37,14 +37,14 @@ pub(super) fn make(dir: &Path, room: u64, used: &BTreeMap<Hash, u64>) -> io::Res
             let (algorithm, hex) = (folder.file_name(), file.file_name());
             let hash = Hash::of_parts(&algorithm.to_string_lossy(), &hex.to_string_lossy());
             let used = hash.and_then(|hash| used.get(&hash).copied()).unwrap_or_default();
-            kept.push(Kept { used, written: metadata.modified()?, path: file.path(), size: metadata.len() });
+            kept.push(StoredFile { used, written: metadata.modified()?, path: file.path(), size: metadata.len() });
         }
     }
     kept.sort();
     kept.pop();
     let mut over = kept.iter().map(|file| file.size).sum::<u64>().saturating_sub(room);
     let mut removed = Vec::new();
-    for Kept { path, size, used: _, written: _ } in kept {
+    for StoredFile { path, size, used: _, written: _ } in kept {
         if over == 0 {
             break;
         }

@@ -13,11 +13,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use resolver::jar::Hash;
-use scheduler::protocol::Refusal;
+use scheduler::protocol::RequestRefusal;
 use tokio_util::io::ReaderStream;
 
 use super::Store;
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 
 /// Bytes read from the disk at once: a Paper JAR is 50 MB, and eight hundred small reads are enough.
 const CHUNK: usize = 64 << 10;
@@ -35,7 +35,7 @@ async fn file(State(store): State<Arc<Store>>, Path((algorithm, hex)): Path<(Str
     };
     let path = match store.known(&hash).await {
         Some(Ok(path)) => path,
-        Some(Err(error)) => return refuse(StatusCode::BAD_GATEWAY, Chain(&error).to_string()),
+        Some(Err(error)) => return refuse(StatusCode::BAD_GATEWAY, ErrorChain(&error).to_string()),
         None => return refuse(StatusCode::NOT_FOUND, format!("no current lock names {hash}")),
     };
     let opened = async {
@@ -57,5 +57,5 @@ async fn file(State(store): State<Arc<Store>>, Path((algorithm, hex)): Path<(Str
 }
 
 fn refuse(status: StatusCode, error: String) -> Response {
-    (status, Json(Refusal::because(error))).into_response()
+    (status, Json(RequestRefusal::because(error))).into_response()
 }

@@ -115,7 +115,8 @@ impl Setup {
 }
 
 fn open(dir: &Path, upstreams: Vec<Url>) -> Arc<Store> {
-    let policy = Policy::new(download::Policy { largest: 1 << 20, ..download::Policy::new(upstreams) });
+    let policy =
+        StorePolicy::new(download::DownloadPolicy { largest: 1 << 20, ..download::DownloadPolicy::new(upstreams) });
     Arc::new(Store::new(dir, policy).unwrap())
 }
 
@@ -273,7 +274,8 @@ async fn a_file_that_the_disk_has_changed_is_brought_again() {
 #[tokio::test]
 async fn the_store_stays_within_its_room() {
     let setup = Setup::new().await;
-    let policy = Policy { room: 0, ..Policy::new(download::Policy::new(vec![setup.cdn.base.clone()])) };
+    let policy =
+        StorePolicy { room: 0, ..StorePolicy::new(download::DownloadPolicy::new(vec![setup.cdn.base.clone()])) };
     let store = Store::new(setup.dir.path(), policy).unwrap();
     let sha1 = format!("sha1:{}", hex::encode(sha1::Sha1::digest(CONTENT)));
     let first = store.fetch(&file(setup.cdn.url("file.jar"), sha256(CONTENT))).await.unwrap();
@@ -330,7 +332,7 @@ async fn an_agent_is_told_why_a_known_file_cannot_be_had() {
     let base = served(&setup.store).await;
     setup.store.register([&file(setup.cdn.url("down.jar"), sha256(CONTENT))]);
     let (status, _, body) = get(format!("{base}/{}", sha256(CONTENT).replace(':', "/"))).await;
-    let refusal: scheduler::protocol::Refusal = serde_json::from_slice(&body).unwrap();
+    let refusal: scheduler::protocol::RequestRefusal = serde_json::from_slice(&body).unwrap();
     assert_eq!(status, 502);
     assert!(refusal.error.contains("down.jar") && refusal.error.contains("503"), "{}", refusal.error);
 }

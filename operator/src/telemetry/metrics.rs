@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 
 /// Which controller, and how a pass of it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Pass {
+pub(crate) struct PassLabels {
     pub(crate) controller: &'static str,
     pub(crate) outcome: &'static str,
 }
@@ -26,35 +26,35 @@ pub(crate) struct StepLabels {
 
 /// Why a file could not be brought.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Fetch {
+pub(crate) struct FetchLabels {
     pub(crate) category: &'static str,
 }
 
 /// What a server was stopped for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Stop {
+pub(crate) struct StopLabels {
     pub(crate) stop: &'static str,
 }
 
 /// What became of telling a channel something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Told {
+pub(crate) struct DeliveryLabels {
     pub(crate) channel: &'static str,
     pub(crate) outcome: &'static str,
 }
 
 /// What becomes of telling channels.
 #[derive(Clone, Default)]
-pub(crate) struct Notices {
+pub(crate) struct NotificationMetrics {
     /// How often channels were told.
-    pub(crate) told: Family<Told, Counter>,
+    pub(crate) told: Family<DeliveryLabels, Counter>,
     /// How many channels of the cluster cannot be told now.
     pub(crate) cluster_failing: Gauge,
 }
 
 /// Updates at the same time, where they are bounded.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Turns {
+pub(crate) struct UpdateSlotMetrics {
     /// How many servers have their turn.
     pub(crate) taken: Gauge,
     /// How many wait for theirs.
@@ -73,20 +73,20 @@ pub(crate) struct Solves {
 /// All metrics of the process.
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
-    pub(crate) reconcile_total: Family<Pass, Counter>,
+    pub(crate) reconcile_total: Family<PassLabels, Counter>,
     pub(crate) reconcile_seconds: Histogram,
     pub(crate) step_total: Family<StepLabels, Counter>,
     pub(crate) solves: Solves,
     pub(crate) catalog_read_at: Gauge,
     pub(crate) api_writes: Counter,
-    pub(crate) fetch_failures: Family<Fetch, Counter>,
+    pub(crate) fetch_failures: Family<FetchLabels, Counter>,
     pub(crate) store_downloads: Counter,
     pub(crate) store_hits: Counter,
-    pub(crate) notices: Notices,
-    pub(crate) turns: Turns,
+    pub(crate) notices: NotificationMetrics,
+    pub(crate) turns: UpdateSlotMetrics,
     pub(crate) backup_oldest_at: Gauge,
     pub(crate) update_downtime_seconds: Histogram,
-    pub(crate) players_disconnected: Family<Stop, Counter>,
+    pub(crate) players_disconnected: Family<StopLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -104,8 +104,8 @@ impl Default for Metrics {
             fetch_failures: Family::default(),
             store_downloads: Counter::default(),
             store_hits: Counter::default(),
-            notices: Notices::default(),
-            turns: Turns::default(),
+            notices: NotificationMetrics::default(),
+            turns: UpdateSlotMetrics::default(),
             backup_oldest_at: Gauge::default(),
             // 1 s to half an hour: a start of seconds, and a copy of a large world before it.
             update_downtime_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
@@ -134,14 +134,14 @@ impl Default for Metrics {
         registry.register("fetch_failures", "Files that could not be brought", metrics.fetch_failures.clone());
         registry.register("store_downloads", "Files downloaded since the start", metrics.store_downloads.clone());
         registry.register("store_hits", "Files that were in the store already", metrics.store_hits.clone());
-        let Notices { told, cluster_failing } = metrics.notices.clone();
+        let NotificationMetrics { told, cluster_failing } = metrics.notices.clone();
         registry.register("notifications", "Messages to channels of a chat by what became of them", told);
         registry.register(
             "cluster_channels_failing",
             "Channels of the cluster that cannot be told now",
             cluster_failing,
         );
-        let Turns { taken, waiting } = metrics.turns.clone();
+        let UpdateSlotMetrics { taken, waiting } = metrics.turns.clone();
         registry.register("update_slots_in_use", "Servers whose update has its turn now", taken);
         registry.register("updates_queued", "Servers that could be updated now and wait for their turn", waiting);
         registry.register(
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_exposition_names_what_was_counted() {
         let metrics = Metrics::default();
-        metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: "settled" }).inc();
+        metrics.reconcile_total.get_or_create(&PassLabels { controller: "server", outcome: "settled" }).inc();
         let text = metrics.renderer()();
         assert!(text.contains(r#"nightshift_reconcile_total{controller="server",outcome="settled"} 1"#), "{text}");
     }

@@ -8,8 +8,8 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn turns(together: Option<usize>, on_a_node: Option<usize>) -> Turns {
-    Turns::new(Limits { together, on_a_node }, metrics::Turns::default())
+fn turns(together: Option<usize>, on_a_node: Option<usize>) -> UpdateSlots {
+    UpdateSlots::new(Limits { together, on_a_node }, metrics::UpdateSlotMetrics::default())
 }
 
 fn nobody() -> impl Iterator<Item = Key> {
@@ -17,8 +17,8 @@ fn nobody() -> impl Iterator<Item = Key> {
 }
 
 /// So many are at it, and those come before.
-fn not_yet(at_it: usize, before: &[&str]) -> Result<(), NotYet> {
-    Err(NotYet { at_it, on_its_node: None, before: before.iter().map(|name| key(name)).collect() })
+fn not_yet(at_it: usize, before: &[&str]) -> Result<(), SlotUnavailable> {
+    Err(SlotUnavailable { at_it, on_its_node: None, before: before.iter().map(|name| key(name)).collect() })
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn whoever_asks_again_with_its_turn_keeps_it() {
 #[test]
 fn a_server_whose_pod_is_being_replaced_is_a_load_on_its_node() {
     let turns = turns(None, Some(1));
-    let full_node = Err(NotYet { at_it: 1, on_its_node: Some(1), before: Vec::new() });
+    let full_node = Err(SlotUnavailable { at_it: 1, on_its_node: Some(1), before: Vec::new() });
     assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
     turns.is_at_it(&key("a"), None);
     assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), full_node);
@@ -82,14 +82,14 @@ fn a_server_whose_pod_is_being_replaced_is_a_load_on_its_node() {
 #[test]
 fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
     let turns = turns(Some(3), Some(1));
-    let full_node = Err(NotYet { at_it: 1, on_its_node: Some(1), before: Vec::new() });
+    let full_node = Err(SlotUnavailable { at_it: 1, on_its_node: Some(1), before: Vec::new() });
     assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
     assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), full_node);
     // b comes before, and could not begin all the same.
     assert_eq!(turns.begin(&key("c"), Some("n2"), at(0), nobody()), Ok(()));
     assert_eq!(
         turns.begin(&key("d"), Some("n2"), at(0), nobody()),
-        Err(NotYet { at_it: 2, on_its_node: Some(1), before: vec![key("b")] })
+        Err(SlotUnavailable { at_it: 2, on_its_node: Some(1), before: vec![key("b")] })
     );
     assert_eq!(turns.begin(&key("e"), None, at(0), nobody()), Ok(()), "a server without a node harms none");
     assert_eq!(turns.rests(&key("a")), [key("b")]);
@@ -108,8 +108,8 @@ fn a_new_leader_counts_those_that_it_has_not_looked_at_until_it_has() {
 
 #[test]
 fn who_has_a_turn_and_who_waits_for_one_is_counted_wherever_they_come_from_and_go() {
-    let gauges = metrics::Turns::default();
-    let turns = Turns::new(Limits { together: Some(2), on_a_node: None }, gauges.clone());
+    let gauges = metrics::UpdateSlotMetrics::default();
+    let turns = UpdateSlots::new(Limits { together: Some(2), on_a_node: None }, gauges.clone());
     let counted = || (gauges.taken.get(), gauges.waiting.get());
     assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));
     assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));

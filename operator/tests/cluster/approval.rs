@@ -6,7 +6,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viab
 use super::server::Server;
 use super::update::updated;
 use super::wait::{SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
 async fn annotate(world: &World, annotation: &str, digest: &str) {
@@ -22,7 +22,7 @@ async fn a_set_that_nobody_has_approved_waits_in_an_open_window_and_comes_when_i
         world.apply(&[object, viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
-        let (set, witness) = (lobby.set().await, Witness::of(&lobby).await);
+        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
 
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
@@ -60,7 +60,7 @@ async fn who_asks_for_one_exact_set_gets_it_without_a_window_and_a_wrong_digest_
         let refused = world.note(LOBBY, "RequestRefused").await;
         assert!(refused.contains("0123456789abcdef") && refused.contains(&digest), "{refused}");
 
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         annotate(world, "apply", &digest[..16]).await;
         updated(world, &lobby).await;
         assert_eq!(lobby.set().await.lock, digest);

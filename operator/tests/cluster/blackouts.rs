@@ -6,7 +6,7 @@ use serde_json::json;
 use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
 use super::update::updated;
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,7 +20,7 @@ async fn while_a_blackout_is_on_an_open_window_and_a_request_change_nothing_and_
         let at = |hours: i64| Timestamp::from_second(now.as_second() + hours * 3600).unwrap().to_string();
         let event = json!({"name": "event", "from": at(-1), "to": at(48)});
         lobby.change(json!({"updateSchedule": {"blackouts": [event]}})).await;
-        let (set, witness) = (lobby.set().await, Witness::of(&lobby).await);
+        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
 
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;

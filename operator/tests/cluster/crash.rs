@@ -13,7 +13,7 @@ use super::node::kill_9;
 use super::server::{Server, is_ready};
 use super::update::updated;
 use super::wait::AN_UPDATE;
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world, uid_of};
 
 /// A moment of an update, at which something dies.
@@ -109,7 +109,7 @@ async fn update_with_a_kill(world: &World, moment: Moment) {
     let lobby = Server::new(world, LOBBY);
     lobby.settled().await;
     let before = lobby.pod().await.unwrap();
-    let witness = Witness::of(&lobby).await;
+    let witness = ServerObserver::of(&lobby).await;
     let operator = world.operator().await;
     world.upstream.set_now(AFTER).await;
     if matches!(moment, Moment::Planned | Moment::Staged) {

@@ -8,7 +8,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viab
 use super::server::Server;
 use super::update::updated;
 use super::wait::{SOON, all_the_while, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 const STAGING: &str = "staging";
@@ -27,7 +27,7 @@ async fn an_update_comes_when_the_server_that_goes_first_has_run_it_for_long_eno
         let (staging, lobby) = (Server::new(world, STAGING), Server::new(world, LOBBY));
         staging.settled().await;
         lobby.settled().await;
-        let (set, witness) = (lobby.set().await, Witness::of(&lobby).await);
+        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
 
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
@@ -84,7 +84,7 @@ async fn who_follows_a_server_that_is_not_there_or_goes_in_a_circle_is_told_and_
         .await;
         staging.settled().await;
 
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
         lobby.condition_is("WaitingForLeaderServer", "True", "OtherRelease").await;

@@ -16,7 +16,7 @@ use super::server::Server;
 use super::update::updated;
 use super::volume::stop;
 use super::wait::{AN_UPDATE, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 /// Waits until the condition says that another set comes, and when.
@@ -96,7 +96,7 @@ async fn where_there_is_no_way_back_a_corrected_set_comes_in_the_next_window_and
         lobby.set_window(FAR).await;
         world.kubectl(&["delete", "plugin", "viabackwards"], "").await;
         told_what_comes(&lobby, "NoBackup").await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         assert_eq!(lobby.pod().await.unwrap().metadata.uid, stuck);
 
         lobby.set_window(ALWAYS).await;

@@ -6,7 +6,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, TO_AFTER, server, small_ser
 use super::server::{Server, Set};
 use super::update::updated;
 use super::wait::{AN_UPDATE, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,7 +17,7 @@ async fn a_server_that_is_held_keeps_its_whole_set_and_takes_other_settings_unti
         let (lobby, arena) = (Server::new(world, LOBBY), Server::new(world, "arena"));
         lobby.settled().await;
         arena.settled().await;
-        let (before, witness) = (lobby.set().await, Witness::of(&lobby).await);
+        let (before, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
 
         lobby.change(json!({"hold": ["*"]})).await;
         let held = lobby.condition_is("PinnedToSet", "True", "Held").await;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::manifests::{BEFORE, LOBBY, server_with_copies, viabackwards};
 use super::server::Server;
 use super::wait::{A_START, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,7 +17,7 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
         lobby.settled().await;
         lobby.seven_join().await;
         lobby.order("build 1000").await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
 
         let asked = world.ask_for_a_copy(LOBBY).await;
         let note = world.note(LOBBY, "BackupTaken").await;

@@ -13,7 +13,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, TO_AFTER, small_server, viabackwar
 use super::server::Server;
 use super::update::a_minute_from_now;
 use super::wait::until;
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, alone_in_a_world};
 
 /// Servers whose window opens at one instant.
@@ -49,7 +49,7 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
         }
         // Beside the servers, and not before they are there: with fifty of them on two cores each step of Kubernetes alone takes twice as long.
         let bare = Restarted::new(world, "bare", |_| json!({})).await.gaps(|runs| runs < BARE).await;
-        let witnesses = join_all(servers.iter().map(Witness::of)).await;
+        let witnesses = join_all(servers.iter().map(ServerObserver::of)).await;
         plan(world, servers.iter().chain(&copied)).await;
         // While the updates are under way: it meets what they meet.
         let same = Restarted::new(world, "shape", as_ours).await;
@@ -123,7 +123,7 @@ async fn update(servers: &[Server<'_>]) {
 
 /// What a copy adds to the time that players are away, by the copies' own records.
 async fn report_copies(servers: &[Server<'_>]) {
-    let witnesses = join_all(servers.iter().map(Witness::of)).await;
+    let witnesses = join_all(servers.iter().map(ServerObserver::of)).await;
     update(servers).await;
     let took = join_all(servers.iter().map(async |server| {
         let backup = server.object().await.status.and_then(|status| status.backup);
@@ -195,7 +195,7 @@ fn as_ours(name: &str) -> Value {
 /// A pod that nobody but Kubernetes has to do with.
 struct Restarted<'w> {
     server: Server<'w>,
-    witness: Witness,
+    witness: ServerObserver,
 }
 
 impl<'w> Restarted<'w> {
@@ -224,7 +224,7 @@ impl<'w> Restarted<'w> {
             .await;
         let server = Server::new(world, name);
         until("the pod runs", ALL, async || server.pod().await.map(|_| ()).ok_or_else(String::new)).await;
-        let witness = Witness::of(&server).await;
+        let witness = ServerObserver::of(&server).await;
         Self { server, witness }
     }
 

@@ -6,7 +6,7 @@ use super::manifests::{AFTER, BEFORE, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRA
 use super::server::Server;
 use super::update::updated;
 use super::wait::{A_START, AN_UPDATE, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 /// A server whose window is far, and that is updated when nobody has been on for 15 seconds.
@@ -27,7 +27,7 @@ async fn an_update_comes_when_nobody_is_on_and_who_joins_in_its_countdown_calls_
         lobby.order("join Alice").await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let (set, witness) = (lobby.set().await, Witness::of(&lobby).await);
+        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
         let said = lobby.condition_is("Updating", "False", "WaitingForWindow").await;
         assert!(said.contains("it also comes when nobody has been on for 15 seconds"), "{said}");
         let next = lobby.object().await.status.unwrap().next_window.unwrap_or_default();
@@ -93,7 +93,7 @@ async fn a_newer_minecraft_waits_for_a_window_although_nobody_is_on() {
         world.apply(&[opportunistic(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         // Somebody is on until all of it is planned: ViaVersion alone would be no newer Minecraft.
         lobby.order("join Alice").await;
         world.upstream.set_now(NEWER_MINECRAFT).await;

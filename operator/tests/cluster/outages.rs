@@ -8,7 +8,7 @@ use super::server::Server;
 use super::update::updated;
 use super::volume::SmallVolume;
 use super::wait::{A_START, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +47,7 @@ async fn a_server_that_cannot_be_asked_to_save_is_not_stopped_for_an_update_and_
         lobby.order("build 500").await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         let _cut = cut_rcon(&before);
         lobby.set_window(ALWAYS).await;
 
@@ -78,7 +78,7 @@ async fn clocks_that_differ_are_told_and_nothing_is_stopped_until_they_agree() {
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
         lobby.order("join Alice").await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
 
         world.set_clock_ahead(-90).await;
         lobby.set_window(ALWAYS).await;

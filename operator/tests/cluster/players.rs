@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
 use super::update::{a_minute_from_now, first_stop, updated};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
 /// A server with other times for players.
@@ -34,7 +34,7 @@ async fn with_alice_and_an_update(world: &World, object: Value) -> Server<'_> {
 }
 
 /// Alice had her 20 seconds, and read how long they are and why she was disconnected. The server was stopped once.
-fn assert_alice_was_told(witness: &Witness) {
+fn assert_alice_was_told(witness: &ServerObserver) {
     witness.assert_order(&[
         (0, "Alice was shown: The server restarts in 10 seconds for an update"),
         (0, "Alice was shown: The server restarts in 1 second for an update"),
@@ -52,7 +52,7 @@ fn assert_alice_was_told(witness: &Witness) {
 async fn an_update_waits_for_who_is_on_without_a_word_and_comes_when_they_have_left() {
     in_a_world("wait-for-empty", BEFORE, async |world| {
         let lobby = with_alice_and_an_update(world, patient("30m")).await;
-        let (set, witness) = (lobby.set().await, Witness::of(&lobby).await);
+        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
         let (cron, opens) = a_minute_from_now();
         lobby.set_window(&cron).await;
         let said = lobby.condition_is("Updating", "True", "WaitingForPlayers").await;
@@ -83,7 +83,7 @@ async fn an_update_waits_for_who_is_on_without_a_word_and_comes_when_they_have_l
 async fn who_stays_is_told_when_the_deadline_is_over_and_then_the_update_comes() {
     in_a_world("wait-deadline", BEFORE, async |world| {
         let lobby = with_alice_and_an_update(world, patient("1m")).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         let (cron, opens) = a_minute_from_now();
         lobby.set_window(&cron).await;
         lobby.condition_is("Updating", "True", "WaitingForPlayers").await;
@@ -106,7 +106,7 @@ async fn who_is_on_a_server_that_hides_its_players_is_told_as_long_as_anybody() 
         lobby.has_counted(Some(1)).await;
         lobby.order("fault hides-players").await;
         lobby.has_counted(None).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.set_window(ALWAYS).await;
         updated(world, &lobby).await;
 

@@ -8,7 +8,7 @@ use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards
 use super::server::{Server, is_ready};
 use super::update::a_minute_from_now;
 use super::wait::{A_START, until};
-use super::witness::{Line, Witness};
+use super::witness::{Line, ServerObserver};
 use super::world::{in_a_world, uid_of};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,7 +22,7 @@ async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_w
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
         let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
 
         let (cron, instant) = a_minute_from_now();
         lobby.change(json!({"restart": {"cron": cron, "onlyIf": {"uptimeAtLeast": "0s"}}})).await;
@@ -70,7 +70,7 @@ async fn stop_in_the_game_is_a_restart_by_a_person_of_the_same_pod_and_nothing_i
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.order("stop").await;
         // Not by the status alone: for a moment it still says what was so before.
         until("the server runs again in its pod", A_START, async || {

@@ -8,7 +8,7 @@ use super::manifests::{ALWAYS, BEFORE, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, 
 use super::server::Server;
 use super::update::updated;
 use super::wait::{A_START, AN_UPDATE, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 /// A file in the world, to recognise the world by.
@@ -27,7 +27,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
         lobby.put_file(MARKER, b"now").await;
         lobby.seven_join().await;
         let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
 
         for (asked, says) in [
             (copy.clone(), format!("`{copy};overwrite`")),
@@ -116,7 +116,7 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
         assert!(failed.paper.starts_with("1.21.11-"), "{failed:?}");
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then", "nothing was put back");
         lobby.put_file(MARKER, b"built since").await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         let copy = lobby.object().await.status.unwrap().backup.unwrap().last_backup.unwrap().name;
 
         // A person may take days. What is built meanwhile can be copied, and what is told stays the way back.

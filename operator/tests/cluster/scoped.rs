@@ -8,7 +8,7 @@ use serde_json::json;
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, plugin, server, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
 /// Asks for what is named and nothing else, and returns the whole value.
@@ -37,7 +37,7 @@ async fn one_plugin_comes_alone_when_somebody_asks_for_it_and_another_because_it
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         assert_eq!(versions(&lobby).await, pair("5.7.0", "5.7.0"));
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
 
@@ -90,7 +90,7 @@ async fn one_plugin_comes_alone_in_a_window_of_its_own_and_is_what_is_planned_be
         world.apply(&[server(LOBBY, FAR), plugin("viaversion"), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
         let far = lobby.object().await.status.unwrap().next_window_at.unwrap();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::kubectl::{ask, said_by};
 use super::wait::{A_START, AN_UPDATE, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, uid_of};
 
 /// A server by its name.
@@ -136,7 +136,7 @@ impl<'w> Server<'w> {
     }
 
     /// Waits until a restart that the witness saw is over and proven: players were told, the world was saved, then it stopped.
-    pub(super) async fn restarted(&self, witness: &Witness) {
+    pub(super) async fn restarted(&self, witness: &ServerObserver) {
         until("the server is restarted and proven", AN_UPDATE, async || {
             let restarted = self.world.notes(&self.name, "Restarted").await;
             if restarted.is_empty() { Err(witness.console()) } else { Ok(()) }

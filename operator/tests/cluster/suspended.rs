@@ -6,7 +6,7 @@ use serde_json::json;
 use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
 use super::update::updated;
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +18,7 @@ async fn a_suspended_server_is_planned_for_and_left_alone_until_somebody_asks() 
         lobby.change(json!({"suspend": true})).await;
         lobby.condition_is("Suspended", "True", "SpecSuspend").await;
         world.note(LOBBY, "Suspended").await;
-        let (set, witness) = (lobby.set().await, Witness::of(&lobby).await);
+        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
 
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;

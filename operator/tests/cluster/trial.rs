@@ -8,7 +8,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, small_server
 use super::server::Server;
 use super::update::updated;
 use super::wait::{AN_UPDATE, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world, in_a_world_with};
 
 /// As the API server takes it, and as nobody can read it: no month it names has such a day.
@@ -52,7 +52,7 @@ async fn a_spec_that_goes_wrong_in_the_middle_keeps_a_good_set_from_nothing_and_
         world.upstream.set_now(AFTER).await;
         good.planned(&TO_AFTER).await;
         bad.planned(&TO_AFTER).await;
-        let (of_good, of_bad) = (Witness::of(&good).await, Witness::of(&bad).await);
+        let (of_good, of_bad) = (ServerObserver::of(&good).await, ServerObserver::of(&bad).await);
         tokio::join!(break_the_spec_at(&good, Moment::PodStops), break_the_spec_at(&bad, Moment::PodStops));
 
         ended_under_a_wrong_spec(&good).await;
@@ -103,7 +103,7 @@ async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_r
         lobby.settled().await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.set_window(ALWAYS).await;
         until("the new process has loaded its plugins", AN_UPDATE, async || {
             let has =
@@ -158,7 +158,7 @@ async fn a_set_that_never_comes_up_is_given_up_at_its_deadline_and_the_status_sa
         lobby.order("fault never-ready if ViaVersion@5.7.1").await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.set_window(ALWAYS).await;
 
         let why = "the server did not come up by its deadline";
@@ -192,7 +192,7 @@ async fn a_first_start_that_moves_the_world_for_longer_than_its_deadline_is_left
         lobby.order("fault slow-migration 80 if 26.1.2").await;
         lobby.change(json!({"version": "26.1.2"})).await;
         lobby.planned(&["Paper 1.21.11", "-> 26.1.2"]).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.set_window(ALWAYS).await;
         updated(world, &lobby).await;
 

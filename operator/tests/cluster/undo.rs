@@ -4,7 +4,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, server, viabackwards};
 use super::server::Server;
 use super::update::updated;
 use super::wait::{AN_UPDATE, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
 async fn roll_back_to(world: &World, set: &str) {
@@ -38,7 +38,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         let refused = lobby.condition_is("PinnedToSet", "True", "UnknownSet").await;
         assert!(refused.contains(&before.lock[..16]) && refused.contains(&after.lock[..16]), "{refused}");
 
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         let runs = witness.runs();
         roll_back_to(world, "=previous").await;
         runs_again(&lobby, &before.lock).await;

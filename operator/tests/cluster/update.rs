@@ -8,7 +8,7 @@ use serde_json::json;
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
 /// The cron of a minute that begins in 25 to 85 seconds, in UTC, and that minute.
@@ -47,7 +47,7 @@ async fn a_countdown_is_cut_short_when_the_last_player_leaves() {
         lobby.settled().await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.order("join Alice").await;
         lobby.order("join Bob").await;
         lobby.has_counted(Some(2)).await;
@@ -89,7 +89,7 @@ async fn who_asks_for_an_update_now_gets_it_once_and_an_old_request_starts_nothi
         assert_eq!(lobby.set().await, set, "who asked so long ago may not want it any more");
 
         let asked = ask(SignedDuration::ZERO).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         updated(world, &lobby).await;
         assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
         let served = until("the request is noted as served", SOON, async || {
@@ -121,7 +121,7 @@ async fn a_ping_that_comes_and_goes_never_leads_to_a_stop_that_nobody_was_told_o
         lobby.seven_join().await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.order("flap-ping 10").await;
         lobby.set_window(ALWAYS).await;
         // The next process is known before its first line is read.

@@ -6,7 +6,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viab
 use super::server::Server;
 use super::update::updated;
 use super::wait::{A_START, AN_UPDATE, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 fn server_without_rcon() -> Value {
@@ -28,7 +28,7 @@ async fn an_update_without_rcon_stops_by_sigterm_is_saved_by_the_servers_own_wor
         assert_eq!(lobby.shell(ASK_RCON).await.trim(), "refused");
         lobby.seven_join().await;
         lobby.order("build 500").await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
 
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;

@@ -33,12 +33,12 @@ struct Seen {
 }
 
 /// Watches until it is dropped.
-pub(super) struct Witness {
+pub(super) struct ServerObserver {
     seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Witness {
+impl Drop for ServerObserver {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -48,7 +48,7 @@ fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Witness {
+impl ServerObserver {
     /// A witness who has seen the pod that is there now, and all that its server has said.
     pub(super) async fn of(server: &Server<'_>) -> Self {
         let api = server.world.api::<Pod>();

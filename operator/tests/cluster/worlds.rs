@@ -6,7 +6,7 @@ use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viab
 use super::server::Server;
 use super::update::updated;
 use super::wait::{AN_UPDATE, until};
-use super::witness::Witness;
+use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
 /// A world as Multiverse makes it, and a datapack: the next start opens both.
@@ -41,7 +41,7 @@ async fn a_set_after_which_a_world_and_a_datapack_are_missing_goes_back_and_both
         lobby.order("fault loses-datapack file/skylands if ViaVersion@5.7.1").await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.set_window(ALWAYS).await;
         let failed = until("the set failed", AN_UPDATE, async || {
             world.notes(LOBBY, "UpdateFailed").await.pop().ok_or_else(|| witness.console())

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::arguments::{Adopt, Sources};
-use super::gathered::{Gathered, answers, gather, lacking};
-use super::input::File;
-use super::{End, Said, ask, checked, manifests, rules};
+use super::arguments::{AdoptArgs, SourceArgs};
+use super::gathered::{Session, answers, gather, lacking};
+use super::input::InputFile;
+use super::{ExitStatus, Output, ask, checked, manifests, rules};
 use crate::explain::human;
 use crate::lock::{Lock, LockReason, LockedFile};
 use crate::upstream::in_words;
@@ -22,8 +22,8 @@ mod origin;
 mod paper;
 mod yaml;
 
-use doubt::Doubt;
-use folder::{Folder, PluginFile};
+use doubt::AdoptFinding;
+use folder::{PluginFile, ServerDir};
 use origin::Origin;
 use yaml::{Draft, Managed, ManagedFile};
 
@@ -31,11 +31,11 @@ use yaml::{Draft, Managed, ManagedFile};
 const LONGEST_PLUGIN_NAME: usize = 63;
 
 /// `resolver adopt`.
-pub(super) fn adopt(adopt: &Adopt, now: Timestamp) -> Result<Said, Said> {
-    let failed = |said: String| Said::nothing_but(vec![said]);
+pub(super) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output> {
+    let failed = |said: String| Output::nothing_but(vec![said]);
     let name = server_name(adopt).map_err(failed)?;
     let namespace = namespace(adopt).map_err(failed)?;
-    let mut folder = Folder::read(&adopt.directory).map_err(|error| failed(in_words(&error)))?;
+    let mut folder = ServerDir::read(&adopt.directory).map_err(|error| failed(in_words(&error)))?;
     let mut doubts = std::mem::take(&mut folder.doubts);
     let oldest = folder.paper.oldest();
     let catalog = match (&adopt.catalog, adopt.offline) {
@@ -49,21 +49,22 @@ pub(super) fn adopt(adopt: &Adopt, now: Timestamp) -> Result<Said, Said> {
     let (minecraft, build) = settle_paper(&folder, &mut doubts);
     let origins = found.origins(&folder.plugins, &minecraft);
     if !folder.eula {
-        doubts.push(Doubt::NoEula);
+        doubts.push(AdoptFinding::NoEula);
     }
-    doubts.extend(folder.properties.game_port.filter(|port| *port != 25565).map(|port| Doubt::GamePort { port }));
+    doubts
+        .extend(folder.properties.game_port.filter(|port| *port != 25565).map(|port| AdoptFinding::GamePort { port }));
     let (managed, unmanaged) = sort_out(&name, &folder.plugins, &origins, &mut doubts);
     let rcon_port = folder.properties.rcon_port.filter(|port| *port != 25575 && *port != 0);
     let draft = Draft { name, namespace, minecraft, build, eula: folder.eula, rcon_port, managed, unmanaged };
     let text = draft.render(&adopt.directory.display().to_string(), now);
     check(&draft, &text, &folder, &adopt.sources, catalog.as_deref(), now, &mut doubts);
-    let grave = doubts.iter().any(Doubt::is_grave);
+    let grave = doubts.iter().any(AdoptFinding::is_grave);
     let notes = doubts.iter().map(ToString::to_string).collect();
-    Ok(Said { answer: text, notes, end: if grave { End::NoSolution } else { End::Solved } })
+    Ok(Output { answer: text, notes, end: if grave { ExitStatus::NoSolution } else { ExitStatus::Solved } })
 }
 
 /// `--name`, else what the directory is called.
-fn server_name(adopt: &Adopt) -> Result<String, String> {
+fn server_name(adopt: &AdoptArgs) -> Result<String, String> {
     const RULE: &str = "at most 40 lower-case letters, digits and dashes, beginning with a letter";
     if let Some(name) = &adopt.name {
         let fits = rules::can_name_a_server(name);
@@ -80,7 +81,7 @@ fn server_name(adopt: &Adopt) -> Result<String, String> {
     }
 }
 
-fn namespace(adopt: &Adopt) -> Result<Option<String>, String> {
+fn namespace(adopt: &AdoptArgs) -> Result<Option<String>, String> {
     let Some(namespace) = &adopt.namespace else { return Ok(None) };
     if !namespace.is_empty() && object_name(namespace, 63) == *namespace {
         Ok(Some(namespace.clone()))
@@ -98,7 +99,7 @@ fn object_name(text: &str, most: usize) -> String {
 }
 
 /// The Paper that is written: the most trustworthy claim, with the build of whoever agrees with it.
-fn settle_paper(folder: &Folder, doubts: &mut Vec<Doubt>) -> (Minecraft, Option<u32>) {
+fn settle_paper(folder: &ServerDir, doubts: &mut Vec<AdoptFinding>) -> (Minecraft, Option<u32>) {
     let claims = &folder.paper.claims;
     let first = claims.first().expect("a folder without claims is not adopted");
     let minecraft = first.minecraft.clone();
@@ -113,13 +114,13 @@ fn settle_paper(folder: &Folder, doubts: &mut Vec<Doubt>) -> (Minecraft, Option<
         claim.minecraft != minecraft || claim.build.is_some_and(|other| build.is_some_and(|build| build != other))
     });
     if let Some(other) = otherwise {
-        doubts.push(Doubt::PaperDisagrees {
+        doubts.push(AdoptFinding::PaperDisagrees {
             believed: (believed.file.clone(), says(&minecraft, build)),
             other: (other.file.clone(), says(&other.minecraft, other.build)),
         });
     }
     if build.is_none() {
-        doubts.push(Doubt::NoBuild { minecraft: minecraft.to_string() });
+        doubts.push(AdoptFinding::NoBuild { minecraft: minecraft.to_string() });
     }
     (minecraft, build)
 }
@@ -142,7 +143,7 @@ fn sort_out(
     server: &str,
     plugins: &[PluginFile],
     origins: &[Origin],
-    doubts: &mut Vec<Doubt>,
+    doubts: &mut Vec<AdoptFinding>,
 ) -> (Vec<Managed>, Vec<(String, String)>) {
     let mut managed: Vec<Managed> = Vec::new();
     let mut unmanaged = Vec::new();
@@ -150,7 +151,7 @@ fn sort_out(
         match origin {
             Origin::Of { key, release: _, version, main, pattern, listed, guess } => {
                 if *guess {
-                    doubts.push(Doubt::Guess {
+                    doubts.push(AdoptFinding::Guess {
                         file: plugin.file.clone(),
                         plugin: plugin.named(),
                         project: key.to_string(),
@@ -172,7 +173,7 @@ fn sort_out(
             }
             Origin::Nobody(because) => {
                 unmanaged.push((plugin.file.clone(), plugin.named()));
-                doubts.push(Doubt::Unmanaged {
+                doubts.push(AdoptFinding::Unmanaged {
                     file: plugin.file.clone(),
                     plugin: plugin.named(),
                     because: because.clone(),
@@ -188,19 +189,19 @@ fn sort_out(
 fn check(
     draft: &Draft,
     text: &str,
-    folder: &Folder,
-    sources: &Sources,
+    folder: &ServerDir,
+    sources: &SourceArgs,
     catalog: Option<&Path>,
     now: Timestamp,
-    doubts: &mut Vec<Doubt>,
+    doubts: &mut Vec<AdoptFinding>,
 ) {
-    let file = File { name: "what is written".to_owned(), text: text.to_owned() };
+    let file = InputFile { name: "what is written".to_owned(), text: text.to_owned() };
     let mut notes = Vec::new();
     let checked = match checked::check(manifests::read(&[file]), &mut notes) {
         Ok(checked) => checked,
         Err(mistakes) => {
             let why = mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-            return doubts.push(Doubt::NoAnswer { why });
+            return doubts.push(AdoptFinding::NoAnswer { why });
         }
     };
     let gathered = gather(sources, catalog, checked, &mut notes, now, |catalog, requests| {
@@ -208,9 +209,9 @@ fn check(
         let lacking = lacking(&answers);
         (answers, lacking)
     });
-    let Gathered { catalog, answer, .. } = match gathered {
+    let Session { catalog, answer, .. } = match gathered {
         Ok(gathered) => gathered,
-        Err(said) => return doubts.push(Doubt::NoAnswer { why: said.notes.join("\n") }),
+        Err(said) => return doubts.push(AdoptFinding::NoAnswer { why: said.notes.join("\n") }),
     };
     if let Some(build) = draft.build {
         let of = catalog.paper.iter().find(|paper| paper.minecraft == draft.minecraft);
@@ -220,7 +221,7 @@ fn check(
         let ours = folder.paper.jars.iter().find(|jar| !all_published.contains(&&jar.hash));
         if let Some(jar) = ours.filter(|_| published.is_some()) {
             let paper = format!("Paper {}-{build}", draft.minecraft);
-            doubts.push(Doubt::NotFills { file: jar.file.clone(), paper });
+            doubts.push(AdoptFinding::NotFills { file: jar.file.clone(), paper });
         }
     }
     for (_, answer) in &answer {
@@ -228,14 +229,14 @@ fn check(
             Ok(resolution) => compare(&resolution.lock, draft, &folder.plugins, doubts),
             Err(unsolvable) => {
                 let why = human::render(&unsolvable.explanation(), now).trim_end().to_owned();
-                doubts.push(Doubt::NoAnswer { why });
+                doubts.push(AdoptFinding::NoAnswer { why });
             }
         }
     }
 }
 
 /// What of a lock is not what is there.
-fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<Doubt>) {
+fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<AdoptFinding>) {
     for locked in &lock.plugins {
         let guessed = draft.managed.iter().any(|managed| managed.guess && managed.key == locked.key);
         let is_there = |locked: &LockedFile| files.iter().any(|file| file.has(&locked.hash));
@@ -244,12 +245,12 @@ fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<Do
         }
         doubts.push(match &locked.reason {
             LockReason::RequestedBy(_) => {
-                Doubt::OtherFile { plugin: locked.name.clone(), version: locked.version.clone() }
+                AdoptFinding::OtherFile { plugin: locked.name.clone(), version: locked.version.clone() }
             }
             LockReason::NeededBy(needed_by) => {
                 let same = |file: &&PluginFile| file.facts.name.eq_ignore_ascii_case(&locked.name);
                 let file = files.iter().find(same).map(|file| file.file.clone());
-                Doubt::Further { plugin: locked.name.clone(), needed_by: needed_by.clone(), file }
+                AdoptFinding::Further { plugin: locked.name.clone(), needed_by: needed_by.clone(), file }
             }
         });
     }

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::change::{self, Change, changes};
-use super::counted::Counted;
-use super::running::Runs;
+use super::change::{self, RenderedChange, changes};
+use super::counted::HotfixListing;
+use super::running::RunningSet;
 use super::schedule::Schedule;
 use super::when::When;
 use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::{Explanation, Solved};
+use crate::explain::{Explanation, SolvedExplanation};
 use crate::lock::{Lock, LockReason};
 use crate::request::{Request, Running};
 use crate::scope::{Delays, Present, PresentPlugin, Scope, narrow};
@@ -26,10 +26,10 @@ pub(super) struct Alone {
     /// When that would be.
     when: When,
     /// What would be another than now.
-    changes: Vec<Change>,
+    changes: Vec<RenderedChange>,
     /// What of it runs by the list for a hotfix sibling.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) counts_as_listed: Vec<Counted>,
+    pub(super) counts_as_listed: Vec<HotfixListing>,
 }
 
 impl Alone {
@@ -42,29 +42,29 @@ impl Alone {
 }
 
 /// A server, and what was chosen for it.
-pub(super) struct Whole<'a> {
+pub(super) struct FullSelection<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) requests: &'a [Request],
     pub(super) server: &'a str,
     /// None: there is no set for all that is asked for.
-    pub(super) chosen: Option<Chosen<'a>>,
-    pub(super) runs: &'a Runs,
+    pub(super) chosen: Option<PartialChoice<'a>>,
+    pub(super) runs: &'a RunningSet,
     /// What runs, where that is known file by file.
     pub(super) lock: Option<&'a Lock>,
 }
 
 /// The set that was chosen for all that is asked for.
 #[derive(Clone, Copy)]
-pub(super) struct Chosen<'a> {
+pub(super) struct PartialChoice<'a> {
     pub(super) resolution: &'a Resolution,
-    pub(super) solved: &'a Solved,
+    pub(super) solved: &'a SolvedExplanation,
     /// All that would be another.
-    pub(super) changes: &'a [Change],
+    pub(super) changes: &'a [RenderedChange],
 }
 
 /// When all of it comes, which `when` says of what has no way of its own; and what of it also comes alone.
 pub(super) fn alone(
-    whole: &Whole<'_>,
+    whole: &FullSelection<'_>,
     schedule: Option<&Schedule>,
     when: When,
     now: Timestamp,
@@ -83,16 +83,28 @@ pub(super) fn alone(
 }
 
 /// What comes alone where nothing comes as a whole: there is no set for all of it, or it is not brought.
-pub(super) fn alone_only(whole: &Whole<'_>, schedule: Option<&Schedule>, now: Timestamp, at: Timestamp) -> Vec<Alone> {
+pub(super) fn alone_only(
+    whole: &FullSelection<'_>,
+    schedule: Option<&Schedule>,
+    now: Timestamp,
+    at: Timestamp,
+) -> Vec<Alone> {
     parts(whole, schedule, &When::of((false, false), schedule, now, at), now, at)
 }
 
 /// What comes alone, if the whole comes by itself `when` that is said.
-fn parts(whole: &Whole<'_>, schedule: Option<&Schedule>, when: &When, now: Timestamp, at: Timestamp) -> Vec<Alone> {
-    let Some((schedule, question)) = schedule.filter(|_| when.is_by_itself_later()).zip(Question::of(whole, at)) else {
+fn parts(
+    whole: &FullSelection<'_>,
+    schedule: Option<&Schedule>,
+    when: &When,
+    now: Timestamp,
+    at: Timestamp,
+) -> Vec<Alone> {
+    let Some((schedule, question)) = schedule.filter(|_| when.is_by_itself_later()).zip(PartialQuery::of(whole, at))
+    else {
         return Vec::new();
     };
-    let tell = |own: Option<&[String]>, Newer { changes, counts_as_listed }: Newer| {
+    let tell = |own: Option<&[String]>, PartialOutcome { changes, counts_as_listed }: PartialOutcome| {
         let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
         let when = When::of_what_comes_alone(own, &schedule.about(&names), now, at);
         Alone { when, changes, counts_as_listed }
@@ -111,24 +123,24 @@ fn parts(whole: &Whole<'_>, schedule: Option<&Schedule>, when: &When, now: Times
 }
 
 /// What comes of a part of it.
-struct Newer {
+struct PartialOutcome {
     /// What would be another than now.
-    changes: Vec<Change>,
+    changes: Vec<RenderedChange>,
     /// What of it runs by the list for a hotfix sibling.
-    counts_as_listed: Vec<Counted>,
+    counts_as_listed: Vec<HotfixListing>,
 }
 
 /// What is asked about a part of it.
-struct Question<'a> {
-    whole: &'a Whole<'a>,
+struct PartialQuery<'a> {
+    whole: &'a FullSelection<'a>,
     request: &'a Request,
     present: Present,
     at: Timestamp,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PartialQuery<'a> {
     /// None: nothing would be changed, or nobody knows what runs.
-    fn of(whole: &'a Whole<'a>, at: Timestamp) -> Option<Self> {
+    fn of(whole: &'a FullSelection<'a>, at: Timestamp) -> Option<Self> {
         let request = whole.requests.iter().find(|request| request.server == whole.server)?;
         let is_news = whole.chosen.is_none_or(|chosen| !chosen.changes.is_empty());
         let running = request.running.as_ref().filter(|_| is_news)?;
@@ -146,7 +158,7 @@ impl<'a> Question<'a> {
     /// Which of these Plugins would get another release. Without a set for all of it each of them may.
     fn due<'o>(&self, objects: impl IntoIterator<Item = &'o String>) -> BTreeSet<String> {
         let is_due = |object: &&String| {
-            self.whole.chosen.is_none_or(|Chosen { solved, changes, .. }| {
+            self.whole.chosen.is_none_or(|PartialChoice { solved, changes, .. }| {
                 let is_changed = |name: &String| changes.iter().any(|change| change.name == *name);
                 solved.plugins.iter().any(|plugin| plugin.objects.contains(object) && is_changed(&plugin.name))
             })
@@ -155,8 +167,8 @@ impl<'a> Question<'a> {
     }
 
     /// What would be another if nothing but `scope` may change; None: nothing, or there is no such set, or it is not brought.
-    fn newer(&self, scope: &Scope, delays: Delays) -> Option<Newer> {
-        let Whole { catalog, requests, chosen, runs, lock, .. } = *self.whole;
+    fn newer(&self, scope: &Scope, delays: Delays) -> Option<PartialOutcome> {
+        let FullSelection { catalog, requests, chosen, runs, lock, .. } = *self.whole;
         let together = |group: &Vec<usize>| group.iter().any(|&place| requests[place].server == self.request.server);
         let is_shared = groups(requests).iter().find(|group| together(group)).is_some_and(|group| group.len() > 1);
         let shared = chosen.filter(|_| is_shared).map(|chosen| &chosen.resolution.lock);
@@ -169,14 +181,14 @@ impl<'a> Question<'a> {
         let mut changes = changes(solved, &resolution, runs, lock);
         // What nobody asks for any more is in no such question, and stays.
         changes.retain(|change| change.to.is_some() || narrowed.may_change(&self.present, &change.name));
-        let mut counts_as_listed = Counted::of(solved);
+        let mut counts_as_listed = HotfixListing::of(solved);
         counts_as_listed.retain(|counted| changes.iter().any(|change| change.name == counted.name));
-        (!changes.is_empty()).then_some(Newer { changes, counts_as_listed })
+        (!changes.is_empty()).then_some(PartialOutcome { changes, counts_as_listed })
     }
 }
 
 /// The plugins that run, by what the status says. One whose Plugin is gone has no part in a question about others.
-fn present(whole: &Whole<'_>, request: &Request, running: &Running) -> Vec<PresentPlugin> {
+fn present(whole: &FullSelection<'_>, request: &Request, running: &Running) -> Vec<PresentPlugin> {
     let key_of = |name: &str, reason: &LockReason| -> Option<ProjectKey> {
         match reason {
             LockReason::RequestedBy(objects) => {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use reqwest::Url;
 
 use super::instant;
-use super::supposed::{Missed, NamedRelease};
+use super::supposed::{NamedRelease, WhyNotArg};
 use crate::upstream::Upstreams;
 use crate::version::Minecraft;
 
@@ -37,7 +37,7 @@ impl Command {
     /// Whether the answer is sentences or a table, and not something for a program.
     pub(super) fn is_for_people(&self) -> bool {
         let format = match self {
-            Self::Explain(explain) => return explain.format == Drawn::Human,
+            Self::Explain(explain) => return explain.format == ExplainFormat::Human,
             Self::Diff(diff) => diff.format,
             Self::Verify(verify) => verify.format,
             Self::Plan(plan) => plan.format,
@@ -58,51 +58,51 @@ impl Command {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Say what should run on the servers of some manifests, and what holds them back
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Write down exactly what should run: builds, files, hashes
-    Lock(Lock),
+    Lock(LockArgs),
     /// Compare two locks; exits with 0 if the same would run, with 1 if not
-    Diff(Diff),
+    Diff(DiffArgs),
     /// Check a lock: do its facts hold, is the request met, would it be chosen again? Exits with 0 if all is so
-    Verify(Verify),
+    Verify(VerifyArgs),
     /// Write the manifests that give exactly what runs in a server's directory; it is only read
-    Adopt(Adopt),
+    Adopt(AdoptArgs),
     /// Say what would be changed on which server, when, and what waits
-    Plan(Plan),
+    Plan(PlanArgs),
     /// Print the command that says of JARs of your own that you checked them on a Minecraft version
-    Trust(Trust),
+    Trust(TrustArgs),
     /// List what is not at its newest, why, and since when
-    Outdated(Outdated),
+    Outdated(OutdatedArgs),
     /// Say who is ready for a Minecraft version, over all servers; exits with 0 if all are
-    Ready(Ready),
+    Ready(ReadyArgs),
     /// What is known of Paper and the plugins
     #[command(subcommand)]
     Catalog(CatalogCommand),
     /// Print the JSON Schema of what this command writes
-    Schema(Schema),
+    Schema(SchemaArgs),
     /// Print the completions of a shell
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command
-    Man(Man),
+    Man(ManArgs),
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CatalogCommand {
     /// Read all that the servers of some manifests need, for `explain --catalog`
-    Fetch(Fetch),
+    Fetch(FetchArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Explain {
+pub(super) struct ExplainArgs {
     #[command(flatten)]
-    pub(super) reading: Reading,
+    pub(super) reading: CatalogArgs,
     /// Decide as of another instant: a date (its first moment, UTC) or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = instant::parse)]
     pub(super) at: Option<Timestamp>,
     /// Ask why a server does not run this Minecraft version (exits with 0 if it can), or does not get this release of a plugin, as
     /// `viaversion=5.6.0` (exits with 0 if it does)
     #[arg(long, value_name = "VERSION|PLUGIN=VERSION")]
-    pub(super) why_not: Option<Missed>,
+    pub(super) why_not: Option<WhyNotArg>,
     /// Ask which plugins are ready for this Minecraft version, which are not, and since when they are silent; it need not be
     /// out yet
     #[arg(long, value_name = "VERSION", conflicts_with = "why_not")]
@@ -114,8 +114,8 @@ pub(super) struct Explain {
     #[arg(long, value_name = "PLUGIN=VERSION")]
     pub(super) assume: Vec<NamedRelease>,
     /// Sentences, one JSON object a server, or one picture of all
-    #[arg(long, value_enum, default_value_t = Drawn::Human)]
-    pub(super) format: Drawn,
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Human)]
+    pub(super) format: ExplainFormat,
     /// Answer from this directory alone, as `catalog fetch` filled it; no network is touched
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
@@ -128,18 +128,18 @@ pub(super) struct Explain {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Fetch {
+pub(super) struct FetchArgs {
     #[command(flatten)]
-    pub(super) reading: Reading,
+    pub(super) reading: CatalogArgs,
     /// The directory to fill; the cache of `explain` when absent
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Lock {
+pub(super) struct LockArgs {
     #[command(flatten)]
-    pub(super) from: From,
+    pub(super) from: FromArgs,
     /// The server, when there are several: `games/lobby`, or `lobby`
     #[arg(long, value_name = "NAME")]
     pub(super) server: Option<String>,
@@ -149,7 +149,7 @@ pub(super) struct Lock {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Diff {
+pub(super) struct DiffArgs {
     /// The lock to compare with: a file, or - for stdin
     #[arg(value_name = "OLD.lock.json")]
     pub(super) old: String,
@@ -162,12 +162,12 @@ pub(super) struct Diff {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Verify {
+pub(super) struct VerifyArgs {
     /// The lock: a file, or - for stdin
     #[arg(value_name = "LOCK")]
     pub(super) lock: String,
     #[command(flatten)]
-    pub(super) from: From,
+    pub(super) from: FromArgs,
     /// The server to check it for, when it was made for another
     #[arg(long, value_name = "NAME")]
     pub(super) server: Option<String>,
@@ -177,7 +177,7 @@ pub(super) struct Verify {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Adopt {
+pub(super) struct AdoptArgs {
     /// The directory that has `server.properties` and `plugins`
     #[arg(value_name = "DIR")]
     pub(super) directory: PathBuf,
@@ -194,13 +194,13 @@ pub(super) struct Adopt {
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) sources: Sources,
+    pub(super) sources: SourceArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Plan {
+pub(super) struct PlanArgs {
     #[command(flatten)]
-    pub(super) from: From,
+    pub(super) from: FromArgs,
     /// The lock of what runs: a file, or - for stdin; else the status tells. Can be repeated, for several servers
     #[arg(long, value_name = "LOCK")]
     pub(super) running: Vec<String>,
@@ -210,7 +210,7 @@ pub(super) struct Plan {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Trust {
+pub(super) struct TrustArgs {
     /// The server: games/lobby, lobby or server/lobby
     #[arg(value_name = "SERVER")]
     pub(super) server: String,
@@ -226,40 +226,40 @@ pub(super) struct Trust {
     /// Where the server is when it is in no file
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    pub(super) place: super::cluster::Place,
+    pub(super) place: super::cluster::ClusterScope,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Outdated {
+pub(super) struct OutdatedArgs {
     #[command(flatten)]
-    pub(super) from: From,
+    pub(super) from: FromArgs,
     /// A table a server, or one JSON object a server
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Ready {
+pub(super) struct ReadyArgs {
     /// The Minecraft version; it need not be out yet
     #[arg(value_name = "VERSION")]
     pub(super) target: Minecraft,
     #[command(flatten)]
-    pub(super) from: From,
+    pub(super) from: FromArgs,
     /// A board, or one JSON object
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Schema {
+pub(super) struct SchemaArgs {
     /// Which
     #[arg(value_enum)]
-    pub(super) of: Described,
+    pub(super) of: SchemaName,
 }
 
 /// What has a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Described {
+pub(super) enum SchemaName {
     /// What `lock` writes
     Lock,
     /// What `explain --format json` writes for each server
@@ -277,22 +277,22 @@ pub(super) enum Described {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Completions {
+pub(super) struct CompletionsArgs {
     /// Of which shell
     #[arg(value_enum)]
-    pub(super) shell: Shell,
+    pub(super) shell: ShellKind,
 }
 
 /// A shell whose completions are kept working.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Shell {
+pub(super) enum ShellKind {
     Bash,
     Zsh,
     Fish,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Man {
+pub(super) struct ManArgs {
     /// Write a page for each command into this directory instead
     #[arg(short, long, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
@@ -300,9 +300,9 @@ pub(super) struct Man {
 
 /// What a question is about, when nothing else is to be said about it.
 #[derive(Debug, Args)]
-pub(super) struct From {
+pub(super) struct FromArgs {
     #[command(flatten)]
-    pub(super) reading: Reading,
+    pub(super) reading: CatalogArgs,
     /// Decide as of another instant: a date (its first moment, UTC) or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = instant::parse)]
     pub(super) at: Option<Timestamp>,
@@ -319,7 +319,7 @@ pub(super) struct From {
 
 /// What every question needs.
 #[derive(Debug, Args)]
-pub(super) struct Reading {
+pub(super) struct CatalogArgs {
     /// Manifests as kubectl takes them: files, directories, or - for stdin
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", required = cfg!(not(feature = "cluster")), num_args = 1..)]
     pub(super) files: Vec<String>,
@@ -328,12 +328,12 @@ pub(super) struct Reading {
     #[command(flatten)]
     pub(super) cluster: super::cluster::InCluster,
     #[command(flatten)]
-    pub(super) sources: Sources,
+    pub(super) sources: SourceArgs,
 }
 
 /// What metadata is read of, and as of when.
 #[derive(Debug, Args)]
-pub(super) struct Sources {
+pub(super) struct SourceArgs {
     /// The image repository whose tags give each Paper its Java
     #[arg(
         long,
@@ -347,7 +347,7 @@ pub(super) struct Sources {
     #[arg(long, value_name = "FILE", env = "NIGHTSHIFT_FACTS", hide_env_values = true)]
     pub(super) facts: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) upstreams: Addresses,
+    pub(super) upstreams: EndpointArgs,
     /// Takes this for the present instant, for upstreams that replay the past
     #[arg(long, value_name = "TIME", value_parser = instant::parse, env = "NIGHTSHIFT_NOW", hide = true)]
     pub(super) now: Option<Timestamp>,
@@ -355,7 +355,7 @@ pub(super) struct Sources {
 
 /// Where the upstreams are, when not at home.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Addresses {
+pub(super) struct EndpointArgs {
     /// Where PaperMC's Fill is
     #[arg(
         long = "fill-url",
@@ -403,7 +403,7 @@ pub(super) struct Addresses {
     docker_hub: Option<Url>,
 }
 
-impl Addresses {
+impl EndpointArgs {
     pub(super) fn upstreams(&self) -> Upstreams {
         let Self { fill, purpur, hangar, modrinth, docker_hub } = self;
         let home = Upstreams::default();
@@ -419,7 +419,7 @@ impl Addresses {
 
 /// How an explanation is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Drawn {
+pub(super) enum ExplainFormat {
     Human,
     Json,
     Svg,

@@ -6,33 +6,33 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::arguments::{Drawn, Explain, Fetch, Reading as Asked, Sources};
+use super::arguments::{CatalogArgs as Asked, ExplainArgs, ExplainFormat, FetchArgs, SourceArgs};
 use super::checked::{self, Checked};
 #[cfg(feature = "cluster")]
 use super::cluster;
-use super::gathered::{Lacking, answers, gather, lacking, read_until_answered};
-use super::manifests::Mistake;
-use super::problem::Problem;
-use super::question::{Answered, Question};
-use super::supposed::{Supposed, WhatIf};
+use super::gathered::{MissingFromCatalog, answers, gather, lacking, read_until_answered};
+use super::manifests::InputViolation;
+use super::problem::SavedQuery;
+use super::question::{Answered, Query};
+use super::supposed::{Assumptions, WhatIf};
 use super::terminal::Progress;
-use super::when::Timetable;
-use super::{End, Said, input, known_projects, manifests};
+use super::when::ServerSchedules;
+use super::{ExitStatus, Output, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, ReleaseState, human, svg};
-use crate::facts::Facts;
+use crate::facts::CompatibilityFacts;
 use crate::request::Request;
 use crate::software::Software;
 use crate::unmanaged::UnmanagedJar;
-use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
+use crate::upstream::{CatalogBuild, CatalogQuery, FetchError, Fetcher, Settings, Upstream, in_words};
 use crate::{needed_projects, upstream};
 
 /// `resolver explain`.
-pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
-    let Explain { reading, at, why_not, target, without, assume, format, catalog, save_problem, problem } = explain;
+pub(super) fn explain(explain: &ExplainArgs, now: Timestamp) -> Result<Output, Output> {
+    let ExplainArgs { reading, at, why_not, target, without, assume, format, catalog, save_problem, problem } = explain;
     if let Some(file) = problem {
-        let mut problem = Problem::read(file).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
+        let mut problem = SavedQuery::read(file).map_err(|error| Output::nothing_but(vec![in_words(&error)]))?;
         let question = &mut problem.question;
         question.at = at.unwrap_or(question.at);
         if why_not.is_some() || target.is_some() {
@@ -40,28 +40,28 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         }
         question.without.extend(without.iter().cloned());
         question.assume.extend(assume.iter().cloned());
-        let Problem { question, requests, schedules, catalog, .. } = &problem;
+        let SavedQuery { question, requests, schedules, catalog, .. } = &problem;
         let (answered, _) = question.ask(catalog, requests);
-        let times = Timetable { schedules, requests, now: question.now, at: question.at };
+        let times = ServerSchedules { schedules, requests, now: question.now, at: question.at };
         let mut said = told(&answered, *format, &times, Vec::new())?;
         say_reading(&mut said, catalog, question.at);
         return Ok(said);
     }
     let mut notes = Vec::new();
     let checked = read(reading, &mut notes)?;
-    let mut question = Question {
+    let mut question = Query {
         without: without.clone(),
         assume: assume.clone(),
         servers: if checked.is_about_all() { Vec::new() } else { checked.servers() },
-        ..Question::plain(now, at.unwrap_or(now))
+        ..Query::plain(now, at.unwrap_or(now))
     };
     question.ask_about(why_not.as_ref(), target.as_ref());
-    let asked = Problem::of(question, &checked);
-    let Problem { question, schedules, .. } = &asked;
+    let asked = SavedQuery::of(question, &checked);
+    let SavedQuery { question, schedules, .. } = &asked;
     let gathered = gather(&reading.sources, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
         question.ask(catalog, requests)
     })?;
-    let times = Timetable { schedules, requests: &gathered.requests, now, at: question.at };
+    let times = ServerSchedules { schedules, requests: &gathered.requests, now, at: question.at };
     let mut said = told(&gathered.answer, *format, &times, notes)?;
     gathered.say_problems(&mut said);
     say_reading(&mut said, &gathered.catalog, question.at);
@@ -69,33 +69,38 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         && let Err(error) = asked.save(file, &gathered.catalog)
     {
         said.notes.push(in_words(&error));
-        said.end = End::Failed;
+        said.end = ExitStatus::Failed;
     }
     Ok(said)
 }
 
 /// What was answered, or why it could not be asked.
-fn told(answered: &Answered, format: Drawn, times: &Timetable<'_>, notes: Vec<String>) -> Result<Said, Said> {
+fn told(
+    answered: &Answered,
+    format: ExplainFormat,
+    times: &ServerSchedules<'_>,
+    notes: Vec<String>,
+) -> Result<Output, Output> {
     let Answered { explanations, supposed, mistakes } = answered;
     if !mistakes.is_empty() {
-        return Err(Said::nothing_but(notes.into_iter().chain(mistakes.iter().cloned()).collect()));
+        return Err(Output::nothing_but(notes.into_iter().chain(mistakes.iter().cloned()).collect()));
     }
-    let mut said = Said { answer: String::new(), notes, end: End::Solved };
-    if format == Drawn::Human {
+    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
+    if format == ExplainFormat::Human {
         said.answer = supposed.lines().into_iter().map(|line| line + "\n").collect();
     }
     for explanation in explanations {
         say(&mut said, explanation, supposed, format, times);
     }
-    let answers: Vec<Explanation> = explanations.iter().filter(|one| end(one) != End::Failed).cloned().collect();
-    if format == Drawn::Svg && !answers.is_empty() {
+    let answers: Vec<Explanation> = explanations.iter().filter(|one| end(one) != ExitStatus::Failed).cloned().collect();
+    if format == ExplainFormat::Svg && !answers.is_empty() {
         said.answer = svg::render(&answers, &supposed.lines());
     }
     Ok(said)
 }
 
 /// That the lists are newer than the instant that was asked about, if that is so.
-fn say_reading(said: &mut Said, catalog: &Catalog, at: Timestamp) {
+fn say_reading(said: &mut Output, catalog: &Catalog, at: Timestamp) {
     if at < catalog.paper_read_at {
         let day = catalog.paper_read_at.to_zoned(TimeZone::UTC).date();
         said.notes.push(format!("lists as read on {day}; older text is not recorded"));
@@ -103,7 +108,7 @@ fn say_reading(said: &mut Said, catalog: &Catalog, at: Timestamp) {
 }
 
 /// `resolver catalog fetch`.
-pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
+pub(super) fn fetch(fetch: &FetchArgs, now: Timestamp) -> Output {
     let mut notes = Vec::new();
     let checked = match read(&fetch.reading, &mut notes) {
         Ok(checked) => checked,
@@ -111,28 +116,28 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
     };
     let directory = match fetch.catalog.clone().map_or_else(cache, Ok) {
         Ok(directory) => directory,
-        Err(said) => return Said::nothing_but(vec![said]),
+        Err(said) => return Output::nothing_but(vec![said]),
     };
     let fetcher = match online(&fetch.reading.sources, directory.clone()) {
         Ok(fetcher) => fetcher,
-        Err(said) => return Said::nothing_but(vec![said]),
+        Err(said) => return Output::nothing_but(vec![said]),
     };
     // What would be chosen has to be looked at, so that it can be chosen without a network.
     let ask = |catalog: &Catalog, requests: &[Request]| ((), lacking(&answers(catalog, requests, now)));
     let read = in_runtime(read_until_answered(&fetcher, &fetch.reading.sources, &checked, now, ask));
     let reading = match read {
         Ok((reading, ())) => reading,
-        Err(said) => return Said::nothing_but(vec![said]),
+        Err(said) => return Output::nothing_but(vec![said]),
     };
     let mistakes = misspelt(&fetcher, &checked, &reading.problems);
     notes.extend(mistakes.iter().cloned());
-    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
     if mistakes.is_empty() {
         said.notes.extend(reading.problems.iter().map(ToString::to_string));
     }
     // What is old is there all the same, but this was asked to be new.
     if !reading.problems.is_empty() {
-        said.end = End::Failed;
+        said.end = ExitStatus::Failed;
     }
     let Catalog { projects, images, .. } = &reading.catalog;
     let count = |software: Software| format!("{} {software} versions", reading.catalog.versions(software).len());
@@ -148,10 +153,10 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
 }
 
 /// What is asked, or all that is wrong with it.
-pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
+pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Output> {
     let mut checked = objects(asked, notes)?;
     if let Some(file) = &asked.sources.facts {
-        let facts = facts(file).map_err(|error| Said::nothing_but(vec![error]))?;
+        let facts = facts(file).map_err(|error| Output::nothing_but(vec![error]))?;
         for request in &mut checked.requests {
             request.facts = facts.clone();
         }
@@ -160,40 +165,40 @@ pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Sa
 }
 
 /// The objects that are asked about, of a cluster or of files.
-fn objects(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
+fn objects(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Output> {
     #[cfg(feature = "cluster")]
     if asked.files.is_empty() {
-        let found = in_runtime(cluster::read(&asked.cluster)).map_err(|said| Said::nothing_but(vec![said]))?;
-        let found = found.map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
+        let found = in_runtime(cluster::read(&asked.cluster)).map_err(|said| Output::nothing_but(vec![said]))?;
+        let found = found.map_err(|error| Output::nothing_but(vec![in_words(&error)]))?;
         return checked::check_found(found, notes).map_err(|mistakes| refused(mistakes, notes));
     }
-    let files = input::read(&asked.files).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
+    let files = input::read(&asked.files).map_err(|error| Output::nothing_but(vec![in_words(&error)]))?;
     let manifests = manifests::read(&files);
     let none = manifests.servers.is_empty() && manifests.mistakes.is_empty();
     let checked = checked::check(manifests, notes).map_err(|mistakes| refused(mistakes, notes))?;
     if none {
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
         notes.push(format!("{}: there is no PaperMCServer here, so there is nothing to answer", names.join(", ")));
-        return Err(Said::nothing_but(std::mem::take(notes)));
+        return Err(Output::nothing_but(std::mem::take(notes)));
     }
     Ok(checked)
 }
 
-fn refused(mut mistakes: Vec<Mistake>, notes: &mut Vec<String>) -> Said {
+fn refused(mut mistakes: Vec<InputViolation>, notes: &mut Vec<String>) -> Output {
     mistakes.sort();
     mistakes.dedup();
     notes.extend(mistakes.iter().map(ToString::to_string));
-    Said::nothing_but(std::mem::take(notes))
+    Output::nothing_but(std::mem::take(notes))
 }
 
 /// What a file of facts says.
-fn facts(file: &Path) -> Result<Facts, String> {
+fn facts(file: &Path) -> Result<CompatibilityFacts, String> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("could not read `{name}`: {error}"))?;
-    Facts::read(&text).map_err(|fault| format!("{name}: {}", in_words(&fault)))
+    CompatibilityFacts::read(&text).map_err(|fault| format!("{name}: {}", in_words(&fault)))
 }
 
-pub(super) fn fetcher(sources: &Sources, catalog: Option<&Path>) -> Result<Fetcher, String> {
+pub(super) fn fetcher(sources: &SourceArgs, catalog: Option<&Path>) -> Result<Fetcher, String> {
     match catalog {
         Some(directory) if directory.is_dir() => Ok(Fetcher::offline(directory)),
         Some(directory) => {
@@ -204,7 +209,7 @@ pub(super) fn fetcher(sources: &Sources, catalog: Option<&Path>) -> Result<Fetch
     }
 }
 
-fn online(sources: &Sources, directory: PathBuf) -> Result<Fetcher, String> {
+fn online(sources: &SourceArgs, directory: PathBuf) -> Result<Fetcher, String> {
     let mut settings = Settings::new(directory);
     settings.upstreams = sources.upstreams.upstreams();
     settings.remembers = false;
@@ -229,11 +234,11 @@ pub(super) fn in_runtime<T>(work: impl Future<Output = T>) -> Result<T, String> 
 
 pub(super) async fn read_upstreams(
     fetcher: &Fetcher,
-    sources: &Sources,
+    sources: &SourceArgs,
     checked: &Checked,
-    further: &Lacking,
+    further: &MissingFromCatalog,
     now: Timestamp,
-) -> Reading {
+) -> CatalogBuild {
     let mut projects = checked.projects();
     projects.extend_from_slice(&further.projects);
     let oldest = checked.oldest();
@@ -241,7 +246,7 @@ pub(super) async fn read_upstreams(
         checked.requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
     let software = checked.software();
     let _progress = Progress::of(&under_way(&software, &projects, checked.chooses_an_image()));
-    let wanted = Wanted {
+    let wanted = CatalogQuery {
         software: &software,
         projects: &projects,
         images: checked.chooses_an_image().then_some(sources.image.as_str()),
@@ -277,18 +282,24 @@ fn under_way(software: &[Software], projects: &[ProjectKey], images: bool) -> St
     format!("asking {}", parts.join(", "))
 }
 
-fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: Drawn, times: &Timetable<'_>) {
+fn say(
+    said: &mut Output,
+    explanation: &Explanation,
+    supposed: &Assumptions,
+    format: ExplainFormat,
+    times: &ServerSchedules<'_>,
+) {
     let end = end(explanation);
     said.end = said.end.max(end);
-    if end == End::Failed {
+    if end == ExitStatus::Failed {
         // It is no answer, so it is not where answers go.
         said.notes.push(human::render(explanation, times.at).trim_end().to_owned());
         return;
     }
     match format {
         // One picture holds them all.
-        Drawn::Svg => {}
-        Drawn::Human => {
+        ExplainFormat::Svg => {}
+        ExplainFormat::Human => {
             if !said.answer.is_empty() {
                 said.answer.push('\n');
             }
@@ -297,7 +308,7 @@ fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: 
                 said.answer.extend(["\n", &when, "\n"]);
             }
         }
-        Drawn::Json => {
+        ExplainFormat::Json => {
             let json = if supposed.is_nothing() {
                 serde_json::to_string_pretty(explanation)
             } else {
@@ -310,14 +321,14 @@ fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: 
 }
 
 /// How a command ends with this answer.
-fn end(explanation: &Explanation) -> End {
+fn end(explanation: &Explanation) -> ExitStatus {
     match explanation {
-        Explanation::Solved(solved) if solved.stopped_by().is_some() => End::NoSolution,
-        Explanation::Solved(_) => End::Solved,
-        Explanation::WhyNot(why) if why.possible => End::Solved,
-        Explanation::WhyNotRelease(why) if why.state == ReleaseState::Chosen => End::Solved,
-        Explanation::WhyNot(_) | Explanation::WhyNotRelease(_) | Explanation::Impossible(_) => End::NoSolution,
-        Explanation::Unanswerable(_) | Explanation::GaveUp(_) => End::Failed,
+        Explanation::Solved(solved) if solved.stopped_by().is_some() => ExitStatus::NoSolution,
+        Explanation::Solved(_) => ExitStatus::Solved,
+        Explanation::WhyNot(why) if why.possible => ExitStatus::Solved,
+        Explanation::WhyNotRelease(why) if why.state == ReleaseState::Chosen => ExitStatus::Solved,
+        Explanation::WhyNot(_) | Explanation::WhyNotRelease(_) | Explanation::Impossible(_) => ExitStatus::NoSolution,
+        Explanation::Unanswerable(_) | Explanation::GaveUp(_) => ExitStatus::Failed,
     }
 }
 
@@ -336,7 +347,7 @@ fn without_reading_note(explanation: &Explanation) -> Explanation {
 }
 
 /// What could not be read and has not been said yet.
-pub(super) fn say_problems(said: &mut Said, problems: &[upstream::Problem]) {
+pub(super) fn say_problems(said: &mut Output, problems: &[upstream::ReadError]) {
     let unsaid: Vec<String> = problems
         .iter()
         .filter(|problem| !said.notes.iter().any(|note| note.contains(&in_words(&problem.error))))
@@ -346,7 +357,7 @@ pub(super) fn say_problems(said: &mut Said, problems: &[upstream::Problem]) {
 }
 
 /// The mistakes that only an upstream can tell: projects that are asked for and do not exist, files that are others.
-pub(super) fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[upstream::Problem]) -> Vec<String> {
+pub(super) fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[upstream::ReadError]) -> Vec<String> {
     let mut mistakes = Vec::new();
     for key in checked.projects() {
         let subject = key.to_string();

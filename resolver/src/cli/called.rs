@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 
 /// What commands are typed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Called {
+pub(super) enum Invocation {
     /// `resolver`
     Resolver,
     /// `kubectl nightshift`: kubectl runs `kubectl-nightshift` of the `PATH`.
@@ -32,7 +32,7 @@ const USAGES: [(&[&str], &str); 7] = [
 const PLACES: &[&str] =
     if cfg!(feature = "cluster") { &["-f <FILE|DIR|->...", "[SERVER]..."] } else { &["-f <FILE|DIR|->..."] };
 
-impl Called {
+impl Invocation {
     /// By the first argument.
     pub(super) fn by(program: Option<&OsString>) -> Self {
         let stem = program.and_then(|program| Path::new(program).file_stem()?.to_str());
@@ -57,7 +57,7 @@ impl Called {
 }
 
 /// The command line as it is called.
-pub(super) fn command(called: Called) -> Command {
+pub(super) fn command(called: Invocation) -> Command {
     let typed = called.typed();
     let mut command = Arguments::command().bin_name(typed).display_name(typed);
     for (path, first) in USAGES {
@@ -102,17 +102,17 @@ mod tests {
 
     #[test]
     fn the_arguments_fit_together() {
-        for called in [Called::Resolver, Called::Kubectl] {
+        for called in [Invocation::Resolver, Invocation::Kubectl] {
             command(called).debug_assert();
         }
     }
 
     #[test]
     fn kubectl_calls_it_by_its_plugin_name_wherever_it_is() {
-        let by = |program: &str| Called::by(Some(&program.into()));
-        assert_eq!(by("/usr/local/bin/kubectl-nightshift"), Called::Kubectl);
-        assert_eq!(by("kubectl-nightshift.exe"), Called::Kubectl);
-        assert_eq!(by("./resolver"), Called::Resolver);
-        assert_eq!(Called::by(None), Called::Resolver);
+        let by = |program: &str| Invocation::by(Some(&program.into()));
+        assert_eq!(by("/usr/local/bin/kubectl-nightshift"), Invocation::Kubectl);
+        assert_eq!(by("kubectl-nightshift.exe"), Invocation::Kubectl);
+        assert_eq!(by("./resolver"), Invocation::Resolver);
+        assert_eq!(Invocation::by(None), Invocation::Resolver);
     }
 }

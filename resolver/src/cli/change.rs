@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::diff;
-use super::running::Runs;
+use super::running::RunningSet;
 use crate::Resolution;
-use crate::explain::Solved;
+use crate::explain::SolvedExplanation;
 use crate::lock::Lock;
 
 /// What a change of the server's image is called.
@@ -17,7 +17,7 @@ const IMAGE: &str = "image";
 /// Something that would be another.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Change {
+pub(super) struct RenderedChange {
     /// `Paper`, `Java`, `image`, or the name that people know a plugin by.
     pub(super) name: String,
     /// What runs; absent when it is new.
@@ -35,7 +35,12 @@ pub(super) struct Change {
 }
 
 /// Everything that would be another, Paper first. `lock`: what runs, where that is known file by file.
-pub(super) fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&Lock>) -> Vec<Change> {
+pub(super) fn changes(
+    solved: &SolvedExplanation,
+    resolution: &Resolution,
+    runs: &RunningSet,
+    lock: Option<&Lock>,
+) -> Vec<RenderedChange> {
     let paper = &solved.paper;
     let mut changes = Vec::new();
     let to = format!("{}-{}", paper.minecraft, paper.build);
@@ -54,9 +59,9 @@ pub(super) fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, loc
         let newer = solved.software.is_minecraft() && before.is_some_and(|before| before < paper.minecraft);
         let moves = paper.instead_of.as_ref().is_some_and(|before| before.software != solved.software);
         let name = solved.software.to_string();
-        changes.push(Change { name, from, to: Some(to), one_way: newer || moves, no_copy: false });
+        changes.push(RenderedChange { name, from, to: Some(to), one_way: newer || moves, no_copy: false });
     }
-    let change = |name: &str, from: Option<&str>, to: Option<&str>| Change {
+    let change = |name: &str, from: Option<&str>, to: Option<&str>| RenderedChange {
         name: name.to_owned(),
         from: from.map(str::to_owned),
         to: to.map(str::to_owned),
@@ -91,8 +96,8 @@ pub(super) fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, loc
 }
 
 /// `5.7.0 -> 5.7.1`
-pub(super) fn in_words(change: &Change) -> String {
-    let Change { name, from, to, one_way, no_copy } = change;
+pub(super) fn in_words(change: &RenderedChange) -> String {
+    let RenderedChange { name, from, to, one_way, no_copy } = change;
     match (from, to) {
         _ if name == IMAGE => diff::image_words(from.as_deref(), to.as_deref()),
         (Some(from), Some(to)) => {

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::manifests::{Manifests, Mistake, Placed};
-use super::problem::Problem;
+use super::manifests::{InputViolation, Manifests, WithPosition};
+use super::problem::SavedQuery;
 use super::rules;
-use super::running::{self, Runs};
+use super::running::{self, RunningSet};
 use super::schedule::{self, Schedule};
 use crate::catalog::ProjectKey;
-use crate::manifest::{self, Complaint, Known, plugin_name};
-use crate::request::{PaperWish, Request, Running};
+use crate::manifest::{self, Complaint, ServerState, plugin_name};
+use crate::request::{PaperRequest, Request, Running};
 use crate::software::Software;
 use crate::version::Minecraft;
 
@@ -21,15 +21,15 @@ pub(super) struct Checked {
     /// The names of those asked about; None: of all.
     asked_about: Option<BTreeSet<String>>,
     /// What runs on them, by their names, as far as their objects tell.
-    pub(super) running: BTreeMap<String, Runs>,
+    pub(super) running: BTreeMap<String, RunningSet>,
     /// When they may be restarted, by their names.
     pub(super) schedules: BTreeMap<String, Schedule>,
     /// The plugins, for complaints about their projects.
-    plugins: Vec<Placed<crds::Plugin>>,
+    plugins: Vec<WithPosition<crds::Plugin>>,
 }
 
 /// Checks what the manifests ask; notes go to `notes`.
-pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Checked, Vec<Mistake>> {
+pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Checked, Vec<InputViolation>> {
     let Manifests { servers, plugins, mut mistakes, notes: left_aside } = manifests;
     notes.extend(left_aside);
     let mut requests = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
         for (plugin, used) in plugins.iter().zip(&mut used) {
             *used |= !manifest::matching(server, [&plugin.object]).is_empty();
         }
-        match Known::of(server).ask(server, plugins.iter().map(|plugin| &plugin.object)) {
+        match ServerState::of(server).ask(server, plugins.iter().map(|plugin| &plugin.object)) {
             Ok(request) => {
                 running.insert(request.server.clone(), running::of(server.status.as_ref()));
                 let plugins = plugins.iter().map(|plugin| &plugin.object);
@@ -80,8 +80,11 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
 
 /// Checks what is asked of the objects of a cluster. The API server has checked what [`rules`] say.
 #[cfg(feature = "cluster")]
-pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>) -> Result<Checked, Vec<Mistake>> {
-    let super::cluster::Found { servers, plugins, asked_about, notes: unread } = found;
+pub(super) fn check_found(
+    found: super::cluster::ClusterObjects,
+    notes: &mut Vec<String>,
+) -> Result<Checked, Vec<InputViolation>> {
+    let super::cluster::ClusterObjects { servers, plugins, asked_about, notes: unread } = found;
     notes.extend(unread);
     let (mut requests, mut running, mut schedules) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     let mut mistakes = Vec::new();
@@ -94,14 +97,14 @@ pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>)
             }
             continue;
         }
-        match Known::of(&server).ask(&server, &plugins) {
+        match ServerState::of(&server).ask(&server, &plugins) {
             Ok(request) => {
                 running.insert(name.clone(), running::of(server.status.as_ref()));
                 schedules.insert(name, schedule::of(&server, &plugins));
                 requests.push(request);
             }
             Err(complaints) if is_named || asked_about.is_none() => {
-                let server = Placed::in_cluster(server);
+                let server = WithPosition::in_cluster(server);
                 mistakes.extend(complaints.into_iter().map(|complaint| server.mistake(complaint)));
             }
             Err(complaints) => {
@@ -120,14 +123,14 @@ pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>)
         requests.retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
     }
     requests.sort_by(|a, b| a.server.cmp(&b.server));
-    let plugins = plugins.into_iter().map(Placed::in_cluster).collect();
+    let plugins = plugins.into_iter().map(WithPosition::in_cluster).collect();
     Ok(Checked { requests, asked_about, running, schedules, plugins })
 }
 
 impl Checked {
     /// What was asked when a question was saved.
-    pub(super) fn of_problem(problem: &Problem) -> Self {
-        let Problem { question, requests, running, schedules, .. } = problem;
+    pub(super) fn of_problem(problem: &SavedQuery) -> Self {
+        let SavedQuery { question, requests, running, schedules, .. } = problem;
         let asked_about = (!question.servers.is_empty()).then(|| question.servers.iter().cloned().collect());
         let (running, schedules) = (running.clone(), schedules.clone());
         Self { requests: requests.clone(), asked_about, running, schedules, plugins: Vec::new() }
@@ -184,10 +187,10 @@ impl Checked {
         // A proxy's own versions have nothing to do with it.
         let servers = self.requests.iter().filter(|request| request.software.is_minecraft());
         let bounds = servers.map(|request| match &request.paper {
-            PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+            PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
                 request.floor.as_ref().map(|floor| floor.min(version))
             }
-            PaperWish::Latest | PaperWish::Auto => request.floor.as_ref(),
+            PaperRequest::Latest | PaperRequest::Auto => request.floor.as_ref(),
         });
         bounds.collect::<Option<Vec<_>>>()?.into_iter().min().cloned()
     }
@@ -203,11 +206,11 @@ impl Checked {
     }
 
     /// The complaint about this field at each Plugin that asks for a project: that it does not exist, or is another.
-    pub(super) fn mistaken(&self, key: &ProjectKey, path: &str, problem: &str, fix: &str) -> Vec<Mistake> {
-        let asks = |plugin: &&Placed<crds::Plugin>| {
+    pub(super) fn mistaken(&self, key: &ProjectKey, path: &str, problem: &str, fix: &str) -> Vec<InputViolation> {
+        let asks = |plugin: &&WithPosition<crds::Plugin>| {
             manifest::project_key(&plugin.object.spec.source).is_some_and(|asked| asked == *key)
         };
-        let mistake = |plugin: &Placed<crds::Plugin>| {
+        let mistake = |plugin: &WithPosition<crds::Plugin>| {
             plugin.mistake(Complaint {
                 object: object_name(&plugin.object),
                 path: path.to_owned(),

@@ -27,7 +27,7 @@ pub(super) struct InCluster {
     #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = name::parse)]
     servers: Vec<ServerName>,
     #[command(flatten)]
-    place: Place,
+    place: ClusterScope,
     /// Servers of all namespaces
     #[arg(
         short = 'A',
@@ -40,7 +40,7 @@ pub(super) struct InCluster {
 
 /// Which namespace of which cluster.
 #[derive(Debug, Args)]
-pub(super) struct Place {
+pub(super) struct ClusterScope {
     /// The namespace of the servers; that of the context when absent
     #[arg(short, long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
     pub(super) namespace: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Place {
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ClusterObjects {
     /// All servers of the namespace: those that are not asked about may share a plugin with one that is.
     pub(super) servers: Vec<PaperMCServer>,
     /// All plugins of the namespace.
@@ -66,7 +66,7 @@ pub(super) struct Found {
 }
 
 /// Reads all that a question about these servers needs.
-pub(super) async fn read(asked: &InCluster) -> Result<Found, ClusterError> {
+pub(super) async fn read(asked: &InCluster) -> Result<ClusterObjects, ClusterError> {
     let InCluster { servers: names, place, all_namespaces } = asked;
     let Cluster { client, url, namespace } = connect(place).await?;
     let namespace = (!all_namespaces).then_some(namespace.as_str());
@@ -76,12 +76,12 @@ pub(super) async fn read(asked: &InCluster) -> Result<Found, ClusterError> {
     let asked_about = chosen(&servers, names, namespace)?;
     let objects = list::list::<Plugin>(&client, namespace, &url).await?;
     let plugins = list::typed(objects, serde_json::from_value, &mut notes);
-    Ok(Found { servers, plugins, asked_about, notes })
+    Ok(ClusterObjects { servers, plugins, asked_about, notes })
 }
 
 /// Reads one server: `server/lobby`, `lobby`, or `games/lobby`. A note says of others why they could not be read.
 pub(super) async fn read_one(
-    place: &Place,
+    place: &ClusterScope,
     written: &str,
     notes: &mut Vec<String>,
 ) -> Result<PaperMCServer, ClusterError> {
@@ -102,7 +102,7 @@ struct Cluster {
     namespace: String,
 }
 
-async fn connect(Place { namespace, kubeconfig, context }: &Place) -> Result<Cluster, ClusterError> {
+async fn connect(ClusterScope { namespace, kubeconfig, context }: &ClusterScope) -> Result<Cluster, ClusterError> {
     let config = connection::config(kubeconfig.as_deref(), context.as_deref()).await?;
     let namespace = namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let url = config.cluster_url.to_string();

@@ -24,7 +24,7 @@ pub(super) fn is_asked(program: Option<&OsString>) -> bool {
 pub(super) fn completions(mut command: Command, words: &[String]) -> String {
     command.build();
     let (last, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
-    let typed = Typed::read(&command, before);
+    let typed = CompletionContext::read(&command, before);
     let (found, directive) = typed.candidates(last);
     let mut text = String::new();
     for (value, about) in found {
@@ -35,7 +35,7 @@ pub(super) fn completions(mut command: Command, words: &[String]) -> String {
 }
 
 /// What stands before the word in question.
-struct Typed<'c> {
+struct CompletionContext<'c> {
     /// The innermost command.
     command: &'c Command,
     /// The option that takes the word, or may.
@@ -44,7 +44,7 @@ struct Typed<'c> {
     positional: usize,
 }
 
-impl<'c> Typed<'c> {
+impl<'c> CompletionContext<'c> {
     fn read(command: &'c Command, words: &[String]) -> Self {
         let mut typed = Self { command, option: None, positional: 0 };
         for word in words {

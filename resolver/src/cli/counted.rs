@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::explain::words::listed_for_sibling;
-use crate::explain::{Listing, Solved};
+use crate::explain::{Listing, SolvedExplanation};
 use crate::version::Minecraft;
 
 /// A release whose page does not list the Minecraft version that it would run on, and lists its hotfix sibling, or one that Paper never built.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Counted {
+pub(super) struct HotfixListing {
     /// The name that people know the plugin by.
     pub(super) name: String,
     /// What would run.
@@ -21,9 +21,9 @@ pub(super) struct Counted {
     listed_for: Minecraft,
 }
 
-impl Counted {
+impl HotfixListing {
     /// All of a chosen set, whether they are another than now or not.
-    pub(super) fn of(solved: &Solved) -> Vec<Self> {
+    pub(super) fn of(solved: &SolvedExplanation) -> Vec<Self> {
         let counted = solved.plugins.iter().filter_map(|plugin| {
             let Listing::Sibling { of } = &plugin.listing else { return None };
             Some(Self {

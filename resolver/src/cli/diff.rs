@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{self, Read as _};
 
-use super::arguments::{Diff, Format};
+use super::arguments::{DiffArgs, Format};
 use super::table::table;
-use super::{End, Said};
+use super::{ExitStatus, Output};
 use crate::explain::human::named;
 use crate::explain::words::list;
-use crate::lock::{Change, ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseName};
+use crate::lock::{ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseChange, ReleaseName};
 use crate::upstream::in_words;
 
 /// A lock that could not be read.
@@ -48,8 +48,8 @@ pub(super) fn read_lock(name: &str) -> Result<Lock, LockError> {
 }
 
 /// `resolver diff`.
-pub(super) fn diff(diff: &Diff) -> Said {
-    let refused = |notes| Said { answer: String::new(), notes, end: End::Failed };
+pub(super) fn diff(diff: &DiffArgs) -> Output {
+    let refused = |notes| Output { answer: String::new(), notes, end: ExitStatus::Failed };
     if diff.old == "-" && diff.new == "-" {
         return refused(vec!["stdin holds one lock only: name a file for the other".to_owned()]);
     }
@@ -64,8 +64,8 @@ pub(super) fn diff(diff: &Diff) -> Said {
         Format::Human => human(&difference),
         Format::Json => json(&difference),
     };
-    let end = if difference.equal { End::Solved } else { End::NoSolution };
-    Said { answer, notes: Vec::new(), end }
+    let end = if difference.equal { ExitStatus::Solved } else { ExitStatus::NoSolution };
+    Output { answer, notes: Vec::new(), end }
 }
 
 fn json(difference: &Difference) -> String {
@@ -113,7 +113,7 @@ pub(super) fn image_words(from: Option<&str>, to: Option<&str>) -> String {
 
 fn paper_words(paper: &PaperChange) -> String {
     let PaperChange { from, to, one_way, backwards, file } = paper;
-    if let Some(Change { from, to }) = file {
+    if let Some(ReleaseChange { from, to }) = file {
         return format!("the same build, another file: {}", files(from, to));
     }
     if from.software != to.software {

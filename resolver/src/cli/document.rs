@@ -18,33 +18,33 @@ const MOST_REPEATED: usize = 50_000;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     /// Its line, from 1.
     pub(super) line: u64,
     /// Its bytes in the text, for what was written where the value has lost it (`1.20` is the number 1.2).
     bytes: Range<usize>,
     /// What it is.
-    pub(super) tree: Tree,
+    pub(super) tree: YamlValue,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Tree {
+pub(super) enum YamlValue {
     Null,
     Bool(bool),
     Number(Number),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<YamlNode>),
+    Map(Vec<YamlEntry>),
 }
 
 /// One key with its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct YamlEntry {
     pub(super) key: String,
     /// The line of the key.
     pub(super) line: u64,
-    pub(super) value: Node,
+    pub(super) value: YamlNode,
 }
 
 /// Text that is no YAML.
@@ -58,14 +58,14 @@ pub(super) struct NotYaml {
 }
 
 /// The documents of a text that are not empty. JSON is YAML.
-pub(super) fn read(text: &str) -> Result<Vec<Node>, NotYaml> {
+pub(super) fn read(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! {
         with_snippet: false,
         budget: serde_saphyr::budget! { max_depth: DEEPEST },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED },
     };
-    match serde_saphyr::from_multiple_with_options::<Node>(text, options) {
-        Ok(documents) => Ok(documents.into_iter().filter(|document| document.tree != Tree::Null).collect()),
+    match serde_saphyr::from_multiple_with_options::<YamlNode>(text, options) {
+        Ok(documents) => Ok(documents.into_iter().filter(|document| document.tree != YamlValue::Null).collect()),
         Err(error) => {
             let line = error.location().map_or(1, |location| location.line());
             if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = error.without_snippet() {
@@ -92,20 +92,20 @@ pub(super) fn read(text: &str) -> Result<Vec<Node>, NotYaml> {
     }
 }
 
-impl Node {
+impl YamlNode {
     /// The value of a key.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&YamlNode> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The keys and values; none when it is no map.
-    pub(super) fn entries(&self) -> &[Entry] {
-        if let Tree::Map(entries) = &self.tree { entries } else { &[] }
+    pub(super) fn entries(&self) -> &[YamlEntry] {
+        if let YamlValue::Map(entries) = &self.tree { entries } else { &[] }
     }
 
     /// The text, when it is one.
     pub(super) fn text(&self) -> Option<&str> {
-        if let Tree::Text(text) = &self.tree { Some(text) } else { None }
+        if let YamlValue::Text(text) = &self.tree { Some(text) } else { None }
     }
 
     /// What stands in the document, for values of one line.
@@ -126,15 +126,15 @@ impl Node {
     /// As JSON. What is null is left out of maps, as the API server does with fields that are not nullable.
     pub(super) fn to_json(&self) -> Value {
         match &self.tree {
-            Tree::Null => Value::Null,
-            Tree::Bool(value) => Value::Bool(*value),
-            Tree::Number(value) => Value::Number(value.clone()),
-            Tree::Text(value) => Value::String(value.clone()),
-            Tree::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
-            Tree::Map(entries) => Value::Object(
+            YamlValue::Null => Value::Null,
+            YamlValue::Bool(value) => Value::Bool(*value),
+            YamlValue::Number(value) => Value::Number(value.clone()),
+            YamlValue::Text(value) => Value::String(value.clone()),
+            YamlValue::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            YamlValue::Map(entries) => Value::Object(
                 entries
                     .iter()
-                    .filter(|entry| entry.value.tree != Tree::Null)
+                    .filter(|entry| entry.value.tree != YamlValue::Null)
                     .map(|entry| (entry.key.clone(), entry.value.to_json()))
                     .collect::<Map<_, _>>(),
             ),
@@ -142,9 +142,9 @@ impl Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value: tree, referenced, defined } = Spanned::<Tree>::deserialize(deserializer)?;
+        let Spanned { value: tree, referenced, defined } = Spanned::<YamlValue>::deserialize(deserializer)?;
         let place = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
         let start = place(defined.span().byte_offset());
         let bytes = start..start + place(defined.span().byte_len());
@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Tree {
+impl<'de> Deserialize<'de> for YamlValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TreeVisitor)
     }
@@ -161,63 +161,63 @@ impl<'de> Deserialize<'de> for Tree {
 struct TreeVisitor;
 
 impl<'de> Visitor<'de> for TreeVisitor {
-    type Value = Tree;
+    type Value = YamlValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Tree, E> {
-        Ok(Tree::Null)
+    fn visit_unit<E: de::Error>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Null)
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Tree, E> {
-        Ok(Tree::Null)
+    fn visit_none<E: de::Error>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
-        Tree::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
+        YamlValue::deserialize(deserializer)
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Tree, E> {
-        Ok(Tree::Bool(value))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<YamlValue, E> {
+        Ok(YamlValue::Bool(value))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Tree, E> {
-        Ok(Tree::Number(value.into()))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Number(value.into()))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Tree, E> {
-        Ok(Tree::Number(value.into()))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Number(value.into()))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<YamlValue, E> {
         // `.inf` and `.nan` have no place in JSON; a field that takes text says so.
-        Ok(Number::from_f64(value).map_or_else(|| Tree::Text(value.to_string()), Tree::Number))
+        Ok(Number::from_f64(value).map_or_else(|| YamlValue::Text(value.to_string()), YamlValue::Number))
     }
 
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(value.to_owned()))
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(value.to_owned()))
     }
 
-    fn visit_string<E: de::Error>(self, value: String) -> Result<Tree, E> {
-        Ok(Tree::Text(value))
+    fn visit_string<E: de::Error>(self, value: String) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlValue, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Tree::List(list))
+        Ok(YamlValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut pairs: A) -> Result<Tree, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut pairs: A) -> Result<YamlValue, A::Error> {
         let mut entries = Vec::new();
         while let Some(Spanned { value: key, referenced, defined: _ }) = pairs.next_key::<Spanned<String>>()? {
-            entries.push(Entry { key, line: referenced.line(), value: pairs.next_value()? });
+            entries.push(YamlEntry { key, line: referenced.line(), value: pairs.next_value()? });
         }
-        Ok(Tree::Map(entries))
+        Ok(YamlValue::Map(entries))
     }
 }
 

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::checked::check;
 use super::document;
-use super::input::File;
+use super::input::InputFile;
 use super::manifests::{self, Manifests};
-use super::problem::Problem;
-use super::question::Question;
+use super::problem::SavedQuery;
+use super::question::Query;
 use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
 use crate::lock::FormatVersion;
 
@@ -64,7 +64,7 @@ items:
 "#;
 
 fn read(text: &str) -> Manifests {
-    manifests::read(&[File { name: "f.yaml".to_owned(), text: text.to_owned() }])
+    manifests::read(&[InputFile { name: "f.yaml".to_owned(), text: text.to_owned() }])
 }
 
 /// Every mistake names the file, a line of it, and is no longer than something that is read.
@@ -129,7 +129,7 @@ fn any_yaml_is_the_same_when_it_is_written_as_json_and_read_again() {
             for node in document::read(&text).unwrap_or_default() {
                 let value = node.to_json();
                 let again = document::read(&value.to_string()).unwrap();
-                prop_assert_eq!(again.first().map_or(Value::Null, document::Node::to_json), value);
+                prop_assert_eq!(again.first().map_or(Value::Null, document::YamlNode::to_json), value);
             }
         }
         Ok(())
@@ -294,7 +294,7 @@ fn aliases_that_multiply_are_refused_at_once() {
 fn problem() -> String {
     let at = "2026-01-20T18:00:00Z".parse().unwrap();
     let catalog = crate::catalog::Catalog::unread_at(at);
-    let question = Question {
+    let question = Query {
         now: at,
         at,
         why_not: Some("1.21.11".parse().unwrap()),
@@ -319,12 +319,12 @@ fn any_file_is_a_saved_problem_or_refused_with_its_line() {
     let good = problem();
     let try_one = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        match Problem::read(&path) {
+        match SavedQuery::read(&path) {
             Ok(problem) => {
-                let Problem { question, requests, catalog, .. } = &problem;
+                let SavedQuery { question, requests, catalog, .. } = &problem;
                 question.ask(catalog, requests);
                 let text = serde_json::to_string(&problem).unwrap();
-                let again: Problem = serde_json::from_str(&text).unwrap();
+                let again: SavedQuery = serde_json::from_str(&text).unwrap();
                 assert_eq!(serde_json::to_string(&again).unwrap(), text);
                 true
             }

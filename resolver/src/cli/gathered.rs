@@ -5,17 +5,17 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::arguments::{From, Sources};
+use super::arguments::{FromArgs, SourceArgs};
 use super::ask::{self, fetcher, in_runtime, misspelt, read_upstreams, say_problems};
 use super::checked::Checked;
-use super::problem::Problem;
-use super::question::Question;
-use super::{End, Said};
+use super::problem::SavedQuery;
+use super::question::Query;
+use super::{ExitStatus, Output};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::{Explanation, PaperName};
 use crate::request::Request;
 use crate::unseen::is_unseen;
-use crate::upstream::{self, Fetcher, Reading, in_words};
+use crate::upstream::{self, CatalogBuild, Fetcher, in_words};
 use crate::{Budget, Resolution, Unsolvable, resolve_fleet};
 
 /// How often a solve may name what it lacks before we stop. One such round is rare but for Purpur, where a set is chosen first and its
@@ -24,14 +24,14 @@ const ROUNDS: usize = 4;
 
 /// What the catalog lacks for an answer.
 #[derive(Debug, Default)]
-pub(super) struct Lacking {
+pub(super) struct MissingFromCatalog {
     /// Projects that nobody has fetched.
     pub(super) projects: Vec<ProjectKey>,
     /// Builds whose bytes nobody has seen.
     pub(super) builds: Vec<PaperName>,
 }
 
-impl Lacking {
+impl MissingFromCatalog {
     /// Adds what is missing where there is no set.
     pub(super) fn note(&mut self, unsolvable: &Unsolvable) {
         self.projects.extend_from_slice(unsolvable.projects_to_fetch());
@@ -49,7 +49,7 @@ impl Lacking {
 pub(super) type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
 
 /// An answer, and what it rests on.
-pub(super) struct Gathered<T> {
+pub(super) struct Session<T> {
     /// What was asked.
     pub(super) requests: Vec<Request>,
     /// What is known. The end of the process frees it at once; piece by piece took a tenth of the whole run.
@@ -57,24 +57,24 @@ pub(super) struct Gathered<T> {
     /// What was made of both.
     pub(super) answer: T,
     /// What could not be read anew.
-    pub(super) problems: Vec<upstream::Problem>,
+    pub(super) problems: Vec<upstream::ReadError>,
     /// Why the question could not be saved, if that was asked for.
     unsaved: Option<String>,
 }
 
-impl<T> Gathered<T> {
+impl<T> Session<T> {
     /// Adds what could not be read, unless it has been said.
-    pub(super) fn say_problems(&self, said: &mut Said) {
+    pub(super) fn say_problems(&self, said: &mut Output) {
         say_problems(said, &self.problems);
         if let Some(why) = &self.unsaved {
             said.notes.push(why.clone());
-            said.end = End::Failed;
+            said.end = ExitStatus::Failed;
         }
     }
 }
 
 /// Where a question starts: from manifests or a cluster, or from a file that holds it.
-pub(super) struct Start {
+pub(super) struct InputSource {
     /// What is asked.
     pub(super) checked: Checked,
     /// The present instant, or that of the file.
@@ -85,15 +85,15 @@ pub(super) struct Start {
     known: Option<Catalog>,
 }
 
-impl Start {
+impl InputSource {
     /// Of what `from` names.
-    pub(super) fn of(from: &From, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Said> {
+    pub(super) fn of(from: &FromArgs, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Output> {
         let Some(file) = &from.problem else {
             let checked = ask::read(&from.reading, notes)?;
             return Ok(Self { checked, now, at: from.at.unwrap_or(now), known: None });
         };
-        let failed = |said: String| Said::nothing_but(vec![said]);
-        let problem = Problem::read(file).map_err(|error| failed(in_words(&error)))?;
+        let failed = |said: String| Output::nothing_but(vec![said]);
+        let problem = SavedQuery::read(file).map_err(|error| failed(in_words(&error)))?;
         let question = &problem.question;
         if !(question.without.is_empty() && question.assume.is_empty()) {
             let file = file.display();
@@ -109,19 +109,19 @@ impl Start {
     /// asked for.
     pub(super) fn gather<T>(
         self,
-        from: &From,
+        from: &FromArgs,
         notes: &mut Vec<String>,
-        answer: impl Fn(&Catalog, &[Request]) -> (T, Lacking),
-    ) -> Result<Gathered<T>, Said> {
+        answer: impl Fn(&Catalog, &[Request]) -> (T, MissingFromCatalog),
+    ) -> Result<Session<T>, Output> {
         let Self { checked, now, at, known } = self;
         if let Some(catalog) = known {
             let (answer, _) = answer(&catalog, &checked.requests);
             let (requests, catalog) = (checked.requests, ManuallyDrop::new(catalog));
-            return Ok(Gathered { requests, catalog, answer, problems: Vec::new(), unsaved: None });
+            return Ok(Session { requests, catalog, answer, problems: Vec::new(), unsaved: None });
         }
         let servers = if checked.is_about_all() { Vec::new() } else { checked.servers() };
         let save = from.save_problem.as_ref();
-        let save = save.map(|file| (file, Problem::of(Question { servers, ..Question::plain(now, at) }, &checked)));
+        let save = save.map(|file| (file, SavedQuery::of(Query { servers, ..Query::plain(now, at) }, &checked)));
         let mut gathered = gather(&from.reading.sources, from.catalog.as_deref(), checked, notes, now, answer)?;
         let saved = save.map_or(Ok(()), |(file, problem)| problem.save(file, &gathered.catalog));
         gathered.unsaved = saved.err().map(|error| in_words(&error));
@@ -131,39 +131,39 @@ impl Start {
 
 /// Reads the upstreams until `answer` lacks nothing any more; what it lacks is the second of what it gives.
 pub(super) fn gather<T>(
-    sources: &Sources,
+    sources: &SourceArgs,
     directory: Option<&Path>,
     checked: Checked,
     notes: &mut Vec<String>,
     now: Timestamp,
-    answer: impl Fn(&Catalog, &[Request]) -> (T, Lacking),
-) -> Result<Gathered<T>, Said> {
+    answer: impl Fn(&Catalog, &[Request]) -> (T, MissingFromCatalog),
+) -> Result<Session<T>, Output> {
     // It holds all that was read, as the catalog does.
-    let fetcher = ManuallyDrop::new(fetcher(sources, directory).map_err(|said| Said::nothing_but(vec![said]))?);
+    let fetcher = ManuallyDrop::new(fetcher(sources, directory).map_err(|said| Output::nothing_but(vec![said]))?);
     let read = in_runtime(read_until_answered(&fetcher, sources, &checked, now, answer));
-    let (reading, answer) = read.map_err(|said| Said::nothing_but(vec![said]))?;
+    let (reading, answer) = read.map_err(|said| Output::nothing_but(vec![said]))?;
     let mistakes = misspelt(&fetcher, &checked, &reading.problems);
     if !mistakes.is_empty() {
         notes.extend(mistakes);
-        return Err(Said::nothing_but(std::mem::take(notes)));
+        return Err(Output::nothing_but(std::mem::take(notes)));
     }
     let catalog = ManuallyDrop::new(reading.catalog);
-    Ok(Gathered { requests: checked.requests, catalog, answer, problems: reading.problems, unsaved: None })
+    Ok(Session { requests: checked.requests, catalog, answer, problems: reading.problems, unsaved: None })
 }
 
 /// Reads until `answer` lacks nothing any more, or what it lacks is not to be had.
 pub(super) async fn read_until_answered<T>(
     fetcher: &Fetcher,
-    sources: &Sources,
+    sources: &SourceArgs,
     checked: &Checked,
     now: Timestamp,
-    answer: impl Fn(&Catalog, &[Request]) -> (T, Lacking),
-) -> (Reading, T) {
-    let mut further = Lacking::default();
+    answer: impl Fn(&Catalog, &[Request]) -> (T, MissingFromCatalog),
+) -> (CatalogBuild, T) {
+    let mut further = MissingFromCatalog::default();
     let mut round = 0;
     loop {
         let reading = read_upstreams(fetcher, sources, checked, &further, now).await;
-        let (answer, Lacking { mut projects, mut builds }) = answer(&reading.catalog, &checked.requests);
+        let (answer, MissingFromCatalog { mut projects, mut builds }) = answer(&reading.catalog, &checked.requests);
         projects.retain(|key| !further.projects.contains(key));
         builds.retain(|build| !further.builds.contains(build));
         round += 1;
@@ -178,11 +178,11 @@ pub(super) async fn read_until_answered<T>(
 /// Gathers for what `from` names, with the best set for each server asked about as of its instant. `also`: a build that has to be known
 /// beside those that are chosen.
 pub(super) fn gather_answers(
-    from: &From,
-    start: Start,
+    from: &FromArgs,
+    start: InputSource,
     also: Option<&PaperName>,
     notes: &mut Vec<String>,
-) -> Result<Gathered<Answers>, Said> {
+) -> Result<Session<Answers>, Output> {
     let at = start.at;
     let asked_about = start.checked.servers();
     start.gather(from, notes, |catalog, requests| {
@@ -200,17 +200,17 @@ pub(super) fn answers(catalog: &Catalog, requests: &[Request], at: Timestamp) ->
 }
 
 /// What is missing before there can be an answer.
-pub(super) fn lacking<T>(answers: &[(String, Result<T, Unsolvable>)]) -> Lacking {
-    let mut lacking = Lacking::default();
+pub(super) fn lacking<T>(answers: &[(String, Result<T, Unsolvable>)]) -> MissingFromCatalog {
+    let mut lacking = MissingFromCatalog::default();
     answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).for_each(|unsolvable| lacking.note(unsolvable));
     lacking
 }
 
 /// How a question ends that has no set for its answer.
-pub(super) fn end_of(unsolvable: &Unsolvable) -> End {
+pub(super) fn end_of(unsolvable: &Unsolvable) -> ExitStatus {
     match unsolvable {
-        Unsolvable::NoSolution(_) => End::NoSolution,
-        Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_) => End::Failed,
+        Unsolvable::NoSolution(_) => ExitStatus::NoSolution,
+        Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_) => ExitStatus::Failed,
     }
 }
 

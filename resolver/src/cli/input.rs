@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A text and what it is called in messages.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct InputFile {
     /// As the user named it, or `stdin`.
     pub(super) name: String,
     /// All of it.
@@ -30,7 +30,7 @@ pub(super) enum InputError {
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Reads each of `names`: a file, the manifests of a directory in order of their names, or `-` for stdin.
-pub(super) fn read(names: &[String]) -> Result<Vec<File>, InputError> {
+pub(super) fn read(names: &[String]) -> Result<Vec<InputFile>, InputError> {
     let mut files = Vec::new();
     for name in names {
         let failed = |source| InputError::Read { name: name.clone(), source };
@@ -39,7 +39,7 @@ pub(super) fn read(names: &[String]) -> Result<Vec<File>, InputError> {
             io::stdin()
                 .read_to_string(&mut text)
                 .map_err(|source| InputError::Read { name: "stdin".to_owned(), source })?;
-            files.push(File { name: "stdin".to_owned(), text });
+            files.push(InputFile { name: "stdin".to_owned(), text });
         } else if Path::new(name).is_dir() {
             let inside = manifests_of(Path::new(name)).map_err(failed)?;
             if inside.is_empty() {
@@ -68,10 +68,10 @@ fn manifests_of(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn read_file(path: &Path) -> Result<File, InputError> {
+fn read_file(path: &Path) -> Result<InputFile, InputError> {
     let name = path.display().to_string();
     match fs::read_to_string(path) {
-        Ok(text) => Ok(File { name, text }),
+        Ok(text) => Ok(InputFile { name, text }),
         Err(source) => Err(InputError::Read { name, source }),
     }
 }

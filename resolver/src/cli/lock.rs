@@ -4,18 +4,18 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::arguments::Lock as Asked;
-use super::gathered::{Start, end_of, gather_answers, one_server};
+use super::arguments::LockArgs as Asked;
+use super::gathered::{InputSource, end_of, gather_answers, one_server};
 use super::written::write_atomically;
-use super::{End, Said};
+use super::{ExitStatus, Output};
 use crate::Resolution;
 use crate::explain::{Explanation, human};
 use crate::upstream::in_words;
 
 /// `resolver lock`.
-pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
+pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
-    let start = Start::of(&lock.from, &mut notes, now)?;
+    let start = InputSource::of(&lock.from, &mut notes, now)?;
     let names = start.checked.servers();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // Of several, one is asked for, or all that there are go into a directory.
@@ -23,12 +23,12 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
         (None, Some(_)) => None,
         (server, _) => {
             let one = one_server(&names, server.as_deref(), ", or write a file for each with `-o DIR`");
-            Some(one.map_err(|said| Said::nothing_but(vec![said]))?)
+            Some(one.map_err(|said| Output::nothing_but(vec![said]))?)
         }
     };
     let at = start.at;
     let gathered = gather_answers(&lock.from, start, None, &mut notes)?;
-    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
     for (server, answer) in &gathered.answer {
         if wanted.is_some_and(|wanted| wanted != server) {
             continue;
@@ -37,7 +37,7 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
             && explanation.stopped_by().is_some()
         {
             no_lock(&mut said, lock, server, explanation, at);
-            said.end = said.end.max(End::NoSolution);
+            said.end = said.end.max(ExitStatus::NoSolution);
             continue;
         }
         match (answer, &lock.output) {
@@ -60,7 +60,7 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
 }
 
 /// Says why there is no lock of a server; that is not where locks go.
-fn no_lock(said: &mut Said, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
+fn no_lock(said: &mut Output, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
     said.notes.push(human::render(explanation, at).trim_end().to_owned());
     if lock.output.is_some() {
         said.notes.push(format!("{server}: no lock was written"));
@@ -68,7 +68,7 @@ fn no_lock(said: &mut Said, lock: &Asked, server: &str, explanation: &Explanatio
 }
 
 /// Writes a lock below `directory`, and says where.
-fn write(said: &mut Said, directory: &Path, resolution: &Resolution) {
+fn write(said: &mut Output, directory: &Path, resolution: &Resolution) {
     let lock = &resolution.lock;
     // Neither part can hold a dot, so no two servers share a name.
     let path = directory.join(format!("{}.lock.json", lock.server.replace('/', ".")));
@@ -82,7 +82,7 @@ fn write(said: &mut Said, directory: &Path, resolution: &Resolution) {
         }
         Err(error) => {
             said.notes.push(in_words(&error));
-            said.end = End::Failed;
+            said.end = ExitStatus::Failed;
         }
     }
 }

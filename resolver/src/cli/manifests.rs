@@ -8,8 +8,8 @@ use crds::{PaperMCServer, Plugin};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::document::{self, Node, Tree};
-use super::input::File;
+use super::document::{self, YamlNode, YamlValue};
+use super::input::InputFile;
 use super::{running, strict};
 use crate::foreign::shortened;
 use crate::manifest::{Complaint, plugin_name, server_name};
@@ -23,13 +23,13 @@ const LONGEST: usize = 400;
 
 /// A mistake in an object, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Mistake {
+pub(super) struct InputViolation {
     /// File and line; none in a cluster.
     place: Option<(String, u64)>,
     complaint: Complaint,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for InputViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, complaint: Complaint { object, path, problem, fix } } = self;
         if let Some((file, line)) = place {
@@ -49,14 +49,14 @@ impl fmt::Display for Mistake {
 
 /// An object and where it stands.
 #[derive(Debug, Clone)]
-pub(super) struct Placed<T> {
+pub(super) struct WithPosition<T> {
     /// The object.
     pub(super) object: T,
     /// The file, and the object as it is written there; none in a cluster.
-    place: Option<(String, Node)>,
+    place: Option<(String, YamlNode)>,
 }
 
-impl<T> Placed<T> {
+impl<T> WithPosition<T> {
     /// An object of a cluster.
     #[cfg(feature = "cluster")]
     pub(super) fn in_cluster(object: T) -> Self {
@@ -64,9 +64,9 @@ impl<T> Placed<T> {
     }
 
     /// A complaint about this object, with its place.
-    pub(super) fn mistake(&self, complaint: Complaint) -> Mistake {
+    pub(super) fn mistake(&self, complaint: Complaint) -> InputViolation {
         let place = self.place.as_ref().map(|(file, node)| (file.clone(), node.line_of(&complaint.path)));
-        Mistake { place, complaint }
+        InputViolation { place, complaint }
     }
 }
 
@@ -74,24 +74,27 @@ impl<T> Placed<T> {
 #[derive(Debug, Default)]
 pub(super) struct Manifests {
     /// The servers, as they came.
-    pub(super) servers: Vec<Placed<PaperMCServer>>,
+    pub(super) servers: Vec<WithPosition<PaperMCServer>>,
     /// The plugins, as they came.
-    pub(super) plugins: Vec<Placed<Plugin>>,
+    pub(super) plugins: Vec<WithPosition<Plugin>>,
     /// What is wrong.
-    pub(super) mistakes: Vec<Mistake>,
+    pub(super) mistakes: Vec<InputViolation>,
     /// What was left aside.
     pub(super) notes: Vec<String>,
 }
 
 /// All objects of these files.
-pub(super) fn read(files: &[File]) -> Manifests {
-    let mut reader = Reader { found: Manifests::default() };
+pub(super) fn read(files: &[InputFile]) -> Manifests {
+    let mut reader = ManifestReader { found: Manifests::default() };
     for file in files {
         match document::read(&file.text) {
             Ok(documents) => documents.iter().for_each(|document| reader.object(file, document)),
             Err(refused) => {
                 let complaint = complaint("", "", refused.said, refused.fix);
-                reader.found.mistakes.push(Mistake { place: Some((file.name.clone(), refused.line)), complaint });
+                reader
+                    .found
+                    .mistakes
+                    .push(InputViolation { place: Some((file.name.clone(), refused.line)), complaint });
             }
         }
     }
@@ -144,19 +147,19 @@ fn complaint(object: &str, path: &str, problem: impl Into<String>, fix: &str) ->
     Complaint { object: object.to_owned(), path: path.to_owned(), problem: problem.into(), fix: fix.to_owned() }
 }
 
-struct Reader {
+struct ManifestReader {
     found: Manifests,
 }
 
-impl Reader {
-    fn mistake(&mut self, file: &File, line: u64, complaint: Complaint) {
-        self.found.mistakes.push(Mistake { place: Some((file.name.clone(), line)), complaint });
+impl ManifestReader {
+    fn mistake(&mut self, file: &InputFile, line: u64, complaint: Complaint) {
+        self.found.mistakes.push(InputViolation { place: Some((file.name.clone(), line)), complaint });
     }
 
-    fn object(&mut self, file: &File, node: &Node) {
-        let text = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
+    fn object(&mut self, file: &InputFile, node: &YamlNode) {
+        let text = |key: &str| node.get(key).and_then(YamlNode::text).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
-        if !matches!(node.tree, Tree::Map(_)) || kind.is_empty() {
+        if !matches!(node.tree, YamlValue::Map(_)) || kind.is_empty() {
             let complaint = complaint(
                 "",
                 "kind",
@@ -166,7 +169,7 @@ impl Reader {
             return self.mistake(file, node.line, complaint);
         }
         if kind == "List" || (version == OURS && matches!(kind, "PaperMCServerList" | "PluginList")) {
-            if let Some(Tree::List(items)) = node.get("items").map(|items| &items.tree) {
+            if let Some(YamlValue::List(items)) = node.get("items").map(|items| &items.tree) {
                 for item in items {
                     self.object(file, item);
                 }
@@ -194,14 +197,15 @@ impl Reader {
             let line = node.line_of(&complaint.path);
             return self.mistake(file, line, complaint);
         }
-        let name = node.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::text).unwrap_or("?");
+        let name =
+            node.get("metadata").and_then(|metadata| metadata.get("name")).and_then(YamlNode::text).unwrap_or("?");
         self.found
             .notes
             .push(format!("{}:{}: {kind} `{name}` is left aside: it is no kind of Nightshift", file.name, node.line));
     }
 
-    fn ours(&mut self, file: &File, node: &Node, kind: &str) {
-        let metadata = |key: &str| node.get("metadata").and_then(|metadata| metadata.get(key)).and_then(Node::text);
+    fn ours(&mut self, file: &InputFile, node: &YamlNode, kind: &str) {
+        let metadata = |key: &str| node.get("metadata").and_then(|metadata| metadata.get(key)).and_then(YamlNode::text);
         let name = match (metadata("namespace"), metadata("name")) {
             (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
             (None, Some(name)) => format!("{kind} {name}"),
@@ -211,7 +215,7 @@ impl Reader {
         let schema = if kind == "Plugin" { plugin } else { server };
         let wrong = strict::check(node, schema, &file.text);
         if !wrong.is_empty() {
-            for strict::Wrong { line, path, problem, fix } in wrong {
+            for strict::SchemaViolation { line, path, problem, fix } in wrong {
                 let complaint = complaint(&name, &path, problem, &fix);
                 self.mistake(file, line, complaint);
             }
@@ -239,7 +243,7 @@ impl Reader {
     }
 }
 
-fn typed<T: DeserializeOwned>(file: &File, node: &Node) -> Result<Placed<T>, serde_json::Error> {
+fn typed<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result<WithPosition<T>, serde_json::Error> {
     let mut value = node.to_json();
     if let Some(fields) = value.as_object_mut() {
         // Written by an operator that may be newer than this command: it is read on its own.
@@ -248,11 +252,11 @@ fn typed<T: DeserializeOwned>(file: &File, node: &Node) -> Result<Placed<T>, ser
             metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
         }
     }
-    Ok(Placed { object: serde_json::from_value(value)?, place: Some((file.name.clone(), node.clone())) })
+    Ok(WithPosition { object: serde_json::from_value(value)?, place: Some((file.name.clone(), node.clone())) })
 }
 
 /// Adds it, unless there is one of this name: then that one's place.
-fn add<T>(all: &mut Vec<Placed<T>>, placed: Placed<T>, name: fn(&T) -> String) -> Option<String> {
+fn add<T>(all: &mut Vec<WithPosition<T>>, placed: WithPosition<T>, name: fn(&T) -> String) -> Option<String> {
     let first = all.iter().find(|other| name(&other.object) == name(&placed.object));
     let place = first.and_then(|first| first.place.as_ref());
     let place = place.map(|(file, node)| format!("{file}:{}", node.line_of("metadata.name")));

@@ -6,18 +6,18 @@ use clap::Command;
 use clap_complete::Shell as Target;
 use clap_mangen::Man;
 
-use super::arguments::Shell;
-use super::called::{self, Called};
+use super::arguments::ShellKind;
+use super::called::{self, Invocation};
 use super::written::write_atomically;
-use super::{End, Said};
+use super::{ExitStatus, Output};
 use crate::upstream::in_words;
 
 /// A script for the shell.
-pub(super) fn completions(called: Called, shell: Shell) -> String {
+pub(super) fn completions(called: Invocation, shell: ShellKind) -> String {
     let target = match shell {
-        Shell::Bash => Target::Bash,
-        Shell::Zsh => Target::Zsh,
-        Shell::Fish => Target::Fish,
+        ShellKind::Bash => Target::Bash,
+        ShellKind::Zsh => Target::Zsh,
+        ShellKind::Fish => Target::Fish,
     };
     let mut script = Vec::new();
     clap_complete::generate(target, &mut called::command(called), called.program(), &mut script);
@@ -25,11 +25,11 @@ pub(super) fn completions(called: Called, shell: Shell) -> String {
 }
 
 /// The page of the whole command, or in `directory` one for each command below it too.
-pub(super) fn man(called: Called, directory: Option<&Path>) -> Said {
+pub(super) fn man(called: Invocation, directory: Option<&Path>) -> Output {
     let mut command = called::command(called).display_name(called.program());
     command.build();
-    let Some(directory) = directory else { return Said::only(page(&command)) };
-    let mut said = Said::only(String::new());
+    let Some(directory) = directory else { return Output::only(page(&command)) };
+    let mut said = Output::only(String::new());
     let mut pages = pages(&command);
     pages.sort();
     for (name, page) in pages {
@@ -41,7 +41,7 @@ pub(super) fn man(called: Called, directory: Option<&Path>) -> Said {
             }
             Err(error) => {
                 said.notes.push(in_words(&error));
-                said.end = End::Failed;
+                said.end = ExitStatus::Failed;
                 break;
             }
         }

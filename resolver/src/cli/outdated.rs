@@ -4,26 +4,26 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::arguments::{Format, Outdated as Asked};
-use super::gathered::{Start, end_of, gather_answers};
-use super::running::Runs;
+use super::arguments::{Format, OutdatedArgs as Asked};
+use super::gathered::{InputSource, end_of, gather_answers};
+use super::running::RunningSet;
 use super::table::table;
-use super::{End, Said};
+use super::{ExitStatus, Output};
 use crate::catalog::{Catalog, Project};
 use crate::explain::words::date;
-use crate::explain::{ChosenPlugin, Explanation, Holder, Solved, few, human};
+use crate::explain::{Blocker, ChosenPlugin, Explanation, SolvedExplanation, few, human};
 
 /// One server.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Board {
+pub(super) struct OutdatedReport {
     /// The server.
     server: String,
     /// Why nothing of what was chosen comes, in few words for people; absent when it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
     /// What is not at its newest, Paper first.
-    pub(super) behind: Vec<Row>,
+    pub(super) behind: Vec<OutdatedRow>,
     /// How many packages there are, Paper among them.
     of: usize,
 }
@@ -31,7 +31,7 @@ pub(super) struct Board {
 /// Something that is not at its newest.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Row {
+pub(super) struct OutdatedRow {
     /// `Paper`, or the name that people know a plugin by.
     pub(super) name: String,
     /// What runs, as the object's status tells it; absent when it tells nothing.
@@ -51,12 +51,12 @@ pub(super) struct Row {
 }
 
 /// `resolver outdated`.
-pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
+pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
-    let start = Start::of(&outdated.from, &mut notes, now)?;
+    let start = InputSource::of(&outdated.from, &mut notes, now)?;
     let (running, at) = (start.checked.running.clone(), start.at);
     let gathered = gather_answers(&outdated.from, start, None, &mut notes)?;
-    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
     let mut boards = Vec::new();
     for (server, answer) in &gathered.answer {
         match answer.as_ref().map(|resolution| &resolution.explanation) {
@@ -64,7 +64,7 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
                 let runs = running.get(server).cloned().unwrap_or_default();
                 let board = board(&gathered.catalog, solved, &runs, at);
                 if board.stopped.is_some() {
-                    said.end = said.end.max(End::NoSolution);
+                    said.end = said.end.max(ExitStatus::NoSolution);
                 }
                 boards.push(board);
             }
@@ -95,11 +95,11 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
 }
 
 /// What is behind on a server.
-pub(super) fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timestamp) -> Board {
+pub(super) fn board(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet, at: Timestamp) -> OutdatedReport {
     let is_stopped = solved.stopped_by().is_some();
     let of_paper = paper(catalog, solved, runs);
     let of_paper = if is_stopped { paper_that_stays(solved, of_paper, runs) } else { of_paper };
-    let mut behind: Vec<Row> = of_paper.into_iter().collect();
+    let mut behind: Vec<OutdatedRow> = of_paper.into_iter().collect();
     behind.extend(solved.plugins.iter().filter_map(|one| {
         let row = plugin(one, runs);
         if is_stopped { plugin_that_stays(one, row, runs) } else { row }
@@ -109,7 +109,7 @@ pub(super) fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timesta
         let own = left.holder.name == *name;
         let (version, since) = if own { newest(catalog, &left.holder, at)? } else { newest_called(catalog, name, at)? };
         // What stays is among the plugins, and may be its newest.
-        left.stays.is_none().then(|| Row {
+        left.stays.is_none().then(|| OutdatedRow {
             name: name.clone(),
             runs: runs.plugins.get(name).cloned(),
             would_run: None,
@@ -121,25 +121,25 @@ pub(super) fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timesta
     behind.extend(left_out);
     let of = 1 + solved.plugins.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count();
     let stopped = solved.stopped_by().map(|(name, files)| few::files_of_one_name(name, files));
-    Board { server: solved.server.clone(), stopped, behind, of }
+    OutdatedReport { server: solved.server.clone(), stopped, behind, of }
 }
 
 /// Why a release that was chosen does not come, in a row of it; what the files are stands above.
 const STOPPED: &str = "the set is stopped";
 
 /// The row of something that stays as it is, because the set that has another release of it does not come.
-fn that_stays(row: Row, stays: Option<String>) -> Row {
+fn that_stays(row: OutdatedRow, stays: Option<String>) -> OutdatedRow {
     let why: Vec<String> = row.why_not.into_iter().chain([STOPPED.to_owned()]).collect();
-    Row { would_run: stays, why_not: Some(why.join("; ")), ..row }
+    OutdatedRow { would_run: stays, why_not: Some(why.join("; ")), ..row }
 }
 
-fn paper_that_stays(solved: &Solved, row: Option<Row>, runs: &Runs) -> Option<Row> {
+fn paper_that_stays(solved: &SolvedExplanation, row: Option<OutdatedRow>, runs: &RunningSet) -> Option<OutdatedRow> {
     let chosen = &solved.paper;
     if chosen.runs_now {
         return row;
     }
     let stays = chosen.instead_of.as_ref().map(|name| format!("{}-{}", name.minecraft, name.build));
-    let row = row.unwrap_or_else(|| Row {
+    let row = row.unwrap_or_else(|| OutdatedRow {
         name: solved.software.to_string(),
         runs: runs.paper.clone(),
         would_run: None,
@@ -150,11 +150,11 @@ fn paper_that_stays(solved: &Solved, row: Option<Row>, runs: &Runs) -> Option<Ro
     Some(that_stays(row, stays))
 }
 
-fn plugin_that_stays(chosen: &ChosenPlugin, row: Option<Row>, runs: &Runs) -> Option<Row> {
+fn plugin_that_stays(chosen: &ChosenPlugin, row: Option<OutdatedRow>, runs: &RunningSet) -> Option<OutdatedRow> {
     if chosen.runs_now && chosen.instead_of.is_none() {
         return row;
     }
-    let row = row.unwrap_or_else(|| Row {
+    let row = row.unwrap_or_else(|| OutdatedRow {
         name: chosen.name.clone(),
         runs: runs.plugins.get(&chosen.name).cloned(),
         would_run: None,
@@ -166,7 +166,7 @@ fn plugin_that_stays(chosen: &ChosenPlugin, row: Option<Row>, runs: &Runs) -> Op
 }
 
 /// The newest release that could be taken, were it listed; with a pin the newest of all, for only the pinned one could.
-fn newest(catalog: &Catalog, holder: &Holder, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
+fn newest(catalog: &Catalog, holder: &Blocker, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
     if holder.pinned.is_none() {
         return holder.newest.as_ref().map(|newest| (newest.version.clone(), newest.published));
     }
@@ -184,10 +184,10 @@ fn newest_of(project: &Project, at: Timestamp) -> Option<(String, Option<Timesta
     Some((newest.version.clone(), newest.published))
 }
 
-fn paper(catalog: &Catalog, solved: &Solved, runs: &Runs) -> Option<Row> {
+fn paper(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -> Option<OutdatedRow> {
     let chosen = &solved.paper;
     let would_run = format!("{}-{}", chosen.minecraft, chosen.build);
-    let row = |newest: String, why_not: Option<String>, since: Timestamp| Row {
+    let row = |newest: String, why_not: Option<String>, since: Timestamp| OutdatedRow {
         name: solved.software.to_string(),
         runs: runs.paper.clone(),
         would_run: Some(would_run.clone()),
@@ -221,9 +221,9 @@ fn paper(catalog: &Catalog, solved: &Solved, runs: &Runs) -> Option<Row> {
     differs.then(|| row(would_run.clone(), None, chosen.published))
 }
 
-fn plugin(chosen: &ChosenPlugin, runs: &Runs) -> Option<Row> {
+fn plugin(chosen: &ChosenPlugin, runs: &RunningSet) -> Option<OutdatedRow> {
     let runs = runs.plugins.get(&chosen.name).cloned();
-    let row = |newest: &str, why_not: Option<String>, since: Option<Timestamp>| Row {
+    let row = |newest: &str, why_not: Option<String>, since: Option<Timestamp>| OutdatedRow {
         name: chosen.name.clone(),
         runs: runs.clone(),
         would_run: Some(chosen.version.clone()),
@@ -238,8 +238,8 @@ fn plugin(chosen: &ChosenPlugin, runs: &Runs) -> Option<Row> {
     differs.then(|| row(&chosen.version, None, chosen.published))
 }
 
-fn human_board(board: &Board) -> String {
-    let Board { server, stopped, behind, of } = board;
+fn human_board(board: &OutdatedReport) -> String {
+    let OutdatedReport { server, stopped, behind, of } = board;
     if behind.is_empty() {
         return format!("{server}: everything is at its newest\n");
     }
@@ -250,7 +250,7 @@ fn human_board(board: &Board) -> String {
     }
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
     for row in behind {
-        let Row { name, runs, would_run, newest, why_not, since } = row;
+        let OutdatedRow { name, runs, would_run, newest, why_not, since } = row;
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let mut cells = vec![name.clone()];
         if told {

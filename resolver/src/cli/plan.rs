@@ -6,20 +6,20 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::alone::{self, Alone, Chosen, Whole};
-use super::arguments::{Format, Plan as Asked};
-use super::change::{self, Change, changes};
-use super::counted::Counted;
-use super::gathered::{Start, end_of, gather_answers, one_server};
-use super::outdated::{self, Row};
-use super::running::Runs;
+use super::alone::{self, Alone, FullSelection, PartialChoice};
+use super::arguments::{Format, PlanArgs as Asked};
+use super::change::{self, RenderedChange, changes};
+use super::counted::HotfixListing;
+use super::gathered::{InputSource, end_of, gather_answers, one_server};
+use super::outdated::{self, OutdatedRow};
+use super::running::RunningSet;
 use super::schedule::Schedule;
 use super::table::table;
 use super::when::When;
-use super::{End, Said, diff};
+use super::{ExitStatus, Output, diff};
 use crate::catalog::Catalog;
 use crate::explain::words::date;
-use crate::explain::{Explanation, Solved, few, human};
+use crate::explain::{Explanation, SolvedExplanation, few, human};
 use crate::lock::Lock;
 use crate::request::{Request, Running};
 use crate::upstream::in_words;
@@ -28,7 +28,7 @@ use crate::{Resolution, Unsolvable};
 /// What would be changed on one server.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Plan {
+pub(super) struct ServerPlan {
     /// The server.
     server: String,
     /// Why nothing comes but what comes alone, in few words for people: there is no set for all that is asked for, or it is not brought.
@@ -48,22 +48,22 @@ pub(super) struct Plan {
     #[serde(skip_serializing_if = "Option::is_none")]
     by_the_clock: Option<String>,
     /// What would be another than now, Paper first.
-    changes: Vec<Change>,
+    changes: Vec<RenderedChange>,
     /// What of it also comes alone, without a window of the server, while everything else stays as it is: Plugins with `spec.urgent` or with
     /// `spec.windows`. All of it comes together in a window of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     alone: Vec<Alone>,
     /// What of the whole set runs by the list for a hotfix sibling, whether it is another than now or not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    counts_as_listed: Vec<Counted>,
+    counts_as_listed: Vec<HotfixListing>,
     /// What is newer and has to wait.
-    waits: Vec<Wait>,
+    waits: Vec<PlanWait>,
 }
 
 /// Something newer that waits.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Wait {
+struct PlanWait {
     /// `Paper`, or the name that people know a plugin by.
     name: String,
     /// The newest there is.
@@ -76,10 +76,10 @@ struct Wait {
 }
 
 /// `resolver plan`.
-pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
-    let failed = |said: String| Said::nothing_but(vec![said]);
+pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Output, Output> {
+    let failed = |said: String| Output::nothing_but(vec![said]);
     let mut notes = Vec::new();
-    let mut start = Start::of(&plan.from, &mut notes, now)?;
+    let mut start = InputSource::of(&plan.from, &mut notes, now)?;
     let mut locks: BTreeMap<String, Lock> = BTreeMap::new();
     for name in &plan.running {
         let lock = diff::read_lock(name).map_err(|error| failed(in_words(&error)))?;
@@ -96,7 +96,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     let (runs, schedules) = (start.checked.running.clone(), start.checked.schedules.clone());
     let (now, at) = (start.now, start.at);
     let gathered = gather_answers(&plan.from, start, None, &mut notes)?;
-    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
     for (server, answer) in &gathered.answer {
         let runs = runs.get(server).cloned().unwrap_or_default();
         let planned = Planned {
@@ -115,9 +115,9 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
                 match solved.stopped_by() {
                     Some((name, files)) => {
                         said.notes.push(human::render(&resolution.explanation, at).trim_end().to_owned());
-                        said.end = said.end.max(End::NoSolution);
+                        said.end = said.end.max(ExitStatus::NoSolution);
                         let changes = changes(solved, resolution, &runs, planned.lock);
-                        let chosen = Chosen { resolution, solved, changes: &changes };
+                        let chosen = PartialChoice { resolution, solved, changes: &changes };
                         planned.only_alone(Some(chosen), few::files_of_one_name(name, files))
                     }
                     None => Some(planned.whole(resolution, solved)),
@@ -139,7 +139,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
 }
 
 /// Adds the plan of a server.
-fn say(said: &mut Said, plan: &Plan, format: Format) {
+fn say(said: &mut Output, plan: &ServerPlan, format: Format) {
     match format {
         Format::Human => {
             if !said.answer.is_empty() {
@@ -168,7 +168,7 @@ struct Planned<'a> {
     catalog: &'a Catalog,
     requests: &'a [Request],
     server: &'a str,
-    runs: &'a Runs,
+    runs: &'a RunningSet,
     /// What runs, where that is known file by file.
     lock: Option<&'a Lock>,
     schedule: Option<&'a Schedule>,
@@ -177,13 +177,13 @@ struct Planned<'a> {
 }
 
 impl<'a> Planned<'a> {
-    fn beside(&self, chosen: Option<Chosen<'a>>) -> Whole<'a> {
+    fn beside(&self, chosen: Option<PartialChoice<'a>>) -> FullSelection<'a> {
         let &Self { catalog, requests, server, runs, lock, .. } = self;
-        Whole { catalog, requests, server, chosen, runs, lock }
+        FullSelection { catalog, requests, server, chosen, runs, lock }
     }
 
     /// The plan of a set that comes.
-    fn whole(&self, resolution: &Resolution, solved: &Solved) -> Plan {
+    fn whole(&self, resolution: &Resolution, solved: &SolvedExplanation) -> ServerPlan {
         let &Self { catalog, requests, server, runs, lock, schedule, now, at } = self;
         let mut changes = changes(solved, resolution, runs, lock);
         for change in changes.iter_mut().filter(|change| change.one_way) {
@@ -194,9 +194,9 @@ impl<'a> Planned<'a> {
         let when = When::of((is_new, changes.is_empty()), schedule, now, at);
         let is_one_way = changes.iter().any(|change| change.one_way);
         let when = if is_one_way { when.in_windows_only() } else { when };
-        let chosen = Chosen { resolution, solved, changes: &changes };
+        let chosen = PartialChoice { resolution, solved, changes: &changes };
         let (when, alone) = alone::alone(&self.beside(Some(chosen)), schedule, when, now, at);
-        Plan {
+        ServerPlan {
             server: server.to_owned(),
             stopped: None,
             restart: !changes.is_empty(),
@@ -206,15 +206,15 @@ impl<'a> Planned<'a> {
             image_problem: schedule.and_then(|schedule| schedule.about_all().image_problem),
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
-            counts_as_listed: Counted::of(solved),
+            counts_as_listed: HotfixListing::of(solved),
             waits: outdated::board(catalog, solved, runs, at).behind.into_iter().filter_map(wait).collect(),
         }
     }
 
     /// The plan where the whole does not come (`stopped` says why), of what comes alone; None: nothing does.
-    fn only_alone(&self, chosen: Option<Chosen<'_>>, stopped: String) -> Option<Plan> {
+    fn only_alone(&self, chosen: Option<PartialChoice<'_>>, stopped: String) -> Option<ServerPlan> {
         let alone = alone::alone_only(&self.beside(chosen), self.schedule, self.now, self.at);
-        (!alone.is_empty()).then(|| Plan {
+        (!alone.is_empty()).then(|| ServerPlan {
             server: self.server.to_owned(),
             stopped: Some(stopped),
             restart: true,
@@ -232,19 +232,19 @@ impl<'a> Planned<'a> {
 
 /// What the operator said of its own plan holds for what is found here, if both or neither bring a newer Minecraft: that is what a copy and a
 /// longer start depend upon. What it says of a part that comes alone does not.
-fn down(schedule: &Schedule, changes: &[Change], is_one_way: bool) -> Option<String> {
+fn down(schedule: &Schedule, changes: &[RenderedChange], is_one_way: bool) -> Option<String> {
     let (told, told_one_way) = schedule.down.as_ref()?;
     let holds = !changes.is_empty() && schedule.told_alone.is_none() && *told_one_way == is_one_way;
     holds.then(|| told.clone())
 }
 
-fn wait(row: Row) -> Option<Wait> {
-    let Row { name, runs: _, would_run: _, newest, why_not, since } = row;
-    Some(Wait { name, version: newest, why: why_not?, since })
+fn wait(row: OutdatedRow) -> Option<PlanWait> {
+    let OutdatedRow { name, runs: _, would_run: _, newest, why_not, since } = row;
+    Some(PlanWait { name, version: newest, why: why_not?, since })
 }
 
-fn in_sentences(plan: &Plan) -> String {
-    let Plan {
+fn in_sentences(plan: &ServerPlan) -> String {
+    let ServerPlan {
         server,
         stopped,
         restart: _,
@@ -292,16 +292,16 @@ fn in_sentences(plan: &Plan) -> String {
         text.push_str(&table("    ", &rows));
     }
     // What comes alone is mostly of the set too.
-    let counted: BTreeSet<&Counted> =
+    let counted: BTreeSet<&HotfixListing> =
         counts_as_listed.iter().chain(alone.iter().flat_map(|alone| &alone.counts_as_listed)).collect();
     if !counted.is_empty() {
         text.push_str("  counts as listed\n");
-        let rows: Vec<Vec<String>> = counted.into_iter().map(Counted::row).collect();
+        let rows: Vec<Vec<String>> = counted.into_iter().map(HotfixListing::row).collect();
         text.push_str(&table("    ", &rows));
     }
     if !waits.is_empty() {
         text.push_str("  waits\n");
-        let row = |Wait { name, version, why, since }: &Wait| {
+        let row = |PlanWait { name, version, why, since }: &PlanWait| {
             let since = since.map(|since| format!("out since {}", date(since))).unwrap_or_default();
             vec![format!("{name} {version}"), why.clone(), since]
         };
@@ -313,12 +313,12 @@ fn in_sentences(plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::when::HeldBy;
+    use super::super::when::BlockedReason;
     use super::*;
 
     #[test]
     fn an_image_that_the_servers_node_cannot_pull_is_told_with_the_plan() {
-        let plan = Plan {
+        let plan = ServerPlan {
             server: "games/lobby".to_owned(),
             stopped: None,
             restart: true,
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_server_that_nothing_changes_may_still_be_restarted_by_the_clock() {
-        let plan = |when, by_the_clock: Option<&str>| Plan {
+        let plan = |when, by_the_clock: Option<&str>| ServerPlan {
             server: "games/lobby".to_owned(),
             stopped: None,
             restart: false,
@@ -363,7 +363,7 @@ mod tests {
                 "games/lobby: is restarted now: a window is open; restarted as it is by the clock: 0 5 * * * UTC\n",
             ),
             (
-                plan(When::Held { by: HeldBy::Hold }, clock),
+                plan(When::Held { by: BlockedReason::Hold }, clock),
                 "games/lobby: goes on when `*`, which holds it at the set that runs, is taken out of `spec.hold`; \
                  restarted as it is by the clock: 0 5 * * * UTC\n",
             ),

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::checked::Checked;
-use super::question::Question;
-use super::running::Runs;
+use super::question::Query;
+use super::running::RunningSet;
 use super::schedule::Schedule;
 use super::written::{WriteError, write_atomically};
 use crate::catalog::Catalog;
@@ -22,15 +22,15 @@ use crate::request::Request;
 /// A question, with all that its answer rests on.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Problem {
+pub(super) struct SavedQuery {
     format_version: FormatVersion<1>,
     /// What was asked.
-    pub(super) question: Question,
+    pub(super) question: Query,
     /// What the servers want.
     pub(super) requests: Vec<Request>,
     /// What runs on the servers, by their names, as far as their objects tell.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) running: BTreeMap<String, Runs>,
+    pub(super) running: BTreeMap<String, RunningSet>,
     /// When the servers may be restarted, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) schedules: BTreeMap<String, Schedule>,
@@ -54,9 +54,9 @@ pub(super) enum ProblemError {
     Unreadable { path: PathBuf, line: usize, said: String },
 }
 
-impl Problem {
+impl SavedQuery {
     /// A question about servers, before anything is known.
-    pub(super) fn of(question: Question, checked: &Checked) -> Self {
+    pub(super) fn of(question: Query, checked: &Checked) -> Self {
         Self {
             format_version: FormatVersion::default(),
             question,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::gathered::{self, Lacking};
+use super::gathered::{self, MissingFromCatalog};
 use super::ready::out_since;
-use super::supposed::{self, Missed, NamedRelease, Supposed};
+use super::supposed::{self, Assumptions, NamedRelease, WhyNotArg};
 use crate::catalog::Catalog;
 use crate::explain::{Explanation, Pinned};
 use crate::request::Request;
@@ -17,7 +17,7 @@ use crate::{Budget, Fleet};
 /// What is asked about the servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct Query {
     /// The present instant: what is assumed to be released is released then, or at `at` if that is earlier.
     pub(super) now: Timestamp,
     /// The instant to decide for.
@@ -48,12 +48,12 @@ pub(super) struct Answered {
     /// One for each server.
     pub(super) explanations: Vec<Explanation>,
     /// What was supposed; nothing, if the answer is about the world as it is.
-    pub(super) supposed: Supposed,
+    pub(super) supposed: Assumptions,
     /// Why the question cannot be asked so, if that is so.
     pub(super) mistakes: Vec<String>,
 }
 
-impl Question {
+impl Query {
     /// One that supposes nothing and asks of no Minecraft version.
     pub(super) fn plain(now: Timestamp, at: Timestamp) -> Self {
         let (without, assume) = (Vec::new(), Vec::new());
@@ -61,20 +61,20 @@ impl Question {
     }
 
     /// Asks about these, instead of what was asked about before.
-    pub(super) fn ask_about(&mut self, missed: Option<&Missed>, target: Option<&Minecraft>) {
+    pub(super) fn ask_about(&mut self, missed: Option<&WhyNotArg>, target: Option<&Minecraft>) {
         let (why_not, release) = match missed.cloned() {
             None => (None, None),
-            Some(Missed::Minecraft(version)) => (Some(version), None),
-            Some(Missed::Release(release)) => (None, Some(release)),
+            Some(WhyNotArg::Minecraft(version)) => (Some(version), None),
+            Some(WhyNotArg::Release(release)) => (None, Some(release)),
         };
         (self.why_not, self.why_not_release, self.target) = (why_not, release, target.cloned());
     }
 
     /// The answer for each server, and what it lacks still.
-    pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Lacking) {
+    pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, MissingFromCatalog) {
         let Self { now, at, why_not, why_not_release, target, servers: _, without, assume } = self;
         let mut mistakes = Vec::new();
-        let mut supposed = Supposed::default();
+        let mut supposed = Assumptions::default();
         // A catalog is big, and usually nothing is supposed.
         let mut changed: Option<(Catalog, Vec<Request>)> = None;
         if !(without.is_empty() && assume.is_empty()) {
@@ -115,11 +115,11 @@ impl Question {
         catalog: &Catalog,
         requests: &[Request],
         release: &NamedRelease,
-    ) -> Result<(Vec<Explanation>, Lacking), String> {
+    ) -> Result<(Vec<Explanation>, MissingFromCatalog), String> {
         let (pinned, objects) = supposed::pin(catalog, requests, release, |request| self.is_about(request))?;
         let (fleet, with_it) = (Fleet::read(catalog, requests, self.at), Fleet::read(catalog, &pinned, self.at));
         let (decided, with_it) = (fleet.decide(Budget::default()), with_it.decide(Budget::default()));
-        let mut lacking = Lacking::default();
+        let mut lacking = MissingFromCatalog::default();
         let explanations = requests.iter().filter_map(|request| {
             let object = objects.get(&request.server)?;
             let why = match decided.why_not_release(&request.server, (object, &release.version), &with_it)? {
@@ -138,8 +138,8 @@ impl Question {
         Ok((explanations.collect(), lacking))
     }
 
-    fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, Lacking) {
-        let mut lacking = Lacking::default();
+    fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, MissingFromCatalog) {
+        let mut lacking = MissingFromCatalog::default();
         let mut refused = |unsolvable: crate::Unsolvable| lacking.told(&unsolvable);
         let asked_about = requests.iter().filter(|request| self.is_about(request));
         let explanations = if let Some(target) = &self.target {

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::arguments::{Format, Ready as Asked};
-use super::gathered::{Start, end_of, lacking};
+use super::arguments::{Format, ReadyArgs as Asked};
+use super::gathered::{InputSource, end_of, lacking};
 use super::table::table;
-use super::{End, Said, supposed};
+use super::{ExitStatus, Output, supposed};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::words::{self, date, list};
-use crate::explain::{Holder, WhyNot, few, human, last_release};
+use crate::explain::{Blocker, WhyNot, few, human, last_release};
 use crate::request::Request;
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -21,7 +21,7 @@ use crate::{Budget, Fleet, Unsolvable};
 /// The board.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Board {
+pub(super) struct ReadyReport {
     /// The Minecraft version asked about.
     target: Minecraft,
     /// When its first build came out; absent when it is not out.
@@ -79,10 +79,10 @@ struct Server {
 type Answers = Vec<(String, Result<WhyNot, Unsolvable>)>;
 
 /// `resolver ready`.
-pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
+pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
     let Asked { target, from, format } = ready;
     let mut notes = Vec::new();
-    let mut start = Start::of(from, &mut notes, now)?;
+    let mut start = InputSource::of(from, &mut notes, now)?;
     start.checked.leaves_proxies_aside(&mut notes);
     let at = start.at;
     let asked_about = start.checked.servers();
@@ -92,7 +92,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
         answers.retain(|(server, _)| asked_about.contains(server));
         (answers, lacking)
     })?;
-    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
     let mut whys = Vec::new();
     for (_, answer) in &gathered.answer {
         match answer {
@@ -107,14 +107,14 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
     if let Some(why) = whys.iter().find(|why| !why.exists) {
         let nearest: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
         said.notes.push(format!("there is no {} {target}; there are {}", why.software, list(&nearest, 3)));
-        said.end = End::Failed;
+        said.end = ExitStatus::Failed;
         return Ok(said);
     }
     let unmanaged = gathered.requests.iter().flat_map(|request| &request.unmanaged);
     let own_files = unmanaged.map(|jar| jar.file.as_str()).collect();
     let board = board(&gathered.catalog, &whys, &own_files, target, at);
     if !board.not_ready.is_empty() || board.servers.iter().any(|server| !server.can) {
-        said.end = said.end.max(End::NoSolution);
+        said.end = said.end.max(ExitStatus::NoSolution);
     }
     said.answer = match format {
         Format::Human => human_board(&board),
@@ -136,7 +136,13 @@ fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Time
 }
 
 /// The board of these servers, on which JARs of people's own by these names may need something: they are no plugins asked for.
-fn board(catalog: &Catalog, whys: &[&WhyNot], own_files: &BTreeSet<&str>, target: &Minecraft, at: Timestamp) -> Board {
+fn board(
+    catalog: &Catalog,
+    whys: &[&WhyNot],
+    own_files: &BTreeSet<&str>,
+    target: &Minecraft,
+    at: Timestamp,
+) -> ReadyReport {
     let mut not_ready: BTreeMap<(&str, &ProjectKey, Option<&str>, String), NotReady> = BTreeMap::new();
     // The plugins asked for that are not ready, be it for what they need.
     let mut blocked: BTreeSet<&str> = BTreeSet::new();
@@ -155,7 +161,7 @@ fn board(catalog: &Catalog, whys: &[&WhyNot], own_files: &BTreeSet<&str>, target
     let mut ready: BTreeSet<&str> = whys.iter().flat_map(|why| &why.ready).map(String::as_str).collect();
     ready.retain(|name| !blocked.contains(name));
     let paper_since = out_since(catalog, Software::Paper, target, at);
-    Board {
+    ReadyReport {
         target: target.clone(),
         paper_since,
         of: ready.len() + blocked.len(),
@@ -172,7 +178,7 @@ pub(super) fn out_since(catalog: &Catalog, software: Software, target: &Minecraf
     builds.map(|build| build.published).filter(|published| *published <= at).min()
 }
 
-fn not_ready_row(catalog: &Catalog, holder: &Holder, at: Timestamp) -> NotReady {
+fn not_ready_row(catalog: &Catalog, holder: &Blocker, at: Timestamp) -> NotReady {
     NotReady {
         name: holder.name.clone(),
         key: holder.key.clone(),
@@ -203,8 +209,8 @@ fn server(why: &WhyNot, is_out: bool) -> Server {
     Server { name: why.server.clone(), can, why_not: (!can).then(|| reasons.join("; ")) }
 }
 
-fn human_board(board: &Board) -> String {
-    let Board { target, paper_since, of, ready, not_ready, servers } = board;
+fn human_board(board: &ReadyReport) -> String {
+    let ReadyReport { target, paper_since, of, ready, not_ready, servers } = board;
     let out = match paper_since {
         Some(since) => format!("Paper has had it since {}", date(*since)),
         None => "Paper has no build of it yet".to_owned(),

@@ -18,7 +18,7 @@ const LONGEST_PLUGIN_NAME: usize = 63;
 /// What is wrong with a server although its schema allows it.
 pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
     let spec = &server.spec;
-    let mut desk = Desk { object: format!("PaperMCServer {}", server_name(server)), complaints: Vec::new() };
+    let mut desk = CelViolations { object: format!("PaperMCServer {}", server_name(server)), complaints: Vec::new() };
     let name = server.metadata.name.as_deref().unwrap_or_default();
     if !can_name_a_server(name) {
         let fix = format!(
@@ -69,7 +69,7 @@ pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
 
 /// What is wrong with a Plugin although its schema allows it.
 pub(super) fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
-    let mut desk = Desk { object: format!("Plugin {}", plugin_name(plugin)), complaints: Vec::new() };
+    let mut desk = CelViolations { object: format!("Plugin {}", plugin_name(plugin)), complaints: Vec::new() };
     let length = plugin.metadata.name.as_deref().unwrap_or_default().len();
     if length > LONGEST_PLUGIN_NAME {
         let fix = format!("write at most {LONGEST_PLUGIN_NAME}: labels carry it");
@@ -87,12 +87,12 @@ pub(super) fn can_name_a_server(name: &str) -> bool {
 }
 
 /// Where complaints about one object are collected.
-struct Desk {
+struct CelViolations {
     object: String,
     complaints: Vec<Complaint>,
 }
 
-impl Desk {
+impl CelViolations {
     fn complain(&mut self, path: &str, problem: &str, fix: &str) {
         let (object, path) = (self.object.clone(), path.to_owned());
         self.complaints.push(Complaint { object, path, problem: problem.to_owned(), fix: fix.to_owned() });

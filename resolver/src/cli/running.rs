@@ -11,7 +11,7 @@ use crate::lock::LockReason;
 /// What runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(super) struct Runs {
+pub(super) struct RunningSet {
     /// Paper: `1.21.10-130`; without the build if that is not told.
     pub(super) paper: Option<String>,
     /// Plugins by the name people know.
@@ -22,8 +22,8 @@ pub(super) struct Runs {
 }
 
 /// What the status says.
-pub(super) fn of(status: Option<&PaperMCServerStatus>) -> Runs {
-    let Some(status) = status else { return Runs::default() };
+pub(super) fn of(status: Option<&PaperMCServerStatus>) -> RunningSet {
+    let Some(status) = status else { return RunningSet::default() };
     let build = status.current_build.map(|build| format!("-{build}")).unwrap_or_default();
     let plugins = status.plugins.iter();
     let names = |list: &String| list.split(", ").map(str::to_owned).collect();
@@ -31,7 +31,7 @@ pub(super) fn of(status: Option<&PaperMCServerStatus>) -> Runs {
         let asked = one.plugin.as_ref().map(|objects| LockReason::RequestedBy(names(objects)));
         asked.or_else(|| one.needed_by.as_ref().map(|plugins| LockReason::NeededBy(names(plugins))))
     };
-    Runs {
+    RunningSet {
         reasons: plugins.clone().filter_map(|one| Some((one.name.clone(), reason(one)?))).collect(),
         paper: status.current_version.as_ref().map(|minecraft| format!("{minecraft}{build}")),
         plugins: plugins.filter_map(|one| Some((one.name.clone(), one.current_version.clone()?))).collect(),

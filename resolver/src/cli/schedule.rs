@@ -30,7 +30,7 @@ pub(super) struct Schedule {
     /// Whether what is planned needs an approval.
     pub(super) approval: Approval,
     /// It does, and what the operator plans is not approved.
-    pub(super) unapproved: Option<Unapproved>,
+    pub(super) unapproved: Option<PendingApproval>,
     /// `spec.follows`: another server has to run it first.
     pub(super) follows: Option<Followed>,
     /// The next opening, with the operator's words for it.
@@ -72,7 +72,7 @@ pub(super) struct Followed {
 /// A set that waits for somebody's word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Unapproved {
+pub(super) struct PendingApproval {
     /// Its digest, as the operator tells it. The answer of this command may be another set.
     pub(super) digest: Option<String>,
 }
@@ -96,14 +96,14 @@ impl Schedule {
             next: None,
             is_open: false,
             image_problem: None,
-            unapproved: (self.approval == Approval::Required).then_some(Unapproved { digest: None }),
+            unapproved: (self.approval == Approval::Required).then_some(PendingApproval { digest: None }),
             follows: self.follows.clone().map(|follows| Followed { waits: None, ..follows }),
             ..self.clone()
         }
     }
 }
 
-fn unapproved(server: &PaperMCServer) -> Option<Unapproved> {
+fn unapproved(server: &PaperMCServer) -> Option<PendingApproval> {
     if server.spec.approval == Approval::Automatic {
         return None;
     }
@@ -112,7 +112,7 @@ fn unapproved(server: &PaperMCServer) -> Option<Unapproved> {
     let said = |annotation: &str| annotation_of(server, annotation);
     let is_it = |said: &String| digest.as_ref().is_some_and(|digest| approval::names(said, digest));
     let is_approved = [approval::APPROVE, approval::APPLY].into_iter().filter_map(said).any(is_it);
-    (!is_approved).then_some(Unapproved { digest })
+    (!is_approved).then_some(PendingApproval { digest })
 }
 
 fn annotation_of<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String> {
@@ -336,11 +336,11 @@ mod tests {
         let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         assert_eq!(of(&server).unapproved, None);
         server.spec.approval = Approval::Required;
-        assert_eq!(of(&server).unapproved, Some(Unapproved { digest: None }), "the operator has told nothing yet");
+        assert_eq!(of(&server).unapproved, Some(PendingApproval { digest: None }), "the operator has told nothing yet");
         let digest = "2222222222222222222222222222222222222222222222222222222222222222";
         let planned = json!({"digest": digest, "version": "1.21.10", "build": 1, "oneWay": false, "summary": "x", "staged": true});
         server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
-        assert_eq!(of(&server).unapproved, Some(Unapproved { digest: Some(digest.to_owned()) }));
+        assert_eq!(of(&server).unapproved, Some(PendingApproval { digest: Some(digest.to_owned()) }));
         let approve = |digest: &str| Some([("nightshift.dev/approve".to_owned(), digest.to_owned())].into());
         server.metadata.annotations = approve(&digest[..15]);
         assert!(of(&server).unapproved.is_some());
@@ -407,6 +407,6 @@ mod tests {
         let told = super::of(&server, &plugins);
         assert!(told.about(&["Geyser"]).next.is_some() && told.about(&["Geyser", "Vault"]).next.is_none());
         let all = told.about_all();
-        assert_eq!((all.next, all.unapproved), (None, Some(Unapproved { digest: None })));
+        assert_eq!((all.next, all.unapproved), (None, Some(PendingApproval { digest: None })));
     }
 }

@@ -4,10 +4,10 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 
-use super::arguments::Described;
-use super::plan::Plan;
-use super::supposed::Supposed;
-use super::verify::Verdict;
+use super::arguments::SchemaName;
+use super::plan::ServerPlan;
+use super::supposed::Assumptions;
+use super::verify::VerifyReport;
 use super::{outdated, ready};
 use crate::explain::Explanation;
 use crate::lock::{Difference, Lock};
@@ -16,7 +16,7 @@ use crate::lock::{Difference, Lock};
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it only describes what is written from the types in it")]
-enum Answer {
+enum ExplainOutput {
     /// About the world as it is.
     Explanation(Explanation),
     /// About a world that is not (`--without`, `--assume`).
@@ -31,7 +31,7 @@ struct WhatIf {
     #[schemars(extend("const" = "whatIf"))]
     answer: String,
     /// What is not so.
-    supposed: Supposed,
+    supposed: Assumptions,
     /// The answer if it were so.
     then: Explanation,
 }
@@ -44,48 +44,48 @@ fn open(schema: &mut Schema) {
 }
 
 /// The schema as text.
-pub(super) fn schema(of: Described) -> String {
+pub(super) fn schema(of: SchemaName) -> String {
     // As it is written, not as it may be read.
     let written = SchemaSettings::draft2020_12().for_serialize();
     // A lock is kept, and says its format; an answer may have more fields in a newer version.
     let generator = match of {
-        Described::Lock => written,
-        Described::Explanation
-        | Described::Difference
-        | Described::Plan
-        | Described::Outdated
-        | Described::Ready
-        | Described::Verify => written.with_transform(RecursiveTransform(open)),
+        SchemaName::Lock => written,
+        SchemaName::Explanation
+        | SchemaName::Difference
+        | SchemaName::Plan
+        | SchemaName::Outdated
+        | SchemaName::Ready
+        | SchemaName::Verify => written.with_transform(RecursiveTransform(open)),
     }
     .into_generator();
     let (title, mut schema): (&str, Schema) = match of {
-        Described::Lock => {
+        SchemaName::Lock => {
             let mut schema = generator.into_root_schema_for::<Lock>();
             // The type's own words are for those who read the code.
             schema.insert("description".to_owned(), "Everything that one server runs, file by file.".into());
             ("Nightshift: the lock of a server", schema)
         }
-        Described::Explanation => {
-            ("Nightshift: what should run on a server, and why", generator.into_root_schema_for::<Answer>())
+        SchemaName::Explanation => {
+            ("Nightshift: what should run on a server, and why", generator.into_root_schema_for::<ExplainOutput>())
         }
-        Described::Difference => {
+        SchemaName::Difference => {
             ("Nightshift: what differs between two locks", generator.into_root_schema_for::<Difference>())
         }
-        Described::Plan => {
-            ("Nightshift: what would be changed on a server, and when", generator.into_root_schema_for::<Plan>())
+        SchemaName::Plan => {
+            ("Nightshift: what would be changed on a server, and when", generator.into_root_schema_for::<ServerPlan>())
         }
-        Described::Outdated => {
-            let mut schema = generator.into_root_schema_for::<outdated::Board>();
+        SchemaName::Outdated => {
+            let mut schema = generator.into_root_schema_for::<outdated::OutdatedReport>();
             schema.insert("description".to_owned(), "What is behind on one server.".into());
             ("Nightshift: what is not at its newest on a server, and why", schema)
         }
-        Described::Ready => {
-            let mut schema = generator.into_root_schema_for::<ready::Board>();
+        SchemaName::Ready => {
+            let mut schema = generator.into_root_schema_for::<ready::ReadyReport>();
             schema.insert("description".to_owned(), "The board over all servers that were asked about.".into());
             ("Nightshift: who is ready for a Minecraft version", schema)
         }
-        Described::Verify => {
-            ("Nightshift: whether a lock holds, and what does not", generator.into_root_schema_for::<Verdict>())
+        SchemaName::Verify => {
+            ("Nightshift: whether a lock holds, and what does not", generator.into_root_schema_for::<VerifyReport>())
         }
     };
     schema.insert("title".to_owned(), title.into());

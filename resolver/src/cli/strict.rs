@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use regex::Regex;
 use serde_json::Value;
 
-use super::document::{Node, Tree};
+use super::document::{YamlNode, YamlValue};
 use super::listed::listed;
 use crate::nearest::nearest;
 
@@ -18,7 +18,7 @@ const MOST_NAMED: usize = 38;
 
 /// Something that the schema does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct SchemaViolation {
     /// Where, from 1.
     pub(super) line: u64,
     /// The field: `spec.updateSchedule.windows[0].cron`.
@@ -30,12 +30,12 @@ pub(super) struct Wrong {
 }
 
 /// Everything in `node` that `schema` does not allow, in the order of the document; `document` is the whole text.
-pub(super) fn check(node: &Node, schema: &Value, document: &str) -> Vec<Wrong> {
+pub(super) fn check(node: &YamlNode, schema: &Value, document: &str) -> Vec<SchemaViolation> {
     let mut checker = Checker { document, root: schema, wrong: Vec::new() };
     checker.value(node, schema, "", node.line);
     if checker.is_full() {
         let (problem, fix) = (format!("has more mistakes than these {MOST}"), "correct these first".to_owned());
-        checker.wrong.push(Wrong { line: node.line, path: String::new(), problem, fix });
+        checker.wrong.push(SchemaViolation { line: node.line, path: String::new(), problem, fix });
     }
     checker.wrong.sort_by_key(|wrong| wrong.line);
     checker.wrong
@@ -59,14 +59,14 @@ struct Checker<'a> {
     document: &'a str,
     /// The schema of the whole object, to say where a misplaced field belongs.
     root: &'a Value,
-    wrong: Vec<Wrong>,
+    wrong: Vec<SchemaViolation>,
 }
 
 impl Checker<'_> {
     fn complain(&mut self, line: u64, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
         let (problem, fix) = (problem.into(), fix.into());
         if !self.is_full() {
-            self.wrong.push(Wrong { line, path: path.to_owned(), problem, fix });
+            self.wrong.push(SchemaViolation { line, path: path.to_owned(), problem, fix });
         }
     }
 
@@ -74,28 +74,28 @@ impl Checker<'_> {
         self.wrong.len() >= MOST
     }
 
-    fn value(&mut self, node: &Node, schema: &Value, path: &str, line: u64) {
+    fn value(&mut self, node: &YamlNode, schema: &Value, path: &str, line: u64) {
         if schema["x-kubernetes-int-or-string"] == true {
             match &node.tree {
-                Tree::Number(_) => {}
-                Tree::Text(text) => self.text(text, schema, path, line),
-                Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Map(_) => {
+                YamlValue::Number(_) => {}
+                YamlValue::Text(text) => self.text(text, schema, path, line),
+                YamlValue::Null | YamlValue::Bool(_) | YamlValue::List(_) | YamlValue::Map(_) => {
                     self.wrong_type(node, "a number or text", path, line);
                 }
             }
             return;
         }
         match (schema["type"].as_str(), &node.tree) {
-            (Some("object"), Tree::Map(_)) => self.object(node, schema, path, line),
-            (Some("array"), Tree::List(items)) => self.list(items, schema, path, line),
-            (Some("string"), Tree::Text(text)) => self.text(text, schema, path, line),
-            (Some("integer"), Tree::Number(number)) if number.is_i64() || number.is_u64() => {
+            (Some("object"), YamlValue::Map(_)) => self.object(node, schema, path, line),
+            (Some("array"), YamlValue::List(items)) => self.list(items, schema, path, line),
+            (Some("string"), YamlValue::Text(text)) => self.text(text, schema, path, line),
+            (Some("integer"), YamlValue::Number(number)) if number.is_i64() || number.is_u64() => {
                 self.number(number.as_f64().unwrap_or(f64::NAN), schema, path, line);
             }
-            (Some("number"), Tree::Number(number)) => {
+            (Some("number"), YamlValue::Number(number)) => {
                 self.number(number.as_f64().unwrap_or(f64::NAN), schema, path, line);
             }
-            (Some("boolean"), Tree::Bool(_)) => {}
+            (Some("boolean"), YamlValue::Bool(_)) => {}
             (Some("object"), _) => self.wrong_type(node, shape::FIELDS, path, line),
             (Some("array"), _) => self.wrong_type(node, shape::LIST, path, line),
             (Some("string"), _) => self.wrong_type(node, "text", path, line),
@@ -107,28 +107,31 @@ impl Checker<'_> {
         }
     }
 
-    fn wrong_type(&mut self, node: &Node, wanted: &str, path: &str, line: u64) {
+    fn wrong_type(&mut self, node: &YamlNode, wanted: &str, path: &str, line: u64) {
         let written = node.written(self.document).map(|written| format!(" {written}")).unwrap_or_default();
         let is = match &node.tree {
-            Tree::Null => "nothing".to_owned(),
-            Tree::Bool(_) => format!("the truth value{written}"),
-            Tree::Number(_) => format!("the number{written}"),
-            Tree::Text(text) => format!("the text `{text}`"),
-            Tree::List(_) => "a list".to_owned(),
-            Tree::Map(_) => "a set of fields".to_owned(),
+            YamlValue::Null => "nothing".to_owned(),
+            YamlValue::Bool(_) => format!("the truth value{written}"),
+            YamlValue::Number(_) => format!("the number{written}"),
+            YamlValue::Text(text) => format!("the text `{text}`"),
+            YamlValue::List(_) => "a list".to_owned(),
+            YamlValue::Map(_) => "a set of fields".to_owned(),
         };
         let fix = match &node.tree {
-            Tree::Bool(_) | Tree::Number(_) if wanted == "text" && !written.is_empty() => {
+            YamlValue::Bool(_) | YamlValue::Number(_) if wanted == "text" && !written.is_empty() => {
                 format!("put it into quotes: `{}: \"{}\"`", last(path), written.trim())
             }
-            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
-                shape::of_type(wanted).to_owned()
-            }
+            YamlValue::Null
+            | YamlValue::Bool(_)
+            | YamlValue::Number(_)
+            | YamlValue::Text(_)
+            | YamlValue::List(_)
+            | YamlValue::Map(_) => shape::of_type(wanted).to_owned(),
         };
         self.complain(line, path, format!("is {is}, and should be {wanted}"), fix);
     }
 
-    fn object(&mut self, node: &Node, schema: &Value, path: &str, line: u64) {
+    fn object(&mut self, node: &YamlNode, schema: &Value, path: &str, line: u64) {
         let properties = schema["properties"].as_object();
         let further = schema.get("additionalProperties").filter(|further| **further != Value::Bool(false));
         for entry in node.entries() {
@@ -138,7 +141,7 @@ impl Checker<'_> {
             let inner = join(path, &entry.key);
             match properties.and_then(|properties| properties.get(&entry.key)).or(further) {
                 // The API server drops a null before it looks: the field is as good as absent.
-                Some(_) if entry.value.tree == Tree::Null => {}
+                Some(_) if entry.value.tree == YamlValue::Null => {}
                 Some(schema) => self.value(&entry.value, schema, &inner, entry.line),
                 None => {
                     if let Some(properties) = properties {
@@ -149,7 +152,7 @@ impl Checker<'_> {
                 }
             }
         }
-        let missing = |name: &str| node.get(name).is_none_or(|value| value.tree == Tree::Null);
+        let missing = |name: &str| node.get(name).is_none_or(|value| value.tree == YamlValue::Null);
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if missing(name) {
                 let fix = shape::example(name, &schema["properties"][name]);
@@ -172,7 +175,7 @@ impl Checker<'_> {
         format!("what can stand here: {}", listed(names))
     }
 
-    fn list(&mut self, items: &[Node], schema: &Value, path: &str, line: u64) {
+    fn list(&mut self, items: &[YamlNode], schema: &Value, path: &str, line: u64) {
         let most = schema["maxItems"].as_u64().and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         if items.len() > most {
             self.complain(line, path, format!("has {} items", items.len()), format!("write at most {most}"));

@@ -13,7 +13,7 @@ use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar
 use crate::explain::Explanation;
 use crate::explain::words::{date, list};
 use crate::nearest::nearest;
-use crate::request::{PluginWish, Request, VersionWish};
+use crate::request::{PluginRequest, Request, VersionRequest};
 use crate::software::Software;
 use crate::solve::joint::namespace;
 use crate::version::Minecraft;
@@ -62,12 +62,12 @@ pub(super) struct NamedRelease {
 
 /// What `--why-not` asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Missed {
+pub(super) enum WhyNotArg {
     Minecraft(Minecraft),
     Release(NamedRelease),
 }
 
-impl FromStr for Missed {
+impl FromStr for WhyNotArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -94,7 +94,7 @@ impl FromStr for NamedRelease {
 /// What is not so, and was supposed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Supposed {
+pub(super) struct Assumptions {
     /// Plugins that were left out.
     pub(super) without: Vec<LeftOut>,
     /// Releases that do not exist, or that are not listed so.
@@ -132,18 +132,18 @@ pub(super) struct SupposedRelease {
 pub(super) struct WhatIf<'a> {
     /// `whatIf`, where other answers say what they are.
     answer: &'static str,
-    supposed: &'a Supposed,
+    supposed: &'a Assumptions,
     then: &'a Explanation,
 }
 
 impl<'a> WhatIf<'a> {
     /// What the answer would be.
-    pub(super) fn new(supposed: &'a Supposed, then: &'a Explanation) -> Self {
+    pub(super) fn new(supposed: &'a Assumptions, then: &'a Explanation) -> Self {
         Self { answer: "whatIf", supposed, then }
     }
 }
 
-impl Supposed {
+impl Assumptions {
     /// Whether nothing was supposed.
     pub(super) fn is_nothing(&self) -> bool {
         self.without.is_empty() && self.assumed.is_empty()
@@ -172,7 +172,7 @@ impl Supposed {
 
 /// Takes every wish for this plugin from the requests: by object, by project, or by the name people know.
 pub(super) fn leave_out(catalog: &Catalog, requests: &mut [Request], name: &str) -> Result<LeftOut, String> {
-    let is_it = |wish: &PluginWish| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_it = |wish: &PluginRequest| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(name));
     let known = known_names(catalog, requests);
     let mut servers = Vec::new();
     let mut plugin = name.to_owned();
@@ -197,7 +197,7 @@ pub(super) fn pin(
     NamedRelease { plugin, version }: &NamedRelease,
     is_asked_about: impl Fn(&Request) -> bool,
 ) -> Result<(Vec<Request>, BTreeMap<String, String>), String> {
-    let is_it = |wish: &&PluginWish| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(plugin));
+    let is_it = |wish: &&PluginRequest| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(plugin));
     let (mut objects, mut pins) = (BTreeMap::new(), BTreeSet::new());
     for request in requests.iter().filter(|request| is_asked_about(request)) {
         for wish in request.plugins.iter().filter(is_it) {
@@ -214,7 +214,7 @@ pub(super) fn pin(
     for request in &mut pinned {
         let Request { server, plugins, .. } = request;
         for wish in plugins.iter_mut().filter(|wish| pins.contains(&(namespace(server), wish.object.as_str()))) {
-            wish.version = VersionWish::Pin { version: version.clone() };
+            wish.version = VersionRequest::Pin { version: version.clone() };
         }
     }
     Ok((pinned, objects))
@@ -283,7 +283,7 @@ fn further_files(of: &Release) -> Vec<FurtherJar> {
 }
 
 /// What a plugin is called.
-fn names(catalog: &Catalog, wish: &PluginWish) -> Vec<String> {
+fn names(catalog: &Catalog, wish: &PluginRequest) -> Vec<String> {
     let project = catalog.project(&wish.key).map(|project| project.name.clone());
     [wish.object.clone(), wish.key.project.clone()].into_iter().chain(project).collect()
 }

@@ -6,14 +6,14 @@ use crds::PaperMCServer;
 use crds::paper_mc_server::{TrustedFile, UnmanagedFile};
 use serde_json::json;
 
-use super::arguments::Trust;
+use super::arguments::TrustArgs;
 #[cfg(feature = "cluster")]
 use super::ask::in_runtime;
 #[cfg(feature = "cluster")]
 use super::cluster;
 use super::gathered::one_server;
 use super::listed::listed;
-use super::{Said, input, manifests};
+use super::{Output, input, manifests};
 use crate::explain::words::in_a_shell;
 use crate::manifest::server_name;
 use crate::nearest::nearest;
@@ -24,8 +24,8 @@ use crate::version::Minecraft;
 const MOST: usize = 100;
 
 /// `resolver trust`.
-pub(super) fn trust(trust: &Trust) -> Result<Said, Said> {
-    let failed = |said: String| Said::nothing_but(vec![said]);
+pub(super) fn trust(trust: &TrustArgs) -> Result<Output, Output> {
+    let failed = |said: String| Output::nothing_but(vec![said]);
     check_versions(&trust.minecraft).map_err(failed)?;
     let mut notes = Vec::new();
     let server = read_server(trust, &mut notes)?;
@@ -40,12 +40,12 @@ pub(super) fn trust(trust: &Trust) -> Result<Said, Said> {
     if said.len() > MOST {
         return Err(failed(format!("`spec.unmanaged` can name {MOST} files; remove those that are gone first")));
     }
-    Ok(Said { notes, ..Said::only(command(&name, &said)) })
+    Ok(Output { notes, ..Output::only(command(&name, &said)) })
 }
 
 /// The server as it is in the cluster, with its status.
-fn read_server(trust: &Trust, notes: &mut Vec<String>) -> Result<PaperMCServer, Said> {
-    let failed = |said: String| Said::nothing_but(vec![said]);
+fn read_server(trust: &TrustArgs, notes: &mut Vec<String>) -> Result<PaperMCServer, Output> {
+    let failed = |said: String| Output::nothing_but(vec![said]);
     #[cfg(feature = "cluster")]
     if trust.files.is_empty() {
         let found = in_runtime(cluster::read_one(&trust.place, &trust.server, notes)).map_err(failed)?;
@@ -55,7 +55,7 @@ fn read_server(trust: &Trust, notes: &mut Vec<String>) -> Result<PaperMCServer, 
     let mut manifests = manifests::read(&files);
     notes.append(&mut manifests.notes);
     if !manifests.mistakes.is_empty() {
-        return Err(Said::nothing_but(manifests.mistakes.iter().map(ToString::to_string).collect()));
+        return Err(Output::nothing_but(manifests.mistakes.iter().map(ToString::to_string).collect()));
     }
     let names: Vec<String> = manifests.servers.iter().map(|placed| server_name(&placed.object)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -4,28 +4,28 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::arguments::{Format, Verify as Asked};
-use super::gathered::{Start, end_of, gather_answers, one_server};
+use super::arguments::{Format, VerifyArgs as Asked};
+use super::gathered::{InputSource, end_of, gather_answers, one_server};
 use super::table::table;
-use super::{End, Said, diff};
+use super::{ExitStatus, Output, diff};
 use crate::Unsolvable;
 use crate::explain::words::{date, range, unusable};
 use crate::explain::{Explanation, PaperName, human};
 use crate::facts::UsedFact;
 use crate::lock::{Difference, Guess, Lock, LockedPlugin};
 use crate::upstream::in_words;
-use crate::verify::{Broken, Unmet, broken_facts, unmet, unsaid};
+use crate::verify::{StaleFact, Unmet, broken_facts, unmet, unsaid};
 
 /// What came of checking a lock.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Verdict {
+pub(super) struct VerifyReport {
     /// The server it was checked for.
     server: String,
     /// Whether nothing is wrong.
     holds: bool,
     /// Facts that hold no longer.
-    facts: Vec<Broken>,
+    facts: Vec<StaleFact>,
     /// What of the request is not met.
     request: Vec<Unmet>,
     /// What would be chosen instead, when something would.
@@ -37,12 +37,12 @@ pub(super) struct Verdict {
 }
 
 /// `resolver verify`.
-pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
+pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
     let Asked { lock, from, server, format } = verify;
-    let failed = |said: String| Said::nothing_but(vec![said]);
+    let failed = |said: String| Output::nothing_but(vec![said]);
     let lock = diff::read_lock(lock).map_err(|error| failed(in_words(&error)))?;
     let mut notes = Vec::new();
-    let start = Start::of(from, &mut notes, now)?;
+    let start = InputSource::of(from, &mut notes, now)?;
     let names = start.checked.servers();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let wanted = server.as_deref().unwrap_or(&lock.server);
@@ -52,14 +52,14 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
     })?;
     let at = start.at;
     let gathered = gather_answers(from, start, Some(&lock.paper_name()), &mut notes)?;
-    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
     let answer = gathered.answer.iter().find(|(name, _)| name == wanted).map(|(_, answer)| answer);
     let request = gathered.requests.iter().find(|request| request.server == wanted);
     let (Some(answer), Some(request)) = (answer, request) else { return Ok(said) };
     gathered.say_problems(&mut said);
-    let trouble = |said: &mut Said, unsolvable: &Unsolvable| {
+    let trouble = |said: &mut Output, unsolvable: &Unsolvable| {
         said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
-        said.end = End::Failed;
+        said.end = ExitStatus::Failed;
     };
     let unmet = unmet(&lock, &gathered.catalog, request, at);
     let (unmet, solve, no_solution) = match (unmet, answer) {
@@ -67,7 +67,7 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
             trouble(&mut said, &Unsolvable::Unanswerable(unanswerable));
             return Ok(said);
         }
-        (Ok(_), Err(unsolvable)) if end_of(unsolvable) == End::Failed => {
+        (Ok(_), Err(unsolvable)) if end_of(unsolvable) == ExitStatus::Failed => {
             trouble(&mut said, unsolvable);
             return Ok(said);
         }
@@ -85,9 +85,9 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
         }
     }
     let holds = facts.is_empty() && unmet.is_empty() && solve.is_none() && no_solution.is_none();
-    let verdict = Verdict { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
+    let verdict = VerifyReport { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
     if !holds {
-        said.end = said.end.max(End::NoSolution);
+        said.end = said.end.max(ExitStatus::NoSolution);
     }
     said.answer = match format {
         Format::Human => human_verdict(&verdict, &lock, at),
@@ -96,8 +96,8 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
     Ok(said)
 }
 
-fn human_verdict(verdict: &Verdict, lock: &Lock, at: Timestamp) -> String {
-    let Verdict { server, holds, facts, request, solve, no_solution } = verdict;
+fn human_verdict(verdict: &VerifyReport, lock: &Lock, at: Timestamp) -> String {
+    let VerifyReport { server, holds, facts, request, solve, no_solution } = verdict;
     let files = 1 + lock.plugins.iter().flat_map(LockedPlugin::files).count();
     let plural = if files == 1 { "file is" } else { "files are" };
     if *holds {
@@ -139,7 +139,7 @@ fn short(hash: &str) -> String {
     hash.chars().take("sha256:".len() + 12).chain(['…']).collect()
 }
 
-fn broken_words(broken: &Broken) -> Vec<String> {
+fn broken_words(broken: &StaleFact) -> Vec<String> {
     let changed = |locked: &str, published: Option<&String>| {
         let published = published.map_or_else(|| "none".to_owned(), |published| short(published));
         format!("the file is another one at its source: {} -> {published}", short(locked))
@@ -151,19 +151,21 @@ fn broken_words(broken: &Broken) -> Vec<String> {
     let unknown = "is not known here, so its file was not checked".to_owned();
     let named = |paper: &PaperName| format!("{} {}-{}", paper.software, paper.minecraft, paper.build);
     let (head, words) = match broken {
-        Broken::PaperGone { paper, out_from } => (named(paper), gone(*out_from)),
-        Broken::PaperUnknown { paper } => (named(paper), unknown),
-        Broken::PaperChanged { paper, locked, published } => (named(paper), changed(locked, published.as_ref())),
-        Broken::Java { locked, published } => ("Java".to_owned(), format!("{locked} in the lock, {published} needed")),
-        Broken::ReleaseGone { plugin, version, out_from } => (format!("{plugin} {version}"), gone(*out_from)),
-        Broken::ProjectUnknown { plugin, version } => (format!("{plugin} {version}"), unknown),
-        Broken::FileChanged { plugin, version, locked, published } => {
+        StaleFact::PaperGone { paper, out_from } => (named(paper), gone(*out_from)),
+        StaleFact::PaperUnknown { paper } => (named(paper), unknown),
+        StaleFact::PaperChanged { paper, locked, published } => (named(paper), changed(locked, published.as_ref())),
+        StaleFact::Java { locked, published } => {
+            ("Java".to_owned(), format!("{locked} in the lock, {published} needed"))
+        }
+        StaleFact::ReleaseGone { plugin, version, out_from } => (format!("{plugin} {version}"), gone(*out_from)),
+        StaleFact::ProjectUnknown { plugin, version } => (format!("{plugin} {version}"), unknown),
+        StaleFact::FileChanged { plugin, version, locked, published } => {
             (format!("{plugin} {version}"), changed(locked, published.as_ref()))
         }
-        Broken::FactGone { said: UsedFact { plugin, version, needs, range: within, says: _ } } => {
+        StaleFact::FactGone { said: UsedFact { plugin, version, needs, range: within, says: _ } } => {
             (format!("{plugin} {version}"), format!("nobody says any more that it needs {needs} {}", range(within)))
         }
-        Broken::GuessChanged { guess: Guess { plugin, version, needs, at_least, .. }, now } => {
+        StaleFact::GuessChanged { guess: Guess { plugin, version, needs, at_least, .. }, now } => {
             let now = match now {
                 Some(now) if now.at_least == *at_least => "the dates of the two are others now".to_owned(),
                 Some(now) => format!("by their dates it is {} now", now.at_least),
@@ -171,7 +173,7 @@ fn broken_words(broken: &Broken) -> Vec<String> {
             };
             (format!("{plugin} {version}"), format!("was taken to need {needs} {at_least} or newer; {now}"))
         }
-        Broken::ImageJava { locked, says } => {
+        StaleFact::ImageJava { locked, says } => {
             let says = says.map_or_else(|| "says no Java".to_owned(), |says| format!("says Java {says}"));
             ("image".to_owned(), format!("its tag {says}; it was read to have Java {locked}"))
         }

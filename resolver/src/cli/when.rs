@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schedule::{Followed, Schedule};
-use crate::explain::{Explanation, Hint, HintStep, Solved};
+use crate::explain::{Explanation, Hint, HintStep, SolvedExplanation};
 use crate::request::Request;
 
 /// What the operator puts behind the words for a window that need not be waited for.
@@ -16,7 +16,7 @@ const OR_WHEN_EMPTY: &str = " or when empty";
 /// What keeps a server at a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum HeldBy {
+pub(super) enum BlockedReason {
     /// `nightshift.dev/rollback-to`, at an earlier one.
     RollbackTo,
     /// `*` in `spec.hold`, at the one that runs.
@@ -73,7 +73,7 @@ pub(super) enum When {
     /// Not while it is kept at a set.
     Held {
         /// By whose word.
-        by: HeldBy,
+        by: BlockedReason,
     },
     /// In a window after somebody has approved the set: `spec.approval` is `Required`.
     Approval {
@@ -130,8 +130,8 @@ impl When {
         match next {
             _ if is_same => Self::Never,
             _ if is_new => Self::FirstStart,
-            _ if is_held => Self::Held { by: HeldBy::RollbackTo },
-            _ if holds_all => Self::Held { by: HeldBy::Hold },
+            _ if is_held => Self::Held { by: BlockedReason::RollbackTo },
+            _ if holds_all => Self::Held { by: BlockedReason::Hold },
             _ if unapproved.is_some() => Self::Approval { urgent: false, digest: unapproved.and_then(|it| it.digest) },
             // With a request of somebody, the operator says that one is open.
             _ if is_suspended && !is_open => Self::Suspended,
@@ -262,10 +262,10 @@ impl When {
                     unless(blackouts)
                 )
             }
-            Self::Held { by: HeldBy::RollbackTo } => {
+            Self::Held { by: BlockedReason::RollbackTo } => {
                 "when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
             }
-            Self::Held { by: HeldBy::Hold } => {
+            Self::Held { by: BlockedReason::Hold } => {
                 "when `*`, which holds it at the set that runs, is taken out of `spec.hold`".to_owned()
             }
             Self::Approval { urgent, digest } => {
@@ -299,7 +299,7 @@ fn unless(blackouts: &[String]) -> String {
 const NO_COPY: &str = "No copy of the worlds is taken before a one-way step (`spec.backup`).";
 
 /// What is known of the times of the servers that are asked about.
-pub(super) struct Timetable<'a> {
+pub(super) struct ServerSchedules<'a> {
     /// By the names of the servers; one that is not there has no windows that are known.
     pub(super) schedules: &'a BTreeMap<String, Schedule>,
     /// What the servers want, and what runs on them.
@@ -310,7 +310,7 @@ pub(super) struct Timetable<'a> {
     pub(super) at: Timestamp,
 }
 
-impl Timetable<'_> {
+impl ServerSchedules<'_> {
     /// When an answer would come true, or one of its hints. Nothing of a past instant, nor of a server that does not run: a first
     /// start waits for no window.
     pub(super) fn in_sentences(&self, explanation: &Explanation) -> Option<String> {
@@ -362,7 +362,7 @@ impl Timetable<'_> {
 }
 
 /// Whether what would run is another Minecraft, or another software.
-fn is_one_way(solved: &Solved) -> bool {
+fn is_one_way(solved: &SolvedExplanation) -> bool {
     let before = solved.paper.instead_of.as_ref();
     before.is_some_and(|before| before.software != solved.software || before.minecraft < solved.paper.minecraft)
 }
@@ -385,7 +385,7 @@ fn solves_itself_after(hint: &Hint, when: &When) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule::Unapproved;
+    use super::super::schedule::PendingApproval;
     use super::*;
 
     #[test]
@@ -410,14 +410,14 @@ mod tests {
         let later = |schedule, at| When::of((false, false), Some(schedule), before, at);
         assert_eq!(later(&open, at("2026-01-22T12:00:00Z")), when(&schedule, before));
         assert_eq!(later(&open, opens), when(&schedule, opens));
-        let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..open.clone() };
+        let unapproved = Schedule { unapproved: Some(PendingApproval { digest: None }), ..open.clone() };
         assert_eq!(when(&unapproved, before), When::Approval { urgent: false, digest: None });
         let held = Schedule { holds_all: true, ..unapproved.clone() };
-        assert_eq!(when(&held, before), When::Held { by: HeldBy::Hold });
+        assert_eq!(when(&held, before), When::Held { by: BlockedReason::Hold });
         assert!(when(&held, before).in_words().contains("taken out of `spec.hold`"));
         assert!(!when(&held, before).is_by_itself_later(), "nothing comes alone either");
         let back = Schedule { is_held: true, ..held.clone() };
-        assert_eq!(when(&back, before), When::Held { by: HeldBy::RollbackTo }, "the nearer word");
+        assert_eq!(when(&back, before), When::Held { by: BlockedReason::RollbackTo }, "the nearer word");
         assert_eq!(When::of((true, false), Some(&held), before, before), When::FirstStart, "nothing runs yet");
         assert_eq!(When::of((false, true), Some(&held), before, before), When::Never);
         assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
@@ -487,7 +487,7 @@ mod tests {
         let after = Schedule { follows, ..plain };
         assert!(said(Some(&own), &after).starts_with("in a window after staging"));
         assert_eq!(said(None, &after), "now: it is urgent (`spec.urgent`)", "what may not wait does not");
-        let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..told };
+        let unapproved = Schedule { unapproved: Some(PendingApproval { digest: None }), ..told };
         assert_eq!(said(Some(&own), &unapproved), "in a window after the set is approved");
         assert_eq!(said(None, &unapproved), "as soon as the set is approved");
     }

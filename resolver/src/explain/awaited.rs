@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, Lack, ListedRelease, NewerPaper, Reason, Unfollowed};
+use super::{Blocker, ListedRelease, NewerPaper, NotUpdatedWithLatest, Reason, UnmetNeed};
 use crate::catalog::Source;
 use crate::request::{CompatibilityOverride, OverrideMode};
-use crate::shelf::World;
+use crate::shelf::CandidateIndex;
 use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob};
 
@@ -13,7 +13,7 @@ use crate::version::{Minecraft, glob};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "await", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Awaited {
+pub enum UpstreamAction {
     /// List the Minecraft version for a release that there is, or release something for it.
     Listed {
         /// Plugin name.
@@ -34,11 +34,11 @@ pub enum Awaited {
 
 /// What the next newer Paper waits for, and the plugins that were left behind on the chosen one.
 pub(super) fn by_newer(
-    world: &World<'_>,
+    world: &CandidateIndex<'_>,
     chosen: &Minecraft,
     newer: &[NewerPaper],
-    unfollowed: &[Unfollowed],
-) -> Vec<Awaited> {
+    unfollowed: &[NotUpdatedWithLatest],
+) -> Vec<UpstreamAction> {
     let next = newer.first().filter(|newer| newer.pinned.is_none() && may_pass(newer.unusable.as_ref()));
     let held = next.map_or_else(Vec::new, |newer| by_holders(world, &newer.held_by, &newer.minecraft));
     let left = unfollowed.iter().flat_map(|left| by_holder(world, &left.holder, chosen));
@@ -53,7 +53,11 @@ pub(super) fn may_pass(unusable: Option<&Unusable>) -> bool {
 }
 
 /// What these holders wait for; nothing where some of them are in each other's way: no list ends that.
-pub(super) fn by_holders(world: &World<'_>, holders: &[Holder], minecraft: &Minecraft) -> Vec<Awaited> {
+pub(super) fn by_holders(
+    world: &CandidateIndex<'_>,
+    holders: &[Blocker],
+    minecraft: &Minecraft,
+) -> Vec<UpstreamAction> {
     if holders.iter().any(|holder| !holder.together_with.is_empty() && holder.lacks.is_empty()) {
         return Vec::new();
     }
@@ -61,7 +65,7 @@ pub(super) fn by_holders(world: &World<'_>, holders: &[Holder], minecraft: &Mine
 }
 
 /// What would take away some of these facts.
-pub(super) fn by_reasons(world: &World<'_>, reasons: &[Reason]) -> Vec<Awaited> {
+pub(super) fn by_reasons(world: &CandidateIndex<'_>, reasons: &[Reason]) -> Vec<UpstreamAction> {
     once(reasons.iter().filter_map(|reason| {
         let (plugin, papers, newest) = if let Reason::NotListed { plugin, papers, newest, .. } = reason {
             (plugin, papers, newest.as_ref())
@@ -75,10 +79,10 @@ pub(super) fn by_reasons(world: &World<'_>, reasons: &[Reason]) -> Vec<Awaited> 
 }
 
 /// What a holder waits for: of itself, else of those that it takes something of.
-fn by_holder(world: &World<'_>, holder: &Holder, minecraft: &Minecraft) -> Vec<Awaited> {
+fn by_holder(world: &CandidateIndex<'_>, holder: &Blocker, minecraft: &Minecraft) -> Vec<UpstreamAction> {
     let is_free = holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty();
     let itself = is_free.then(|| awaited(world, &holder.name, holder.newest.as_ref(), minecraft)).flatten();
-    let unlisted = |lack: &&Lack| lack.release.is_some() && lack.unusable.is_none();
+    let unlisted = |lack: &&UnmetNeed| lack.release.is_some() && lack.unusable.is_none();
     let lacks = holder.lacks.iter().filter(unlisted);
     itself
         .into_iter()
@@ -86,7 +90,12 @@ fn by_holder(world: &World<'_>, holder: &Holder, minecraft: &Minecraft) -> Vec<A
         .collect()
 }
 
-fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, minecraft: &Minecraft) -> Option<Awaited> {
+fn awaited(
+    world: &CandidateIndex<'_>,
+    plugin: &str,
+    newest: Option<&ListedRelease>,
+    minecraft: &Minecraft,
+) -> Option<UpstreamAction> {
     let shelf = world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
     // Nobody lists anything for a file by its URL, nor releases another one there; nor where lists are about other software.
     let source = shelf.project.key.source;
@@ -109,20 +118,20 @@ fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, mine
     };
     let (plugin, minecraft) = (plugin.to_owned(), minecraft.clone());
     Some(match newest.filter(is_open) {
-        Some(newest) => Awaited::Listed { plugin, release: newest.version.clone(), minecraft },
-        None => Awaited::Released { plugin, minecraft },
+        Some(newest) => UpstreamAction::Listed { plugin, release: newest.version.clone(), minecraft },
+        None => UpstreamAction::Released { plugin, minecraft },
     })
 }
 
 /// Each of them once, by the name of the plugin.
-fn once(awaited: impl Iterator<Item = Awaited>) -> Vec<Awaited> {
-    let mut awaited: Vec<Awaited> = awaited.collect();
+fn once(awaited: impl Iterator<Item = UpstreamAction>) -> Vec<UpstreamAction> {
+    let mut awaited: Vec<UpstreamAction> = awaited.collect();
     awaited.sort_by(|a, b| (a.plugin(), a).cmp(&(b.plugin(), b)));
     awaited.dedup();
     awaited
 }
 
-impl Awaited {
+impl UpstreamAction {
     fn plugin(&self) -> &str {
         match self {
             Self::Listed { plugin, .. } | Self::Released { plugin, .. } => plugin,

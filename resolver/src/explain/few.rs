@@ -2,9 +2,9 @@
 
 use super::human::paper;
 use super::words::{build_channel, channel, date, list, names, spans};
-use super::{Because, Holder, Lack, ListedRelease, OneVersion, Reason, SharedName, shared_name};
+use super::{Blocker, ListedRelease, OneVersion, Reason, SharedName, UnmetNeed, WhyOlder, shared_name};
 use crate::software::Software;
-use crate::solve::{GaveUp, Limit};
+use crate::solve::{BudgetExceeded, Limit};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -46,30 +46,30 @@ pub fn unusable(reason: &Unusable) -> String {
 }
 
 /// Why a newer release was not taken.
-pub fn because(because: &Because) -> String {
+pub fn because(because: &WhyOlder) -> String {
     match because {
-        Because::Unusable { unusable: reason } => unusable(reason),
-        Because::NotListed { .. } => "not listed for this Paper".to_owned(),
-        Because::Pinned => "you pinned another".to_owned(),
-        Because::Needs { needs } => format!("needs {}", list(needs, 3)),
-        Because::OneVersion { one_version: which } => one_version(which),
-        Because::Others { with, facts: _ } => format!("does not go with {}", list(with, 3)),
+        WhyOlder::Unusable { unusable: reason } => unusable(reason),
+        WhyOlder::NotListed { .. } => "not listed for this Paper".to_owned(),
+        WhyOlder::Pinned => "you pinned another".to_owned(),
+        WhyOlder::Needs { needs } => format!("needs {}", list(needs, 3)),
+        WhyOlder::OneVersion { one_version: which } => one_version(which),
+        WhyOlder::Others { with, facts: _ } => format!("does not go with {}", list(with, 3)),
     }
 }
 
 /// That a search was given up, and what made it hard.
-pub fn gave_up(gave_up: &GaveUp) -> String {
+pub fn gave_up(gave_up: &BudgetExceeded) -> String {
     format!("no answer was found {}", within(gave_up))
 }
 
 /// That it is not known who holds a Paper, because the search was given up.
-pub fn holders_unknown(gave_up: &GaveUp) -> String {
+pub fn holders_unknown(gave_up: &BudgetExceeded) -> String {
     format!("who holds it was not found out {}", within(gave_up))
 }
 
 /// What a search took, and who made it hard.
-fn within(gave_up: &GaveUp) -> String {
-    let GaveUp { steps, limit, clashing } = gave_up;
+fn within(gave_up: &BudgetExceeded) -> String {
+    let BudgetExceeded { steps, limit, clashing } = gave_up;
     let within = match limit {
         Limit::Steps => format!("within {steps} steps"),
         Limit::Memory => format!("in the memory that a question may take, after {steps} steps"),
@@ -111,7 +111,7 @@ pub(crate) fn shared_name(SharedName { name, files }: &SharedName) -> String {
 }
 
 /// Why a plugin is not ready, from its own point of view, and who needs it.
-pub fn holder(holder: &Holder) -> String {
+pub fn holder(holder: &Blocker) -> String {
     let why = holder_itself(holder, None);
     match holder.needed_by.as_slice() {
         names @ [_, ..] if holder.waits_for_a_list() => format!("{why} (needed by {})", list(names, 3)),
@@ -120,7 +120,7 @@ pub fn holder(holder: &Holder) -> String {
 }
 
 /// The same without who needs it, about this Minecraft where it is known.
-pub(super) fn holder_itself(holder: &Holder, target: Option<&Minecraft>) -> String {
+pub(super) fn holder_itself(holder: &Blocker, target: Option<&Minecraft>) -> String {
     if let Some(pinned) = &holder.pinned {
         let missing = if holder.nearest.is_empty() { "" } else { ", which does not exist" };
         return format!("you pinned {pinned}{missing}");
@@ -128,7 +128,7 @@ pub(super) fn holder_itself(holder: &Holder, target: Option<&Minecraft>) -> Stri
     if let Some(nearly) = &holder.nearly {
         return format!("{} is listed: {}", nearly.version, unusable(&nearly.unusable));
     }
-    if let [Lack { name, release: Some(release), unusable: reason, object: _ }] = holder.lacks.as_slice() {
+    if let [UnmetNeed { name, release: Some(release), unusable: reason, object: _ }] = holder.lacks.as_slice() {
         let why = reason.as_ref().map_or_else(|| listing(Some(release), target), unusable);
         return format!("would take {name} {}: {why}", release.version);
     }

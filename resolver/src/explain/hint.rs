@@ -4,11 +4,11 @@ use jiff::Timestamp;
 
 use super::target::found_out;
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, HintsLeftOut, Impossible, NewerPaper, NewerRelease,
-    PaperPin, Reason, Unfollowed, WhyNot,
+    ChosenPaper, ChosenPlugin, Conflict, ExplainContext, Hint, HintStep, HintsLeftOut, NewerPaper, NewerRelease,
+    NotUpdatedWithLatest, PaperPin, Reason, WhyNot, WhyOlder,
 };
-use crate::request::{PaperWish, Request};
-use crate::solve::BareAnswer;
+use crate::request::{PaperRequest, Request};
+use crate::solve::SolveOutcome;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -20,7 +20,7 @@ use against::{against_one_version, against_paper, blockers_of, blockers_of_reaso
 use applied::apply;
 pub(crate) use applied::apply_to_others;
 pub(super) use trials::Ways;
-use trials::{Trials, beside, combinations};
+use trials::{HintProver, beside, combinations};
 
 /// No answer lists more: the first ones carry the least risk.
 const MOST_HINTS: usize = 5;
@@ -29,13 +29,13 @@ const MOST_STEPS: usize = 6;
 
 /// What would bring the newer Papers.
 pub(super) fn for_newer(
-    asked: &Asked<'_, '_>,
+    asked: &ExplainContext<'_, '_>,
     chosen: &ChosenPaper,
     plugins: &[ChosenPlugin],
     newer: &[NewerPaper],
-    unfollowed: &[Unfollowed],
+    unfollowed: &[NotUpdatedWithLatest],
 ) -> Ways {
-    let (request, trials) = (asked.world.request, Trials::of(asked));
+    let (request, trials) = (asked.world.request, HintProver::of(asked));
     let mut hints = Vec::new();
     for newer in newer {
         if newer.gave_up.is_some() {
@@ -48,12 +48,12 @@ pub(super) fn for_newer(
         blockers.extend(newer.held_by.iter().flat_map(|holder| blockers_of(asked, holder, &newer.minecraft)));
         blockers.extend(newer.one_version.iter().map(|one| against_one_version(asked, one)));
         for steps in combinations(&blockers, &trials.untried) {
-            let better = |then: &BareAnswer| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
+            let better = |then: &SolveOutcome| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
             hints.extend(trials.proven(request, steps, Some(&chosen.minecraft), better));
         }
     }
     for (plugin, newer) in ChosenPlugin::newer(plugins) {
-        let NewerRelease { version, because: Because::Unusable { unusable }, .. } = newer else { continue };
+        let NewerRelease { version, because: WhyOlder::Unusable { unusable }, .. } = newer else { continue };
         let Some(object) = plugin.objects.first() else { continue };
         let step = if let Unusable::NeedsProposed { projects } = unusable {
             propose(request, object, projects)
@@ -62,13 +62,13 @@ pub(super) fn for_newer(
         } else {
             continue;
         };
-        let taken = |then: &BareAnswer| then.plugins.contains(&(plugin.name.clone(), version.clone()));
+        let taken = |then: &SolveOutcome| then.plugins.contains(&(plugin.name.clone(), version.clone()));
         hints.extend(trials.proven(request, vec![step], None, taken));
     }
     for left in unfollowed {
         for steps in combinations(&blockers_of(asked, &left.holder, &chosen.minecraft), &trials.untried) {
             // It follows then, and nobody is left behind for it.
-            let better = |then: &BareAnswer| {
+            let better = |then: &SolveOutcome| {
                 let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
                 then.unfollowed.iter().all(before)
             };
@@ -79,8 +79,8 @@ pub(super) fn for_newer(
 }
 
 /// What would make an impossible request possible.
-pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> Ways {
-    let (request, trials) = (asked.world.request, Trials::of(asked));
+pub(super) fn for_impossible(asked: &ExplainContext<'_, '_>, impossible: &Conflict) -> Ways {
+    let (request, trials) = (asked.world.request, HintProver::of(asked));
     let blockers: Vec<Vec<HintStep>> = impossible
         .reasons
         .iter()
@@ -101,7 +101,7 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
 }
 
 /// The ways to the nearest real version that a pin to nothing real can be corrected to, against all that stands against that one.
-fn to_a_real_pin(trials: &Trials<'_, '_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+fn to_a_real_pin(trials: &HintProver<'_, '_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
     let asked = trials.asked;
     let Reason::NoSuchPaper { nearest, .. } = reason else { return Vec::new() };
     let Some(nearest) = nearest.first() else { return Vec::new() };
@@ -127,7 +127,7 @@ fn alone(steps: &[HintStep], prove: impl Fn(Vec<HintStep>) -> Option<Hint>) -> V
 }
 
 /// The ways around each thing that stands against a certain Paper, but for the server's own pin.
-fn against_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
+fn against_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
     blockers.extend(why.one_version.iter().map(|one| against_one_version(asked, one)));
@@ -136,15 +136,15 @@ fn against_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
 }
 
 /// What would make a certain Paper possible.
-pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Ways {
-    let (request, trials) = (asked.world.request, Trials::of(asked));
+pub(super) fn for_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways {
+    let (request, trials) = (asked.world.request, HintProver::of(asked));
     let blockers = against_target(asked, why);
     if let Some(pin) = &why.pinned {
         let hints = against_pin(&trials, why, pin, &blockers);
         return trials.end(hints);
     }
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
-    let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
+    let exactly = |then: &SolveOutcome| then.paper.minecraft == why.target;
     let pinned = pinned_to(request, &why.target);
     let steps = combinations(&blockers, &trials.untried).into_iter();
     let hints = steps.filter_map(|steps| trials.proven(&pinned, steps, from, exactly)).collect();
@@ -154,18 +154,18 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Ways {
 /// The request with a pin to a Paper. A pinned build is of this very version, and stays the one that is asked for.
 pub(super) fn pinned_to(request: &Request, minecraft: &Minecraft) -> Request {
     let mut pinned = request.clone();
-    if !matches!(pinned.paper, PaperWish::BuildPin { .. }) {
-        pinned.paper = PaperWish::Pin { version: minecraft.clone() };
+    if !matches!(pinned.paper, PaperRequest::BuildPin { .. }) {
+        pinned.paper = PaperRequest::Pin { version: minecraft.clone() };
     }
     pinned
 }
 
 /// What would make a certain Paper possible that the server's pin stands against, and these besides.
-fn against_pin(trials: &Trials<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
+fn against_pin(trials: &HintProver<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
     let asked = trials.asked;
     let request = asked.world.request;
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
-    let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
+    let exactly = |then: &SolveOutcome| then.paper.minecraft == why.target;
     let moved = correct_server(asked, &why.target);
     if !blockers.is_empty() {
         // Without any pin it may be another version that is chosen.
@@ -173,7 +173,7 @@ fn against_pin(trials: &Trials<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blocke
             .map_or_else(Vec::new, |moved| beside(combinations(blockers, &trials.untried), &moved, &trials.untried));
         return steps.into_iter().filter_map(|steps| trials.proven(request, steps, from, exactly)).collect();
     }
-    let better = |then: &BareAnswer| then.paper.minecraft >= why.target;
+    let better = |then: &SolveOutcome| then.paper.minecraft >= why.target;
     let unpinned = trials.proven(request, vec![HintStep::UnpinServer], from, better);
     // One that means something stands on purpose.
     let corrected = moved.filter(|_| !is_real(asked, pin));
@@ -182,7 +182,7 @@ fn against_pin(trials: &Trials<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blocke
 }
 
 /// Whether there is what the server's pin names.
-fn is_real(asked: &Asked<'_, '_>, pin: &PaperPin) -> bool {
+fn is_real(asked: &ExplainContext<'_, '_>, pin: &PaperPin) -> bool {
     let mut papers = asked.world.papers.iter();
     let paper = papers.find(|paper| paper.version.minecraft == pin.version);
     paper.is_some_and(|paper| !matches!(paper.unusable, Some(Unusable::NoBuild { .. })))
@@ -190,8 +190,8 @@ fn is_real(asked: &Asked<'_, '_>, pin: &PaperPin) -> bool {
 
 /// What would bring a real Paper where the server's pin stands against it and the one that was asked about cannot be had: the pin to
 /// the first of those next to it that can, or none, where that brings one as new as the first of them.
-pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> Ways {
-    let (request, trials) = (asked.world.request, Trials::of(asked));
+pub(super) fn for_real_pin(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways {
+    let (request, trials) = (asked.world.request, HintProver::of(asked));
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let had = |paper: &Minecraft| from == Some(paper);
     let corrected = |real: &Minecraft| {
@@ -205,7 +205,7 @@ pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> Ways {
     }
     // What is asked for is not below what the pin gives.
     if let Some(real) = why.nearest.first().filter(|_| is_upwards) {
-        let better = |then: &BareAnswer| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
+        let better = |then: &SolveOutcome| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
         hints.extend(trials.proven(request, vec![HintStep::UnpinServer], from, better));
     }
     trials.end(hints)
@@ -221,7 +221,7 @@ pub(super) fn is_on_the_way(why: &WhyNot, real: &Minecraft) -> bool {
 /// The request, and when, as if a Paper could be used (its age is reached, or else a field is set) and the server were not pinned;
 /// `None`: nothing makes it so.
 pub(super) fn out_of_the_way(
-    asked: &Asked<'_, '_>,
+    asked: &ExplainContext<'_, '_>,
     unusable: Option<&Unusable>,
     pin: Option<&PaperPin>,
     minecraft: &Minecraft,

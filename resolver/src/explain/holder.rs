@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use pubgrub::VersionSet;
 use serde::{Deserialize, Serialize};
 
-use super::Asked;
+use super::ExplainContext;
 use super::no::nearest_releases;
 use crate::catalog::{Project, ProjectKey, Release};
 use crate::facts::UsedFact;
 use crate::passing_over::passing_over;
-use crate::shelf::{Link, LinkKind, World};
-use crate::solve::GaveUp;
-use crate::solve::provider::{Question, find};
+use crate::shelf::{CandidateIndex, Edge, EdgeKind};
+use crate::solve::BudgetExceeded;
+use crate::solve::provider::{SolverProblem, find};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -22,7 +22,7 @@ use crate::version::Minecraft;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Holder {
+pub struct Blocker {
     /// The name people know.
     pub name: String,
     /// The Plugin object, when somebody asked for it.
@@ -35,16 +35,16 @@ pub struct Holder {
     pub newest: Option<ListedRelease>,
     /// A release that would do, were it not for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nearly: Option<Nearly>,
+    pub nearly: Option<IneligibleCandidate>,
     /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub both: Option<Nearly>,
+    pub both: Option<IneligibleCandidate>,
     /// Set when each would do alone: the names that it does not go together with here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
     /// What it would take of those, where they have nothing there that it takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lacks: Vec<Lack>,
+    pub lacks: Vec<UnmetNeed>,
     /// What says so that no page states.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<UsedFact>,
@@ -69,7 +69,7 @@ pub struct Holder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Lack {
+pub struct UnmetNeed {
     /// The other plugin, as people call it.
     pub name: String,
     /// Its Plugin object, when somebody asked for it.
@@ -114,7 +114,7 @@ pub struct ListedRelease {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Nearly {
+pub struct IneligibleCandidate {
     /// Its version.
     pub version: String,
     /// When it was published, if anybody says so.
@@ -124,7 +124,7 @@ pub struct Nearly {
     pub unusable: Unusable,
 }
 
-impl Holder {
+impl Blocker {
     /// Whether all that is missing is that somebody lists it.
     pub(crate) fn waits_for_a_list(&self) -> bool {
         let overridden = self.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
@@ -142,9 +142,13 @@ impl Holder {
 ///
 /// Those that hold it each alone, in the order of the shelves. Then, as long as the rest does not go together, a smallest
 /// part of it that holds Paper together: the others are ready, all of them at once.
-pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) -> Result<Vec<Holder>, GaveUp> {
+pub(super) fn holders(
+    asked: &ExplainContext<'_, '_>,
+    question: &SolverProblem,
+    paper: usize,
+) -> Result<Vec<Blocker>, BudgetExceeded> {
     let question = question.as_if_usable(paper);
-    let possible = |question: &Question| Ok(find(asked.world, question, asked.meter)?.is_some());
+    let possible = |question: &SolverProblem| Ok(find(asked.world, question, asked.meter)?.is_some());
     if possible(&question)? {
         return Ok(Vec::new());
     }
@@ -164,8 +168,13 @@ pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) 
 }
 
 /// Those that hold a Paper each alone.
-fn each(asked: &Asked<'_, '_>, question: &Question, alone: &[usize], paper: usize) -> Result<Vec<Holder>, GaveUp> {
-    let mut holders: Vec<Holder> = Vec::new();
+fn each(
+    asked: &ExplainContext<'_, '_>,
+    question: &SolverProblem,
+    alone: &[usize],
+    paper: usize,
+) -> Result<Vec<Blocker>, BudgetExceeded> {
+    let mut holders: Vec<Blocker> = Vec::new();
     for &shelf in alone {
         let holder = describe(asked, question, shelf, paper)?;
         // One that somebody asks for may hold others as well: said once, with all of them.
@@ -182,20 +191,20 @@ fn each(asked: &Asked<'_, '_>, question: &Question, alone: &[usize], paper: usiz
 }
 
 /// Those that hold a Paper together, and none of them without the others.
-fn together(world: &World<'_>, clash: &[usize], paper: usize) -> Vec<Holder> {
+fn together(world: &CandidateIndex<'_>, clash: &[usize], paper: usize) -> Vec<Blocker> {
     let name = |shelf: usize| world.shelves[shelf].name().to_owned();
     let others = |but: usize| clash.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
     let facts = facts_among(world, clash, paper);
     let holders = clash.iter().map(|&at| {
         let plain = bare(world, at, paper);
         let facts = facts.iter().filter(|fact| [&fact.plugin, &fact.needs].contains(&&plain.name)).cloned();
-        Holder { together_with: others(at), facts: facts.collect(), ..plain }
+        Blocker { together_with: others(at), facts: facts.collect(), ..plain }
     });
     holders.collect()
 }
 
 /// The facts that the newest releases of these shelves for the Paper meet among each other.
-fn facts_among(world: &World<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFact> {
+fn facts_among(world: &CandidateIndex<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFact> {
     let mut facts = Vec::new();
     for &at in shelves {
         let shelf = &world.shelves[at];
@@ -213,8 +222,8 @@ fn facts_among(world: &World<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFa
 /// A smallest part for which `fails` still holds, by leaving out one after the other.
 pub(super) fn smallest(
     mut kept: Vec<usize>,
-    fails: impl Fn(&[usize]) -> Result<bool, GaveUp>,
-) -> Result<Vec<usize>, GaveUp> {
+    fails: impl Fn(&[usize]) -> Result<bool, BudgetExceeded>,
+) -> Result<Vec<usize>, BudgetExceeded> {
     let mut at = 0;
     while at < kept.len() {
         let left_out = kept.remove(at);
@@ -227,7 +236,12 @@ pub(super) fn smallest(
 }
 
 /// Why one plugin alone holds a Paper.
-fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize) -> Result<Holder, GaveUp> {
+fn describe(
+    asked: &ExplainContext<'_, '_>,
+    question: &SolverProblem,
+    at: usize,
+    paper: usize,
+) -> Result<Blocker, BudgetExceeded> {
     let shelf = &asked.world.shelves[at];
     let on_paper = &shelf.supports[paper];
     let limit = shelf.releases.len();
@@ -250,7 +264,7 @@ fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize)
     }
     holder.nearly = members(&IndexSet::of(1..=limit)).last().and_then(|&index| {
         let stocked = &shelf.releases[index - 1];
-        Some(Nearly {
+        Some(IneligibleCandidate {
             version: stocked.release.version.clone(),
             published: stocked.release.published,
             unusable: stocked.unusable.clone()?,
@@ -267,7 +281,12 @@ fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize)
 
 /// The newest release of a shelf that has a date or its channel and its list against it, where `newest`, what may be used, would not
 /// load on the Paper whatever is listed. What the Paper refuses, or what nothing can be done about, is none.
-pub(super) fn kept_twice(world: &World<'_>, at: usize, newest: Option<&ListedRelease>, paper: usize) -> Option<Nearly> {
+pub(super) fn kept_twice(
+    world: &CandidateIndex<'_>,
+    at: usize,
+    newest: Option<&ListedRelease>,
+    paper: usize,
+) -> Option<IneligibleCandidate> {
     if newest.is_some_and(|newest| newest.refuses.is_none()) {
         return None;
     }
@@ -277,7 +296,7 @@ pub(super) fn kept_twice(world: &World<'_>, at: usize, newest: Option<&ListedRel
         let can_pass =
             unusable.only_waits() || matches!(unusable, Unusable::Superseded { .. } | Unusable::Channel { .. });
         let is_kept = world.known(at, place, paper).is_none() && world.refuses(at, place, paper).is_none();
-        (can_pass && is_kept).then(|| Nearly {
+        (can_pass && is_kept).then(|| IneligibleCandidate {
             version: stocked.release.version.clone(),
             published: stocked.release.published,
             unusable: unusable.clone(),
@@ -293,12 +312,12 @@ pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestam
 /// A release would do, but what it needs has none: then that one holds. Else those hold with it that it asks for what they
 /// do not have there.
 fn through_dependency(
-    asked: &Asked<'_, '_>,
-    question: &Question,
+    asked: &ExplainContext<'_, '_>,
+    question: &SolverProblem,
     at: usize,
     index: usize,
     paper: usize,
-) -> Result<Holder, GaveUp> {
+) -> Result<Blocker, BudgetExceeded> {
     let world = asked.world;
     let shelf = &world.shelves[at];
     if let Some(missing) = missing_there(world, at, index - 1, paper) {
@@ -306,7 +325,7 @@ fn through_dependency(
         let mut needed_by = described.needed_by.clone();
         needed_by.push(shelf.name().to_owned());
         needed_by.extend_from_slice(&shelf.kept_for);
-        return Ok(Holder { needed_by, ..described });
+        return Ok(Blocker { needed_by, ..described });
     }
     let links = &shelf.links[index - 1];
     let (parted, lacks) = match lacking(world, links, paper) {
@@ -317,7 +336,7 @@ fn through_dependency(
         }
     };
     let facts = links.iter().filter(|link| parted.contains(&link.to));
-    Ok(Holder {
+    Ok(Blocker {
         together_with: parted.iter().map(|&other| world.shelves[other].name().to_owned()).collect(),
         lacks,
         facts: facts.filter_map(|link| world.fact(at, index - 1, link)).collect(),
@@ -326,7 +345,7 @@ fn through_dependency(
 }
 
 /// The shelves that some of these links are about, each once.
-fn others(links: &[Link], keep: impl Fn(&&Link) -> bool) -> Vec<usize> {
+fn others(links: &[Edge], keep: impl Fn(&&Edge) -> bool) -> Vec<usize> {
     let mut others: Vec<usize> = links.iter().filter(keep).map(|link| link.to).collect();
     others.sort_unstable();
     others.dedup();
@@ -334,7 +353,7 @@ fn others(links: &[Link], keep: impl Fn(&&Link) -> bool) -> Vec<usize> {
 }
 
 /// Those that have nothing on a Paper of what the release of these links asks for.
-fn lacking(world: &World<'_>, links: &[Link], paper: usize) -> Vec<usize> {
+fn lacking(world: &CandidateIndex<'_>, links: &[Edge], paper: usize) -> Vec<usize> {
     others(links, |link| {
         let there = world.shelves[link.to].would_do(paper).union(&IndexSet::absent());
         link.set.is_disjoint(&there)
@@ -342,7 +361,7 @@ fn lacking(world: &World<'_>, links: &[Link], paper: usize) -> Vec<usize> {
 }
 
 /// What the release of these links would take of a shelf that has nothing of it on a Paper.
-fn lack(world: &World<'_>, links: &[Link], other: usize, paper: usize) -> Lack {
+fn lack(world: &CandidateIndex<'_>, links: &[Edge], other: usize, paper: usize) -> UnmetNeed {
     let shelf = &world.shelves[other];
     let asked = links.iter().filter(|link| link.to == other);
     let taken = asked.fold(IndexSet::present(), |taken, link| taken.intersection(&link.set));
@@ -352,7 +371,7 @@ fn lack(world: &World<'_>, links: &[Link], other: usize, paper: usize) -> Lack {
     let place = found.and_then(|index| index.checked_sub(1));
     // A date that alone brings nothing is no reason.
     let counts = |place: usize, unusable: &Unusable| listed_there.has(place + 1) || !unusable.only_waits();
-    Lack {
+    UnmetNeed {
         name: shelf.name().to_owned(),
         object: shelf.object().map(str::to_owned),
         release: place.map(|place| listed(world, other, place, &[paper])),
@@ -362,7 +381,11 @@ fn lack(world: &World<'_>, links: &[Link], other: usize, paper: usize) -> Lack {
 
 /// With whom the release of these links does not go together on a Paper although each has something there: a smallest part of
 /// them that cannot be there as it asks, else all whom it needs.
-fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link]) -> Result<Vec<usize>, GaveUp> {
+fn parted(
+    asked: &ExplainContext<'_, '_>,
+    question: &SolverProblem,
+    links: &[Edge],
+) -> Result<Vec<usize>, BudgetExceeded> {
     let world = asked.world;
     let fails = |kept: &[usize]| {
         let mut question = question.only(|_| false);
@@ -375,16 +398,16 @@ fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link]) -> Result<
     if fails(&all)? {
         return smallest(all, fails);
     }
-    Ok(others(links, |link| link.kind == LinkKind::Required))
+    Ok(others(links, |link| link.kind == EdgeKind::Required))
 }
 
 /// The nearest shelf that a release needs, itself or through others, and that has nothing for the Paper.
-fn missing_there(world: &World<'_>, at: usize, release: usize, paper: usize) -> Option<usize> {
+fn missing_there(world: &CandidateIndex<'_>, at: usize, release: usize, paper: usize) -> Option<usize> {
     let mut found = vec![at];
     let mut next = VecDeque::from([(at, release)]);
     while let Some((at, release)) = next.pop_front() {
         let links = world.shelves[at].links[release].iter();
-        for link in links.filter(|link| link.kind == LinkKind::Required) {
+        for link in links.filter(|link| link.kind == EdgeKind::Required) {
             let other = &world.shelves[link.to];
             // 0 stands for "not installed".
             let Some(newest) =
@@ -403,9 +426,9 @@ fn missing_there(world: &World<'_>, at: usize, release: usize, paper: usize) -> 
 }
 
 /// A plugin with its newest release, and nothing about why it holds.
-pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
+pub(super) fn bare(world: &CandidateIndex<'_>, at: usize, paper: usize) -> Blocker {
     let shelf = &world.shelves[at];
-    Holder {
+    Blocker {
         name: shelf.name().to_owned(),
         object: shelf.object().map(str::to_owned),
         key: shelf.project.key.clone(),
@@ -426,7 +449,7 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
 /// A release with the end of its list.
 ///
 /// `at` is its place; `papers` are those in question.
-pub(super) fn listed(world: &World<'_>, shelf: usize, at: usize, papers: &[usize]) -> ListedRelease {
+pub(super) fn listed(world: &CandidateIndex<'_>, shelf: usize, at: usize, papers: &[usize]) -> ListedRelease {
     let release = world.shelves[shelf].releases[at].release;
     let lost = world.has_lost(world.shelves[shelf].project, release);
     ListedRelease {

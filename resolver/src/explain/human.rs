@@ -9,7 +9,7 @@ use super::words::{UNSEEN, list, read};
 use super::{Explanation, LastRead, PaperName, Unanswerable, few};
 use crate::foreign::visible;
 use crate::software::Software;
-use crate::solve::GaveUp;
+use crate::solve::BudgetExceeded;
 use crate::version::Minecraft;
 
 mod hint;
@@ -28,20 +28,20 @@ const MOST_KNOWN: usize = 5;
 
 /// The text for a person who asks at `now`; ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {
-    let mut page = Page { text: String::new(), now, software: explanation.software() };
+    let mut page = TextBuilder { text: String::new(), now, software: explanation.software() };
     page.write(explanation);
     page.text
 }
 
 /// The text so far.
-struct Page {
+struct TextBuilder {
     text: String,
     now: Timestamp,
     /// What the server runs as.
     software: Software,
 }
 
-impl Page {
+impl TextBuilder {
     fn write(&mut self, explanation: &Explanation) {
         match explanation {
             Explanation::Solved(solved) => yes::solved(self, solved),
@@ -105,7 +105,7 @@ impl Page {
 }
 
 /// That a search was given up, and what to do.
-fn gave_up(gave_up: &GaveUp) -> [String; 2] {
+fn gave_up(gave_up: &BudgetExceeded) -> [String; 2] {
     let what = match gave_up.clashing.as_slice() {
         [] => "a plugin or the server",
         [_] => "it",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Asked;
+use super::ExplainContext;
 use crate::request::ImagePolicy;
 use crate::shelf::java::{choose_image, image_for, java_of_image};
 use crate::solve::Decision;
@@ -54,7 +54,7 @@ pub enum ImageChoice {
 }
 
 /// Explains the image of a decision.
-pub(super) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> ChosenImage {
+pub(super) fn explain(asked: &ExplainContext<'_, '_>, decision: &Decision) -> ChosenImage {
     let world = asked.world;
     let request = world.request;
     let java = java(world, decision);
@@ -84,7 +84,7 @@ pub(super) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> ChosenImage
 }
 
 /// Who needs more Java than the Paper.
-fn needed_by(asked: &Asked<'_, '_>, decision: &Decision, java: u32) -> Vec<String> {
+fn needed_by(asked: &ExplainContext<'_, '_>, decision: &Decision, java: u32) -> Vec<String> {
     let world = asked.world;
     if world.papers[decision.chosen.paper].java == java {
         return Vec::new();

@@ -3,22 +3,22 @@
 use std::cmp::Ordering;
 
 use super::yes::others;
-use super::{Because, Down, Kept, Warning};
-use crate::shelf::{World, is_pinned};
+use super::{DelistedReason, DowngradePermission, Warning, WhyOlder};
+use crate::shelf::{CandidateIndex, is_pinned};
 use crate::solve::Decision;
 use crate::version::lenient;
 
 /// What is said beside the release (its place) that was chosen of a plugin. One that is newer replaces what was lost as ever.
-pub(super) fn warning(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Option<Warning> {
+pub(super) fn warning(world: &CandidateIndex<'_>, decision: &Decision, at: usize, place: usize) -> Option<Warning> {
     let shelf = &world.shelves[at];
     let from = world.lost(shelf.project)?;
     let chosen = shelf.releases[place].release;
     let (plugin, from, to) = (shelf.name().to_owned(), from.to_owned(), chosen.version.clone());
     if world.has_lost(shelf.project, chosen) {
         let because = match (shelf.rules.hold, shelf.rules.pin) {
-            (Some(_), _) => Kept::Held,
-            (None, Some(_)) => Kept::Pinned,
-            (None, None) => Kept::NothingElse,
+            (Some(_), _) => DelistedReason::Held,
+            (None, Some(_)) => DelistedReason::Pinned,
+            (None, None) => DelistedReason::NothingElse,
         };
         return Some(Warning::RunningReleaseKept { plugin, version: from, because });
     }
@@ -33,28 +33,28 @@ pub(super) fn warning(world: &World<'_>, decision: &Decision, at: usize, place: 
 }
 
 /// What would let nobody keep the release that was lost, were it still on its page: the user's word, or itself.
-fn instead(world: &World<'_>, decision: &Decision, at: usize, from: &str) -> Option<Down> {
+fn instead(world: &CandidateIndex<'_>, decision: &Decision, at: usize, from: &str) -> Option<DowngradePermission> {
     let shelf = &world.shelves[at];
     if shelf.rules.pin.is_some_and(|pin| !is_pinned(from, pin)) {
-        return Some(Down::Pinned);
+        return Some(DowngradePermission::Pinned);
     }
     let is_lost = |release| world.has_lost(shelf.project, release);
     let place = shelf.releases.iter().position(|stocked| is_lost(stocked.release))?;
     if let Some(unusable) = &shelf.releases[place].unusable {
-        return Some(Down::Unusable { unusable: unusable.clone() });
+        return Some(DowngradePermission::Unusable { unusable: unusable.clone() });
     }
     let paper = &world.papers[decision.chosen.paper].version.minecraft;
     let runs_on = world.request.running.as_ref().map(|running| &running.minecraft);
     if world.known(at, place, decision.chosen.paper).is_none() {
         // On another Paper than the one that runs it is its page that nobody can ask any more.
-        return (runs_on == Some(paper)).then_some(Down::Overridden);
+        return (runs_on == Some(paper)).then_some(DowngradePermission::Overridden);
     }
     match others(world, decision, at, place) {
-        Because::Others { with, facts } => Some(Down::Others { with, facts }),
-        Because::Unusable { .. }
-        | Because::NotListed { .. }
-        | Because::Pinned
-        | Because::Needs { .. }
-        | Because::OneVersion { .. } => None,
+        WhyOlder::Others { with, facts } => Some(DowngradePermission::Others { with, facts }),
+        WhyOlder::Unusable { .. }
+        | WhyOlder::NotListed { .. }
+        | WhyOlder::Pinned
+        | WhyOlder::Needs { .. }
+        | WhyOlder::OneVersion { .. } => None,
     }
 }

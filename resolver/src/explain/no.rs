@@ -8,10 +8,10 @@ use pubgrub::{DerivationTree, External, VersionSet};
 use super::holder::{kept_twice, listed, smallest, up_to};
 use super::target::nearest_real;
 use super::yes::lists_read_later;
-use super::{Asked, Impossible, Reason, RunningNow, Span, awaited, hint};
-use crate::request::PaperWish;
-use crate::shelf::{LinkKind, World};
-use crate::solve::provider::{Failure, Package, Proof, Question, find, solve};
+use super::{Conflict, ExplainContext, Reason, RunningNow, Span, awaited, hint};
+use crate::request::PaperRequest;
+use crate::shelf::{CandidateIndex, EdgeKind};
+use crate::solve::provider::{Package, Proof, SolverFailure, SolverProblem, find, solve};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 use crate::version::lenient;
@@ -22,12 +22,12 @@ const MOST_REASONS: usize = 8;
 const MOST_SHRUNK: usize = 60;
 
 /// Explains that nothing answers `question`.
-pub(crate) fn explain(asked: &Asked<'_, '_>, question: &Question, proof: &Proof) -> Impossible {
+pub(crate) fn explain(asked: &ExplainContext<'_, '_>, question: &SolverProblem, proof: &Proof) -> Conflict {
     let world = asked.world;
     let shrunk = shrink(asked, question, proof);
     let (question, proof) = shrunk.as_ref().map_or((question, proof), |(question, proof)| (question, &**proof));
-    let reasons = Facts { world, question, found: Vec::new() }.collect(proof);
-    let mut impossible = Impossible {
+    let reasons = ConflictLeaves { world, question, found: Vec::new() }.collect(proof);
+    let mut impossible = Conflict {
         server: world.request.server.clone(),
         software: world.request.software,
         running: running(world),
@@ -50,7 +50,11 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, question: &Question, proof: &Proof)
 
 /// The same with as few plugins as make it impossible: the first proof names innocent ones, because each Paper is ruled
 /// out by the first plugin that fails on it. Kept only when its proof is smaller.
-fn shrink(asked: &Asked<'_, '_>, question: &Question, proof: &Proof) -> Option<(Question, Box<Proof>)> {
+fn shrink(
+    asked: &ExplainContext<'_, '_>,
+    question: &SolverProblem,
+    proof: &Proof,
+) -> Option<(SolverProblem, Box<Proof>)> {
     let mut named: HashSet<usize> = HashSet::new();
     let size = visit(proof, |leaf| {
         if let External::FromDependencyOf(_, _, Package::Plugin(stock), _) = leaf {
@@ -68,13 +72,16 @@ fn shrink(asked: &Asked<'_, '_>, question: &Question, proof: &Proof) -> Option<(
     let kept = smallest(insisted, fails).ok()?;
     let smaller = question.only(|stock| kept.contains(&stock));
     match solve(asked.world, &smaller, asked.meter) {
-        Err(Failure::None(proof)) if visit(&proof, |_| {}) <= size => Some((smaller, proof)),
+        Err(SolverFailure::None(proof)) if visit(&proof, |_| {}) <= size => Some((smaller, proof)),
         Ok(_) | Err(_) => None,
     }
 }
 
 /// Walks the proof once per node (it is a graph, not a tree, and may be deep), and says how many there are.
-fn visit(proof: &Proof, mut leaf: impl FnMut(&External<Package, IndexSet, crate::solve::provider::Why>)) -> usize {
+fn visit(
+    proof: &Proof,
+    mut leaf: impl FnMut(&External<Package, IndexSet, crate::solve::provider::DebugUnusable>),
+) -> usize {
     let mut seen = HashSet::new();
     let mut open: Vec<&Proof> = vec![proof];
     let mut size = 0;
@@ -95,7 +102,7 @@ fn visit(proof: &Proof, mut leaf: impl FnMut(&External<Package, IndexSet, crate:
 }
 
 /// What runs now, in names.
-pub(super) fn running(world: &World<'_>) -> Option<RunningNow> {
+pub(super) fn running(world: &CandidateIndex<'_>) -> Option<RunningNow> {
     let running = world.request.running.as_ref()?;
     let mut plugins: Vec<(String, String)> = world
         .shelves
@@ -112,13 +119,13 @@ pub(super) fn running(world: &World<'_>) -> Option<RunningNow> {
 }
 
 /// Turns leaves of a proof into reasons.
-struct Facts<'x, 'a> {
-    world: &'x World<'a>,
-    question: &'x Question,
+struct ConflictLeaves<'x, 'a> {
+    world: &'x CandidateIndex<'a>,
+    question: &'x SolverProblem,
     found: Vec<((u8, String, usize), Reason)>,
 }
 
-impl Facts<'_, '_> {
+impl ConflictLeaves<'_, '_> {
     fn collect(mut self, proof: &Proof) -> Vec<Reason> {
         // Papers are often ruled out by one plugin in several steps: said once.
         let mut on_papers: BTreeMap<(usize, bool), IndexSet> = BTreeMap::new();
@@ -190,9 +197,9 @@ impl Facts<'_, '_> {
 
     fn paper_wish(&mut self) {
         let (version, build) = match &self.world.request.paper {
-            PaperWish::Pin { version } => (version, None),
-            PaperWish::BuildPin { version, build } => (version, Some(*build)),
-            PaperWish::Auto | PaperWish::Latest => return,
+            PaperRequest::Pin { version } => (version, None),
+            PaperRequest::BuildPin { version, build } => (version, Some(*build)),
+            PaperRequest::Auto | PaperRequest::Latest => return,
         };
         let reason = if self.world.papers.iter().any(|paper| paper.version.minecraft == *version) {
             Reason::PaperPinned { version: version.clone(), build }
@@ -329,13 +336,13 @@ impl Facts<'_, '_> {
         // 0 stands for none at all.
         let highest = goes.highest(others).filter(|&highest| highest > 0 && is_ruled_out(highest));
         let reason = match link.map(|link| link.kind) {
-            Some(LinkKind::Incompatible) => {
+            Some(EdgeKind::Incompatible) => {
                 let excluded: Vec<usize> = (1..=others).rev().filter(|&index| !goes.has(index)).collect();
                 let releases =
                     if excluded.len() == others { Vec::new() } else { excluded.into_iter().map(named).collect() };
                 Reason::Excludes { plugin, version, other: other.name().to_owned(), releases }
             }
-            kind @ (Some(LinkKind::Required | LinkKind::Optional) | None) => Reason::Needs {
+            kind @ (Some(EdgeKind::Required | EdgeKind::Optional) | None) => Reason::Needs {
                 plugin,
                 version,
                 older: set.members(1, limit).count() - 1,
@@ -343,7 +350,7 @@ impl Facts<'_, '_> {
                 at_least: goes.members(1, others).next().map(named),
                 at_most: highest.map(named),
                 guessed: link.is_some_and(|link| link.guessed.is_some()),
-                optional: kind == Some(LinkKind::Optional),
+                optional: kind == Some(EdgeKind::Optional),
                 fact: link.and_then(|link| self.world.fact(from, newest, link)),
             },
         };
@@ -380,7 +387,7 @@ fn lacks_a_plugin(reason: &Reason) -> Option<&str> {
 }
 
 /// Up to three versions next to one that does not exist.
-pub(super) fn nearest_releases(world: &World<'_>, at: usize, pin: &str) -> Vec<String> {
+pub(super) fn nearest_releases(world: &CandidateIndex<'_>, at: usize, pin: &str) -> Vec<String> {
     let stock = &world.shelves[at];
     let mut versions: Vec<&str> = stock.releases.iter().map(|stocked| stocked.release.version.as_str()).collect();
     let on_channel = |version: &&str| {

@@ -16,7 +16,7 @@ pub struct OneVersion {
     /// The plugins; of several, only all of them together show it.
     pub plugins: Vec<SharedPlugin>,
     /// The server that was asked about, unless it could have the release in question; then those that stand against it.
-    pub servers: Vec<Takes>,
+    pub servers: Vec<ServerChoice>,
     /// How many further servers were left out to stay short.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
@@ -44,7 +44,7 @@ pub struct SharedPlugin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Takes {
+pub struct ServerChoice {
     /// The server, as its request names it.
     pub server: String,
     /// The Papers that are open to it.
@@ -71,7 +71,7 @@ pub struct Takes {
     pub facts: Vec<UsedFact>,
 }
 
-impl Takes {
+impl ServerChoice {
     /// The server, and nothing that it could have.
     pub(super) fn nothing_said(server: &str) -> Self {
         Self {

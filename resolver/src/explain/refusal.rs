@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Awaited, ListedRelease, Nearly, OneVersion, PaperName};
+use super::{IneligibleCandidate, ListedRelease, OneVersion, PaperName, UpstreamAction};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
 use crate::passing_over::passing_over;
@@ -124,7 +124,7 @@ pub enum HintStep {
     /// Plugins to write for what is needed and nobody asks for.
     AddPlugins {
         /// All of them.
-        plugins: Vec<Proposal>,
+        plugins: Vec<ProposedManifest>,
     },
     /// `spec.hotfixSiblings: Trust` on the server.
     TrustSiblings,
@@ -165,7 +165,7 @@ pub enum HintStep {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "down", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Down {
+pub enum DowngradePermission {
     /// `spec.allowDowngrade`, on its Plugin or on one that needs it.
     Allowed,
     /// Its pin.
@@ -191,7 +191,7 @@ pub enum Down {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Proposal {
+pub struct ProposedManifest {
     /// `metadata.name`
     pub object: String,
     /// `metadata.namespace`, when the server has one.
@@ -205,14 +205,14 @@ pub struct Proposal {
     pub selector: String,
     /// `spec.compatibilityOverride` with `mode: Add`, where its page lists too little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allows: Option<Allowance>,
+    pub allows: Option<ListOverride>,
 }
 
 /// What a proposed Plugin adds to a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Allowance {
+pub struct ListOverride {
     /// `minecraftVersions`
     pub minecraft_versions: Vec<String>,
     /// `releases`
@@ -242,7 +242,7 @@ pub enum HintsLeftOut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Impossible {
+pub struct Conflict {
     /// The server as the request names it.
     pub server: String,
     /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
@@ -267,7 +267,7 @@ pub struct Impossible {
     pub hints_left_out: Option<HintsLeftOut>,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<Awaited>,
+    pub waits: Vec<UpstreamAction>,
     /// Set when lists were read after the instant of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,
@@ -359,7 +359,7 @@ pub enum Reason {
         newest: Option<ListedRelease>,
         /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        both: Option<Box<Nearly>>,
+        both: Option<Box<IneligibleCandidate>>,
         /// When its list was read.
         read_at: Timestamp,
     },

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::no::nearest_releases;
 use super::yes::not_taken;
-use super::{Asked, Because, ChosenPlugin, Explanation, Hint, HintStep, PaperName, target};
-use crate::shelf::{Shelf, is_pinned};
+use super::{ChosenPlugin, ExplainContext, Explanation, Hint, HintStep, PaperName, WhyOlder, target};
+use crate::shelf::{PluginCandidates, is_pinned};
 use crate::software::Software;
-use crate::solve::{Decision, GaveUp};
+use crate::solve::{BudgetExceeded, Decision};
 
 /// The answer to "why not this release?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub enum ReleaseState {
     /// This keeps it out.
     KeptOut {
         /// What does.
-        because: Because,
+        because: WhyOlder,
     },
     /// There is no set, and nothing of its own keeps it out.
     NothingMeets,
@@ -101,13 +101,13 @@ pub struct OtherRelease {
 /// Explains why the set has another release of the plugin than this one. `pinned` is the answer with it pinned. None: the server does not
 /// ask for the plugin.
 pub(crate) fn explain(
-    asked: &Asked<'_, '_>,
+    asked: &ExplainContext<'_, '_>,
     object: &str,
     version: &str,
     pinned: impl FnOnce() -> Option<Explanation>,
-) -> Result<Option<WhyNotRelease>, GaveUp> {
+) -> Result<Option<WhyNotRelease>, BudgetExceeded> {
     let world = asked.world;
-    let asks = |shelf: &Shelf<'_>| shelf.asked.as_ref().is_some_and(|asked| asked.objects.contains(&object));
+    let asks = |shelf: &PluginCandidates<'_>| shelf.asked.as_ref().is_some_and(|asked| asked.objects.contains(&object));
     let Some(at) = world.shelves.iter().position(|shelf| asks(shelf)) else { return Ok(None) };
     let shelf = &world.shelves[at];
     let decision = target::decision(asked)?;
@@ -116,7 +116,7 @@ pub(crate) fn explain(
     let state = match (place, &decision) {
         (None, _) => ReleaseState::NoSuchRelease { nearest: nearest_releases(world, at, version) },
         (Some(place), None) => match shelf.releases[place].unusable.clone() {
-            Some(unusable) => ReleaseState::KeptOut { because: Because::Unusable { unusable } },
+            Some(unusable) => ReleaseState::KeptOut { because: WhyOlder::Unusable { unusable } },
             None => ReleaseState::NothingMeets,
         },
         (Some(place), Some(decision)) => state(asked, decision, at, place),
@@ -141,7 +141,7 @@ pub(crate) fn explain(
 }
 
 /// Of a release (its place) that exists, where there is a set.
-fn state(asked: &Asked<'_, '_>, decision: &Decision, at: usize, place: usize) -> ReleaseState {
+fn state(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, place: usize) -> ReleaseState {
     let shelf = &asked.world.shelves[at];
     let chosen = decision.chosen.releases[at];
     // Two uploads of one version are one to whoever asks.
@@ -150,7 +150,7 @@ fn state(asked: &Asked<'_, '_>, decision: &Decision, at: usize, place: usize) ->
         return ReleaseState::Chosen;
     }
     let because = not_taken(asked, decision, at, place).because;
-    let is_its_own = matches!(because, Because::Unusable { .. } | Because::NotListed { .. } | Because::Pinned);
+    let is_its_own = matches!(because, WhyOlder::Unusable { .. } | WhyOlder::NotListed { .. } | WhyOlder::Pinned);
     if !is_its_own && chosen.is_some_and(|chosen| place < chosen) {
         return ReleaseState::Older;
     }

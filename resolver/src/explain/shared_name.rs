@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::words::list;
-use crate::declared::{Clash, clashes};
-use crate::shelf::World;
+use crate::declared::{JarNameConflict, clashes};
+use crate::shelf::CandidateIndex;
 use crate::solve::provider::Chosen;
 use crate::unmanaged::shared_names;
 
@@ -21,7 +21,7 @@ pub struct SharedName {
 
 /// The names that several files of a set have, those of people's own among them; each with whether one of the files is managed and was
 /// read: the operator brings no set with such a name.
-pub(super) fn of_set(world: &World<'_>, chosen: &Chosen) -> Vec<(SharedName, bool)> {
+pub(super) fn of_set(world: &CandidateIndex<'_>, chosen: &Chosen) -> Vec<(SharedName, bool)> {
     let releases = world.shelves.iter().zip(&chosen.releases);
     let mut known: Vec<&str> = Vec::new();
     let managed: Vec<(&str, Option<Vec<&str>>, &str)> = releases
@@ -43,7 +43,7 @@ pub(super) fn of_set(world: &World<'_>, chosen: &Chosen) -> Vec<(SharedName, boo
     let read = managed.into_iter().filter_map(|(file, names, _)| Some((file, names?)));
     let mut shared = clashes(read);
     shared.extend(shared_names(world.request, &beside_own));
-    let told = shared.into_iter().map(|Clash { name, files }| {
+    let told = shared.into_iter().map(|JarNameConflict { name, files }| {
         let is_refused = files.iter().any(|file| known.contains(&file.as_str()));
         (SharedName { name, files }, is_refused)
     });
@@ -51,7 +51,7 @@ pub(super) fn of_set(world: &World<'_>, chosen: &Chosen) -> Vec<(SharedName, boo
 }
 
 /// The first name for which the operator does not bring a set.
-pub(super) fn refused(world: &World<'_>, chosen: &Chosen) -> Option<SharedName> {
+pub(super) fn refused(world: &CandidateIndex<'_>, chosen: &Chosen) -> Option<SharedName> {
     of_set(world, chosen).into_iter().find_map(|(shared, is_refused)| is_refused.then_some(shared))
 }
 

@@ -5,8 +5,8 @@
 
 use super::human::{named, paper, short};
 use super::words::UNSEEN;
-use super::{Explanation, Impossible, Pinned, ReleaseState, Unanswerable, WhyNotRelease, few};
-use crate::solve::GaveUp;
+use super::{Conflict, Explanation, Pinned, ReleaseState, Unanswerable, WhyNotRelease, few};
+use crate::solve::BudgetExceeded;
 use crate::version::Minecraft;
 
 mod draw;
@@ -16,7 +16,7 @@ mod tests;
 mod xml;
 mod yes;
 
-use section::{Card, Kind, Section};
+use section::{DiagramBox, Kind, Section};
 
 /// The most servers in one picture; of further ones it says how many there are.
 const SERVERS: usize = 20;
@@ -42,8 +42,8 @@ fn section(explanation: &Explanation) -> Section {
     }
 }
 
-fn impossible(no: &Impossible) -> Section {
-    let Impossible {
+fn impossible(no: &Conflict) -> Section {
+    let Conflict {
         server,
         software,
         running,
@@ -58,14 +58,16 @@ fn impossible(no: &Impossible) -> Section {
     let mut section = Section::titled(format!("nothing meets what {} asks for", short(server)));
     section.left_head = "what rules it out";
     section.left = (reasons.iter().map(|reason| few::reason(*software, reason)))
-        .map(|(name, note)| Card::new(Kind::Holds, name, note))
+        .map(|(name, note)| DiagramBox::new(Kind::Holds, name, note))
         .collect();
     section.left_unnamed = *more;
     if let Some(running) = running {
         section.right_head = "goes on running";
-        section.right.push(Card::new(Kind::Chosen, named(&running.paper), ""));
+        section.right.push(DiagramBox::new(Kind::Chosen, named(&running.paper), ""));
         let plugins = running.plugins.iter();
-        section.right.extend(plugins.map(|(name, version)| Card::new(Kind::Chosen, format!("{name} {version}"), "")));
+        section
+            .right
+            .extend(plugins.map(|(name, version)| DiagramBox::new(Kind::Chosen, format!("{name} {version}"), "")));
     }
     section
 }
@@ -82,23 +84,23 @@ fn release(why: &WhyNotRelease) -> Section {
         ReleaseState::NoSuchRelease { nearest: _ } => "there is no such release".to_owned(),
     };
     section.left_head = "chosen";
-    section.left.extend(paper.iter().map(|paper| Card::new(Kind::Chosen, named(paper), "")));
-    section.left.extend(instead.iter().map(|instead| Card::new(Kind::Chosen, format!("{plugin} {instead}"), "")));
+    section.left.extend(paper.iter().map(|paper| DiagramBox::new(Kind::Chosen, named(paper), "")));
+    section.left.extend(instead.iter().map(|instead| DiagramBox::new(Kind::Chosen, format!("{plugin} {instead}"), "")));
     section.right_head = "asked about";
-    section.right.push(Card::new(Kind::Waits, format!("{plugin} {version}"), note));
+    section.right.push(DiagramBox::new(Kind::Waits, format!("{plugin} {version}"), note));
     section.right.extend(pinned.iter().map(|pinned| match pinned {
-        Pinned::Set { paper, changes: _ } => Card::new(Kind::Chosen, named(paper), "with it pinned"),
-        Pinned::NoSet { answer: _ } => Card::new(Kind::Holds, "no set", "with it pinned"),
+        Pinned::Set { paper, changes: _ } => DiagramBox::new(Kind::Chosen, named(paper), "with it pinned"),
+        Pinned::NoSet { answer: _ } => DiagramBox::new(Kind::Holds, "no set", "with it pinned"),
     }));
     section
 }
 
-fn given_up(gave_up: &GaveUp) -> Section {
-    let GaveUp { steps: _, limit: _, clashing } = gave_up;
-    let mut section = Section::titled(few::gave_up(&GaveUp { clashing: Vec::new(), ..gave_up.clone() }));
+fn given_up(gave_up: &BudgetExceeded) -> Section {
+    let BudgetExceeded { steps: _, limit: _, clashing } = gave_up;
+    let mut section = Section::titled(few::gave_up(&BudgetExceeded { clashing: Vec::new(), ..gave_up.clone() }));
     if !clashing.is_empty() {
         section.left_head = "kept clashing";
-        section.left = clashing.iter().map(|name| Card::new(Kind::Holds, name, "")).collect();
+        section.left = clashing.iter().map(|name| DiagramBox::new(Kind::Holds, name, "")).collect();
     }
     section
 }
@@ -107,8 +109,8 @@ fn unanswerable(unknown: &Unanswerable) -> Section {
     let Unanswerable { server, fetch, unseen, unread, known: _ } = unknown;
     let mut section = Section::titled(format!("no answer for {}: some of what it needs is not known", short(server)));
     section.left_head = "not known";
-    section.left = unread.iter().map(|(project, because)| Card::new(Kind::Holds, project, because)).collect();
-    section.left.extend(fetch.iter().map(|key| Card::new(Kind::Holds, key.shown(), "has not been fetched yet")));
-    section.left.extend(unseen.iter().map(|build| Card::new(Kind::Holds, named(build), UNSEEN)));
+    section.left = unread.iter().map(|(project, because)| DiagramBox::new(Kind::Holds, project, because)).collect();
+    section.left.extend(fetch.iter().map(|key| DiagramBox::new(Kind::Holds, key.shown(), "has not been fetched yet")));
+    section.left.extend(unseen.iter().map(|build| DiagramBox::new(Kind::Holds, named(build), UNSEEN)));
     section
 }

@@ -5,20 +5,20 @@ use pubgrub::VersionSet;
 use super::holder::holders;
 use super::together::Besides;
 use super::yes::paper_pin;
-use super::{Asked, HintsLeftOut, PaperName, PluginState, WhyNot, awaited, hint, shared_name, together};
+use super::{ExplainContext, HintsLeftOut, PaperName, PluginState, WhyNot, awaited, hint, shared_name, together};
 use crate::request::Running;
-use crate::shelf::World;
-use crate::shelf::paper::Candidate;
-use crate::solve::joint::Verdict;
-use crate::solve::joint::company::{Company, MOST_PROVEN};
-use crate::solve::provider::{Chosen, Question, find};
+use crate::shelf::CandidateIndex;
+use crate::shelf::paper::PaperCandidate;
+use crate::solve::joint::MemberDecision;
+use crate::solve::joint::company::{GroupContext, MOST_PROVEN};
+use crate::solve::provider::{Chosen, SolverProblem, find};
 use crate::solve::set::IndexSet;
-use crate::solve::{Decision, GaveUp, decide};
+use crate::solve::{BudgetExceeded, Decision, decide};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Explains why the server does not run `target`. Only hints are left out when the budget is used up.
-pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
+pub(crate) fn explain(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> Result<WhyNot, BudgetExceeded> {
     let mut why = found_out(asked, target)?;
     if why.shared_name.is_some() {
         // Which of the files is meant is for their owner to say.
@@ -37,11 +37,11 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
 }
 
 /// The same without what can be done.
-pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
+pub(super) fn found_out(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> Result<WhyNot, BudgetExceeded> {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
     let nearest_possible = nearest_possible(asked)?;
-    let whole = Question::whole(world, IndexSet::of(place.map(|place| place + 1)));
+    let whole = SolverProblem::whole(world, IndexSet::of(place.map(|place| place + 1)));
     // As if the Paper itself could be used: its own reason is told beside them.
     let holders = place.map_or_else(|| Ok(Vec::new()), |place| holders(asked, &whole, place))?;
     let insisted = whole.insisted().into_iter().map(|shelf| world.shelves[shelf].name());
@@ -89,20 +89,26 @@ pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<Why
 }
 
 /// The Paper that the server comes to, with its group where it goes with that.
-fn nearest_possible(asked: &Asked<'_, '_>) -> Result<Option<PaperName>, GaveUp> {
+fn nearest_possible(asked: &ExplainContext<'_, '_>) -> Result<Option<PaperName>, BudgetExceeded> {
     Ok(decision(asked)?.and_then(|decision| brought(asked.world, &decision)))
 }
 
 /// What the server comes to, with its group where it goes with that.
-pub(super) fn decision(asked: &Asked<'_, '_>) -> Result<Option<Decision>, GaveUp> {
-    match asked.company.map(Company::verdict) {
-        Some(Verdict::Member(choice)) => Ok(Some(choice.decision(asked.world))),
-        Some(Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_)) | None => decide(asked.world, asked.meter),
+pub(super) fn decision(asked: &ExplainContext<'_, '_>) -> Result<Option<Decision>, BudgetExceeded> {
+    match asked.company.map(GroupContext::verdict) {
+        Some(MemberDecision::Member(choice)) => Ok(Some(choice.decision(asked.world))),
+        Some(MemberDecision::Alone | MemberDecision::Aside | MemberDecision::GaveUp(_)) | None => {
+            decide(asked.world, asked.meter)
+        }
     }
 }
 
 /// The set that brings a Paper (by its place): what the server would come to with a pin to it, together with its group.
-fn set_on(asked: &Asked<'_, '_>, whole: &Question, place: usize) -> Result<Option<Chosen>, GaveUp> {
+fn set_on(
+    asked: &ExplainContext<'_, '_>,
+    whole: &SolverProblem,
+    place: usize,
+) -> Result<Option<Chosen>, BudgetExceeded> {
     let (world, meter) = (asked.world, asked.meter);
     let Some(company) = asked.company else { return find(world, whole, meter) };
     let minecraft = &world.papers[place].version.minecraft;
@@ -114,9 +120,9 @@ fn set_on(asked: &Asked<'_, '_>, whole: &Question, place: usize) -> Result<Optio
         return Ok(releases.map(|releases| Chosen::of(world, place, &releases)));
     }
     let pinned = hint::pinned_to(world.request, minecraft);
-    let member = |company: Option<&Company<'_, '_>>| match company?.verdict() {
-        Verdict::Member(choice) => Some(Chosen::of(world, place, &choice.releases)),
-        Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_) => None,
+    let member = |company: Option<&GroupContext<'_, '_>>| match company?.verdict() {
+        MemberDecision::Member(choice) => Some(Chosen::of(world, place, &choice.releases)),
+        MemberDecision::Alone | MemberDecision::Aside | MemberDecision::GaveUp(_) => None,
     };
     match company.imagine(&pinned, &[], world.now, meter, member) {
         Some(Some(set)) => Ok(Some(set)),
@@ -127,7 +133,7 @@ fn set_on(asked: &Asked<'_, '_>, whole: &Question, place: usize) -> Result<Optio
 }
 
 /// The Paper of a set; what runs, where that is another one and the set is not brought.
-fn brought(world: &World<'_>, decision: &Decision) -> Option<PaperName> {
+fn brought(world: &CandidateIndex<'_>, decision: &Decision) -> Option<PaperName> {
     let chosen = world.paper_name(decision.chosen.paper);
     let running = world.request.running.as_ref().map(Running::paper_name);
     let is_news = chosen != running;
@@ -135,7 +141,7 @@ fn brought(world: &World<'_>, decision: &Decision) -> Option<PaperName> {
 }
 
 /// What can be done where nothing brings the version itself: the way to the nearest real one that is another than what is had.
-fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) {
+fn instead(asked: &ExplainContext<'_, '_>, why: &mut WhyNot) {
     let Some(nearest) = why.nearest.first().cloned() else { return };
     let is_pinned = paper_pin(asked.world).is_some();
     if is_pinned {
@@ -163,12 +169,12 @@ fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) {
 }
 
 /// Each plugin that is asked for, by what was found out about the version.
-pub(crate) fn states(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
+pub(crate) fn states(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
     let world = asked.world;
     let Some(place) = world.papers.iter().position(|paper| paper.version.minecraft == why.target) else {
         return Vec::new();
     };
-    let whole = Question::whole(world, IndexSet::of([place + 1]));
+    let whole = SolverProblem::whole(world, IndexSet::of([place + 1]));
     let state = |at: usize| {
         let shelf = &world.shelves[at];
         let would_do = shelf.would_do(place).intersection(&whole.root[at]);
@@ -186,17 +192,17 @@ pub(crate) fn states(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
 }
 
 /// Whether a Minecraft version has a build that could be used, if something else were asked for.
-fn has_a_build(world: &World<'_>, version: &Minecraft) -> bool {
+fn has_a_build(world: &CandidateIndex<'_>, version: &Minecraft) -> bool {
     world.papers.iter().any(|paper| paper.version.minecraft == *version && is_built(paper))
 }
 
 /// The same of a Paper: no build can be used without a checksum.
-fn is_built(paper: &Candidate<'_>) -> bool {
+fn is_built(paper: &PaperCandidate<'_>) -> bool {
     !matches!(paper.unusable, Some(Unusable::NoChecksum))
 }
 
 /// Up to three versions next to one that does not exist or has no build that could be used, those of its own line first, closest first.
-pub(super) fn nearest_real(world: &World<'_>, wanted: &Minecraft) -> Vec<Minecraft> {
+pub(super) fn nearest_real(world: &CandidateIndex<'_>, wanted: &Minecraft) -> Vec<Minecraft> {
     let real = world.papers.iter().filter(|paper| is_built(paper)).map(|paper| &paper.version.minecraft);
     let mut versions: Vec<&Minecraft> = real.filter(|version| version.is_release() || !wanted.is_release()).collect();
     versions.sort();

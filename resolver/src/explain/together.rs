@@ -5,12 +5,12 @@ use pubgrub::VersionSet;
 use super::holder::smallest;
 use super::no::running;
 use super::yes::lists_read_later;
-use super::{Asked, Holder, Impossible, OneVersion, PaperPin, Reason, SharedPlugin, Span, Takes, hint};
-use crate::shelf::Shelf;
-use crate::shelf::table::Listing;
-use crate::solve::GaveUp;
-use crate::solve::joint::Verdict;
-use crate::solve::joint::company::{Apart, Clash, Company, Could, MOST_PROVEN};
+use super::{Blocker, Conflict, ExplainContext, OneVersion, PaperPin, Reason, ServerChoice, SharedPlugin, Span, hint};
+use crate::shelf::PluginCandidates;
+use crate::shelf::table::ListingTable;
+use crate::solve::BudgetExceeded;
+use crate::solve::joint::MemberDecision;
+use crate::solve::joint::company::{GroupConflict, GroupContext, MOST_PROVEN, PairConflict, SoloDomain};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 
@@ -20,10 +20,10 @@ const MOST_SERVERS: usize = 4;
 const MOST_PLUGINS: usize = 3;
 
 /// The no of a server that could run alone, but not with those of its group that were taken before it.
-pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossible {
+pub(crate) fn aside(asked: &ExplainContext<'_, '_>, company: &GroupContext<'_, '_>) -> Conflict {
     let mine = company.seat(company.me).open.clone();
     let reasons = stands_against(asked, company, &mine, false);
-    let mut impossible = Impossible {
+    let mut impossible = Conflict {
         server: asked.world.request.server.clone(),
         software: asked.world.request.software,
         running: running(asked.world),
@@ -44,7 +44,7 @@ pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossi
 }
 
 /// What keeps a server, which could have this Paper (by its place) alone, from having it with the others.
-pub(super) fn held(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usize) -> Vec<OneVersion> {
+pub(super) fn held(asked: &ExplainContext<'_, '_>, company: &GroupContext<'_, '_>, paper: usize) -> Vec<OneVersion> {
     stands_against(asked, company, &IndexSet::of([paper + 1]), true)
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Besides<'x> {
     /// The server's own pin.
     pub(super) pin: Option<&'x PaperPin>,
     /// The plugins that hold it.
-    pub(super) holders: &'x [Holder],
+    pub(super) holders: &'x [Blocker],
 }
 
 impl Besides<'_> {
@@ -70,18 +70,18 @@ impl Besides<'_> {
 /// server would have a newer one then. In a group that is too large to try, those are named who have no release of a plugin in common
 /// with it whatever Paper they run: two alone show it.
 pub(super) fn behind(
-    asked: &Asked<'_, '_>,
+    asked: &ExplainContext<'_, '_>,
     place: usize,
     besides: &Besides<'_>,
     or_newer: bool,
-) -> Result<Vec<OneVersion>, GaveUp> {
+) -> Result<Vec<OneVersion>, BudgetExceeded> {
     let Some(company) = asked.company else { return Ok(Vec::new()) };
-    if let Verdict::GaveUp(gave_up) = company.verdict() {
+    if let MemberDecision::GaveUp(gave_up) = company.verdict() {
         return Err(gave_up.clone());
     }
     let world = asked.world;
     let minecraft = &world.papers[place].version.minecraft;
-    let tell = |company: Option<&Company<'_, '_>>| {
+    let tell = |company: Option<&GroupContext<'_, '_>>| {
         let Some(company) = company else { return Ok(Vec::new()) };
         let Some(paper) = company.papers(company.me).iter().position(|paper| paper == minecraft) else {
             return Ok(Vec::new());
@@ -97,7 +97,7 @@ pub(super) fn behind(
     let Some((mut request, now)) = hint::out_of_the_way(asked, *unusable, *pin, minecraft) else {
         return Ok(Vec::new());
     };
-    let stops = |shelf: &Shelf<'_>| holders.iter().any(|holder| holder.stops(shelf.name()));
+    let stops = |shelf: &PluginCandidates<'_>| holders.iter().any(|holder| holder.stops(shelf.name()));
     if company.seats.len() > MOST_PROVEN {
         let Some(paper) = company.papers(company.me).iter().position(|paper| paper == minecraft) else {
             return Ok(Vec::new());
@@ -117,8 +117,8 @@ pub(super) fn behind(
 }
 
 fn stands_against(
-    asked: &Asked<'_, '_>,
-    company: &Company<'_, '_>,
+    asked: &ExplainContext<'_, '_>,
+    company: &GroupContext<'_, '_>,
     papers: &IndexSet,
     settled: bool,
 ) -> Vec<OneVersion> {
@@ -132,7 +132,7 @@ fn stands_against(
     let shelves: Vec<usize> = (0..company.seat(company.me).shelves.len())
         .filter(|&shelf| sharers.iter().any(|&other| company.shared(shelf, other).is_some()))
         .collect();
-    let nothing_said = |seat: usize, papers: IndexSet| Could { seat, papers, releases: IndexSet::empty() };
+    let nothing_said = |seat: usize, papers: IndexSet| SoloDomain { seat, papers, releases: IndexSet::empty() };
     let mut could = vec![nothing_said(company.me, papers.clone())];
     could.extend(with.iter().map(|&other| nothing_said(other, IndexSet::empty())));
     vec![one_version(company, &shelves, &could)]
@@ -140,7 +140,12 @@ fn stands_against(
 
 /// Why a newer release (by its place in the world) of a shared plugin was not taken; `None`: not for this. `nobody_here`:
 /// nothing on the server itself stands against it.
-pub(super) fn not_taken(asked: &Asked<'_, '_>, at: usize, place: usize, nobody_here: bool) -> Option<OneVersion> {
+pub(super) fn not_taken(
+    asked: &ExplainContext<'_, '_>,
+    at: usize,
+    place: usize,
+    nobody_here: bool,
+) -> Option<OneVersion> {
     let company = asked.company?;
     let index = company.index_of(at, asked.world.shelves[at].releases[place].release)?;
     let could = company.cannot_take(at, index);
@@ -151,33 +156,33 @@ pub(super) fn not_taken(asked: &Asked<'_, '_>, at: usize, place: usize, nobody_h
 }
 
 /// Whether another server has the plugin as one version with this one.
-pub(super) fn is_shared(company: &Company<'_, '_>, at: usize) -> bool {
+pub(super) fn is_shared(company: &GroupContext<'_, '_>, at: usize) -> bool {
     company.others().iter().any(|&other| company.shared(at, other).is_some())
 }
 
 /// That others of the server's group have chosen what does not go together with a release (by its index) of a shared plugin.
-fn by_company(company: &Company<'_, '_>, at: usize, index: usize) -> OneVersion {
+fn by_company(company: &GroupContext<'_, '_>, at: usize, index: usize) -> OneVersion {
     let apart = company.apart(at, index);
     let more = apart.len().saturating_sub(MOST_SERVERS);
-    let takes = apart.into_iter().take(MOST_SERVERS).map(|Apart { seat, paper, with, needs, facts }| {
+    let takes = apart.into_iter().take(MOST_SERVERS).map(|PairConflict { seat, paper, with, needs, facts }| {
         let paper = &company.papers(seat)[paper - 1];
-        Takes {
+        ServerChoice {
             papers: Some(Span { from: paper.clone(), to: paper.clone() }),
             with,
             needs,
             facts,
-            ..Takes::nothing_said(&company.seat(seat).request.server)
+            ..ServerChoice::nothing_said(&company.seat(seat).request.server)
         }
     });
     let servers = takes.collect();
     OneVersion { servers, more, ..one_version(company, &[at], &[]) }
 }
 
-fn of_clash(company: &Company<'_, '_>, Clash { shelf, could, more }: &Clash) -> OneVersion {
+fn of_clash(company: &GroupContext<'_, '_>, GroupConflict { shelf, could, more }: &GroupConflict) -> OneVersion {
     OneVersion { more: *more, ..one_version(company, &[*shelf], could) }
 }
 
-fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) -> OneVersion {
+fn one_version(company: &GroupContext<'_, '_>, shelves: &[usize], could: &[SoloDomain]) -> OneVersion {
     let seat = company.seat(company.me);
     let plugins = shelves.iter().map(|&shelf| {
         let place = &seat.shelves[shelf];
@@ -192,7 +197,7 @@ fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) ->
         let ends = |set: &IndexSet, limit: usize| Some((set.members(1, limit).next()?, set.highest(limit)?));
         let version = |index: usize| listing.map(|listing| listing.releases[index - 1].version.clone());
         let releases = listing.and_then(|listing| ends(&could.releases, listing.releases.len()));
-        Takes {
+        ServerChoice {
             papers: ends(&could.papers, papers.len())
                 .map(|(from, to)| Span { from: papers[from - 1].clone(), to: papers[to - 1].clone() }),
             oldest: releases.and_then(|(oldest, _)| version(oldest)),
@@ -200,14 +205,14 @@ fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) ->
             without: listing
                 .zip(releases)
                 .map_or_else(Vec::new, |(listing, ends)| gaps(listing, &could.releases, ends)),
-            ..Takes::nothing_said(&company.seat(could.seat).request.server)
+            ..ServerChoice::nothing_said(&company.seat(could.seat).request.server)
         }
     });
     OneVersion { plugins: plugins.collect(), servers: takes.collect(), more: could.len().saturating_sub(MOST_SERVERS) }
 }
 
 /// The versions between the ends of a set that are not in it, the newest first. Of those less stable than both ends nobody thinks.
-fn gaps(listing: &Listing<'_>, set: &IndexSet, (oldest, newest): (usize, usize)) -> Vec<String> {
+fn gaps(listing: &ListingTable<'_>, set: &IndexSet, (oldest, newest): (usize, usize)) -> Vec<String> {
     let release = |index: usize| &listing.releases[index - 1];
     let least = release(oldest).channel.min(release(newest).channel);
     let between = (oldest..newest).rev().filter(|&index| !set.has(index)).map(release);

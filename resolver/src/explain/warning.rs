@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Down;
+use super::DowngradePermission;
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -143,7 +143,7 @@ pub enum Warning {
         /// Chosen version.
         to: String,
         /// What lets it.
-        reason: Down,
+        reason: DowngradePermission,
     },
     /// The page of a plugin has lost the release that runs, and it stays.
     RunningReleaseKept {
@@ -152,7 +152,7 @@ pub enum Warning {
         /// The version that runs.
         version: String,
         /// Why nothing else comes.
-        because: Kept,
+        because: DelistedReason,
     },
     /// The page of a plugin has lost the release that runs, and what comes in its place is no newer: it may not read what that one
     /// has written.
@@ -182,7 +182,7 @@ pub enum Warning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum Kept {
+pub enum DelistedReason {
     /// Somebody holds the plugin (`spec.hold`).
     Held,
     /// Its version is pinned.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::refusal::is_zero;
-use super::{Awaited, Hint, HintsLeftOut, Holder, OneVersion, PaperName, SharedName};
+use super::{Blocker, Hint, HintsLeftOut, OneVersion, PaperName, SharedName, UpstreamAction};
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -41,7 +41,7 @@ pub struct WhyNot {
     /// Plugins that have a release for it.
     pub ready: Vec<String>,
     /// Plugins that do not.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<Blocker>,
     /// Each plugin that is asked for, where that was the question (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<PluginState>,
@@ -66,7 +66,7 @@ pub struct WhyNot {
     pub hints_left_out: Option<HintsLeftOut>,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<Awaited>,
+    pub waits: Vec<UpstreamAction>,
 }
 
 /// Whether one plugin is ready for the Minecraft version asked about.

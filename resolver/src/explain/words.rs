@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::Span;
 use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
-use crate::facts::{Says, UsedFact};
+use crate::facts::{FactSource, UsedFact};
 use crate::request::{Hold, ImagePolicy};
-use crate::unusable::{Apart, Unusable};
+use crate::unusable::{GroupSplit, Unusable};
 use crate::version::Minecraft;
 use crate::version::range::Range;
 use crate::version::sibling::siblings;
@@ -199,11 +199,11 @@ pub(super) fn names(projects: &[(String, ProjectKey)]) -> Vec<&str> {
 }
 
 /// Who says what releases go together, and when that was recorded: `says your Plugin worldguard`.
-pub(crate) fn says(says: &Says) -> String {
+pub(crate) fn says(says: &FactSource) -> String {
     match says {
-        Says::BuiltIn { source, date: day } => format!("recorded {day} from {source}"),
-        Says::Cluster { source, date: day } => format!("a fact of your cluster, recorded {day} from {source}"),
-        Says::Plugin { object } => format!("says your Plugin {object}"),
+        FactSource::BuiltIn { source, date: day } => format!("recorded {day} from {source}"),
+        FactSource::Cluster { source, date: day } => format!("a fact of your cluster, recorded {day} from {source}"),
+        FactSource::Plugin { object } => format!("says your Plugin {object}"),
     }
 }
 
@@ -221,21 +221,21 @@ fn waits_for(files: &[String]) -> String {
 
 /// Why something does not go with a JAR of people's own: a clause that stands after what it is about. That file is this version of this
 /// project.
-fn beside_file(file: &str, (project, version): (&str, &str), apart: &Apart) -> String {
+fn beside_file(file: &str, (project, version): (&str, &str), apart: &GroupSplit) -> String {
     let is = format!("{project} {version}");
     let not_with = |which: &str| format!("does not go with {file}, which is not managed here: that is {is}, {which}");
     let but_is = |needs: &str| format!("{needs}, and {file}, which is not managed here, is {is}");
     match apart {
-        Apart::FileExcludes => not_with("whose page excludes it"),
-        Apart::FileNames => not_with("whose page names another release of it"),
-        Apart::FileNeeds { fact: used } => not_with(&format!("which {}", fact(used))),
-        Apart::FileGuessed { needs, at_least } => {
+        GroupSplit::FileExcludes => not_with("whose page excludes it"),
+        GroupSplit::FileNames => not_with("whose page names another release of it"),
+        GroupSplit::FileNeeds { fact: used } => not_with(&format!("which {}", fact(used))),
+        GroupSplit::FileGuessed { needs, at_least } => {
             not_with(&format!("which is taken to need {needs} {at_least} or newer, a guess from their dates"))
         }
-        Apart::Excludes => but_is(&format!("excludes {is} on its page")),
-        Apart::Names => but_is(&format!("names another release of {project} on its page")),
-        Apart::Needs { fact: used } => but_is(&fact(used)),
-        Apart::Guessed { at_least } => {
+        GroupSplit::Excludes => but_is(&format!("excludes {is} on its page")),
+        GroupSplit::Names => but_is(&format!("names another release of {project} on its page")),
+        GroupSplit::Needs { fact: used } => but_is(&fact(used)),
+        GroupSplit::Guessed { at_least } => {
             but_is(&format!("is taken to need {project} {at_least} or newer, a guess from their dates"))
         }
     }

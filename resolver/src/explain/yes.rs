@@ -5,38 +5,39 @@ use pubgrub::VersionSet;
 use super::holder::{bare, holders, smallest, up_to};
 use super::together::Besides;
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin,
-    Solved, Unfollowed, Warning, awaited, hint, image, is_change, lost, shared_name, together,
+    Blocker, ChosenPaper, ChosenPlugin, DowngradePermission, ExplainContext, Listing, NewerBuild, NewerPaper,
+    NewerRelease, NotUpdatedWithLatest, PaperPin, SolvedExplanation, Warning, WhyOlder, awaited, hint, image,
+    is_change, lost, shared_name, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::facts::UsedFact;
 use crate::lock::Guess;
-use crate::request::{OverrideMode, PaperWish, Running};
-use crate::shelf::listing::Known;
+use crate::request::{OverrideMode, PaperRequest, Running};
+use crate::shelf::listing::ListingEvidence;
 use crate::shelf::strangers::Strangers;
-use crate::shelf::{Link, Missing, Stocked, World, is_older};
+use crate::shelf::{Candidate, CandidateIndex, Edge, MissingDependency, is_older};
 use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
-use crate::solve::provider::{Question, find};
+use crate::solve::provider::{SolverProblem, find};
 use crate::solve::set::IndexSet;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob, lenient};
 
 /// Explains a decision.
-pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
+pub(crate) fn explain(asked: &ExplainContext<'_, '_>, decision: &Decision) -> SolvedExplanation {
     let world = asked.world;
     let paper = chosen_paper(world, decision);
     let plugins: Vec<ChosenPlugin> =
         (0..world.shelves.len()).filter_map(|shelf| chosen_plugin(asked, decision, shelf)).collect();
     let newer_paper = newer_papers(asked, decision);
-    let unfollowed: Vec<Unfollowed> =
+    let unfollowed: Vec<NotUpdatedWithLatest> =
         decision.unfollowed.iter().map(|&(shelf, stays)| left_behind(asked, decision, shelf, stays)).collect();
     let ways = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
     let removed = removed(asked, decision);
     let changes = is_change(&paper, &plugins, &removed);
     let waits = awaited::by_newer(world, &paper.minecraft, &newer_paper, &unfollowed);
-    Solved {
+    SolvedExplanation {
         server: world.request.server.clone(),
         software: world.request.software,
         paper,
@@ -56,7 +57,12 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
 }
 
 /// Why one plugin does not follow: beside all that do, nothing of it would go.
-fn left_behind(asked: &Asked<'_, '_>, decision: &Decision, at: usize, stays: Option<usize>) -> Unfollowed {
+fn left_behind(
+    asked: &ExplainContext<'_, '_>,
+    decision: &Decision,
+    at: usize,
+    stays: Option<usize>,
+) -> NotUpdatedWithLatest {
     let shelf = &asked.world.shelves[at];
     let mut with = decision.question.clone();
     with.root[at] = shelf.allowed.clone();
@@ -68,7 +74,7 @@ fn left_behind(asked: &Asked<'_, '_>, decision: &Decision, at: usize, stays: Opt
         Some(place) => found.swap_remove(place),
         None => beside_others(asked, &with, at, decision.chosen.paper),
     };
-    Unfollowed {
+    NotUpdatedWithLatest {
         name: shelf.name().to_owned(),
         object: shelf.object().map(str::to_owned),
         holder,
@@ -78,7 +84,7 @@ fn left_behind(asked: &Asked<'_, '_>, decision: &Decision, at: usize, stays: Opt
 
 /// Why a plugin does not follow that nobody holds who has to be there: what it needs is left behind itself, and may not be what
 /// would do. With no steps left to find out, nothing is said.
-fn beside_others(asked: &Asked<'_, '_>, with: &Question, at: usize, paper: usize) -> Holder {
+fn beside_others(asked: &ExplainContext<'_, '_>, with: &SolverProblem, at: usize, paper: usize) -> Blocker {
     let with = with.as_if_usable(paper);
     let fails = |kept: &[usize]| {
         let part = with.only(|shelf| shelf == at || kept.contains(&shelf));
@@ -87,16 +93,16 @@ fn beside_others(asked: &Asked<'_, '_>, with: &Question, at: usize, paper: usize
     let others = (0..asked.world.shelves.len()).filter(|&shelf| shelf != at).collect();
     let clash = smallest(others, fails).unwrap_or_default();
     let names = clash.into_iter().map(|shelf| asked.world.shelves[shelf].name().to_owned());
-    Holder { together_with: names.collect(), ..bare(asked.world, at, paper) }
+    Blocker { together_with: names.collect(), ..bare(asked.world, at, paper) }
 }
 
 /// The latest reading, when that was after the instant of the question.
-pub(super) fn lists_read_later(asked: &Asked<'_, '_>) -> Option<jiff::Timestamp> {
+pub(super) fn lists_read_later(asked: &ExplainContext<'_, '_>) -> Option<jiff::Timestamp> {
     let projects = asked.world.shelves.iter().map(|shelf| shelf.project.read_at);
     projects.chain([asked.catalog.read_at(asked.world.request.software)]).max().filter(|read| *read > asked.world.now)
 }
 
-fn chosen_paper(world: &World<'_>, decision: &Decision) -> ChosenPaper {
+fn chosen_paper(world: &CandidateIndex<'_>, decision: &Decision) -> ChosenPaper {
     let candidate = &world.papers[decision.chosen.paper];
     let build = candidate.build.expect("a Paper without a build is unusable, and was not chosen");
     let running = world.request.running.as_ref();
@@ -112,7 +118,7 @@ fn chosen_paper(world: &World<'_>, decision: &Decision) -> ChosenPaper {
     }
 }
 
-fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Option<ChosenPlugin> {
+fn chosen_plugin(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize) -> Option<ChosenPlugin> {
     let world = asked.world;
     let place = decision.chosen.releases[at]?;
     let shelf = &world.shelves[at];
@@ -127,11 +133,15 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
         version: release.version.clone(),
         published: release.published,
         listing: match world.known(at, place, decision.chosen.paper) {
-            Some(Known::Listed | Known::Sibling(_)) | None if world.has_lost(shelf.project, release) => Listing::Lost,
-            Some(Known::Listed) => Listing::Listed,
-            Some(Known::Sibling(of)) => Listing::Sibling { of: of.clone() },
-            Some(Known::Override) => Listing::Override,
-            Some(Known::NoList) => Listing::NoList,
+            Some(ListingEvidence::Listed | ListingEvidence::Sibling(_)) | None
+                if world.has_lost(shelf.project, release) =>
+            {
+                Listing::Lost
+            }
+            Some(ListingEvidence::Listed) => Listing::Listed,
+            Some(ListingEvidence::Sibling(of)) => Listing::Sibling { of: of.clone() },
+            Some(ListingEvidence::Override) => Listing::Override,
+            Some(ListingEvidence::NoList) => Listing::NoList,
             None => Listing::RunsNow,
         },
         instead_of: match runs {
@@ -147,14 +157,14 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
 /// The newest release on the channel, if it is not the chosen one. Where that has to be listed or made first, also the newest
 /// one that may come sooner.
 fn newer_releases(
-    asked: &Asked<'_, '_>,
+    asked: &ExplainContext<'_, '_>,
     decision: &Decision,
     at: usize,
     place: usize,
 ) -> (Option<NewerRelease>, Option<NewerRelease>) {
     let shelf = &asked.world.shelves[at];
     let is_newer = |than: usize, newer: usize| {
-        let Stocked { release, unusable, .. } = &shelf.releases[newer];
+        let Candidate { release, unusable, .. } = &shelf.releases[newer];
         let older = shelf.releases[than].release;
         // Of what its page has lost there is no date, and only the version can tell.
         if asked.world.has_lost(shelf.project, older) && lenient::compare(&release.version, &older.version).is_le() {
@@ -177,27 +187,27 @@ fn newer_releases(
 }
 
 /// Why a release (its place) was not chosen, as far as a newer one that was is not the reason.
-pub(super) fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> NewerRelease {
+pub(super) fn not_taken(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, newer: usize) -> NewerRelease {
     let world = asked.world;
     let shelf = &world.shelves[at];
     let stocked = &shelf.releases[newer];
     // A date that alone brings nothing is no reason.
     let because = if let Some(unusable) = stocked.unusable.as_ref().filter(|unusable| !unusable.only_waits()) {
-        Because::Unusable { unusable: unusable.clone() }
+        WhyOlder::Unusable { unusable: unusable.clone() }
     } else if shelf.asked.is_some() && !shelf.allowed.has(newer + 1) {
-        Because::Pinned
+        WhyOlder::Pinned
     } else if let Some(unusable) = world.refuses(at, newer, decision.chosen.paper) {
-        Because::Unusable { unusable }
+        WhyOlder::Unusable { unusable }
     } else if world.known(at, newer, decision.chosen.paper).is_none() {
-        Because::NotListed { up_to: up_to(stocked.release) }
+        WhyOlder::NotListed { up_to: up_to(stocked.release) }
     } else if let Some(unusable) = &stocked.unusable {
-        Because::Unusable { unusable: unusable.clone() }
+        WhyOlder::Unusable { unusable: unusable.clone() }
     } else {
         let why = others(world, decision, at, newer);
         let could_come = || could_come_alone(asked, decision, at, newer);
-        let nobody_here = matches!(&why, Because::Needs { needs } if needs.is_empty() || could_come());
+        let nobody_here = matches!(&why, WhyOlder::Needs { needs } if needs.is_empty() || could_come());
         match together::not_taken(asked, at, newer, nobody_here) {
-            Some(one_version) => Because::OneVersion { one_version },
+            Some(one_version) => WhyOlder::OneVersion { one_version },
             None => why,
         }
     };
@@ -206,7 +216,7 @@ pub(super) fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, n
 
 /// Whether the server could have a release of a plugin that it shares, together with what that needs and beside all else that is asked for and was
 /// chosen, if it had no group.
-fn could_come_alone(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> bool {
+fn could_come_alone(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, newer: usize) -> bool {
     let world = asked.world;
     if !asked.company.is_some_and(|company| together::is_shared(company, at)) {
         return false;
@@ -222,7 +232,7 @@ fn could_come_alone(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer
 }
 
 /// With whom a release does not go together, in the chosen set.
-pub(super) fn others(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Because {
+pub(super) fn others(world: &CandidateIndex<'_>, decision: &Decision, at: usize, place: usize) -> WhyOlder {
     let chosen = |shelf: usize| decision.chosen.releases[shelf];
     let index = |shelf: usize| chosen(shelf).map_or(0, |place| place + 1);
     let named = |shelf: usize| {
@@ -231,7 +241,7 @@ pub(super) fn others(world: &World<'_>, decision: &Decision, at: usize, place: u
         format!("{} {version}", world.shelves[shelf].name())
     };
     let links = &world.shelves[at].links[place];
-    let unmet: Vec<&Link> = links.iter().filter(|link| !link.set.has(index(link.to))).collect();
+    let unmet: Vec<&Edge> = links.iter().filter(|link| !link.set.has(index(link.to))).collect();
     let there = || unmet.iter().filter(|link| chosen(link.to).is_some());
     let mut with: Vec<String> = there().map(|link| named(link.to)).collect();
     let mut facts: Vec<UsedFact> = there().filter_map(|link| world.fact(at, place, link)).collect();
@@ -248,15 +258,15 @@ pub(super) fn others(world: &World<'_>, decision: &Decision, at: usize, place: u
     if with.is_empty() {
         let mut needs: Vec<String> = unmet.iter().map(|link| world.shelves[link.to].name().to_owned()).collect();
         needs.sort();
-        Because::Needs { needs }
+        WhyOlder::Needs { needs }
     } else {
         facts.sort();
-        Because::Others { with, facts }
+        WhyOlder::Others { with, facts }
     }
 }
 
 /// What runs now, is not in the chosen set in any version, and nobody asks for.
-fn removed(asked: &Asked<'_, '_>, decision: &Decision) -> Vec<(String, String)> {
+fn removed(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Vec<(String, String)> {
     let world = asked.world;
     let kept = |project: &Project| {
         let mut shelves = world.shelves.iter().zip(&decision.chosen.releases);
@@ -277,7 +287,7 @@ fn removed(asked: &Asked<'_, '_>, decision: &Decision) -> Vec<(String, String)> 
 }
 
 /// The next Paper up that may be used (else the next one up), and the newest of all.
-fn newer_papers(asked: &Asked<'_, '_>, decision: &Decision) -> Vec<NewerPaper> {
+fn newer_papers(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Vec<NewerPaper> {
     let world = asked.world;
     let previews = world.request.channel == BuildChannel::Alpha;
     let newer: Vec<usize> = (decision.chosen.paper + 1..world.papers.len())
@@ -289,11 +299,11 @@ fn newer_papers(asked: &Asked<'_, '_>, decision: &Decision) -> Vec<NewerPaper> {
     shown.into_iter().map(|place| newer_paper(asked, decision, place)).collect()
 }
 
-fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> NewerPaper {
+fn newer_paper(asked: &ExplainContext<'_, '_>, decision: &Decision, place: usize) -> NewerPaper {
     let world = asked.world;
     let candidate = &world.papers[place];
     let pinned = paper_pin(world);
-    let whole = Question::whole(world, IndexSet::of([place + 1]));
+    let whole = SolverProblem::whole(world, IndexSet::of([place + 1]));
     let (held_by, gave_up) = match holders(asked, &whole, place) {
         Ok(held_by) => (held_by, None),
         Err(gave_up) => (Vec::new(), Some(gave_up)),
@@ -328,21 +338,21 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Newe
     }
 }
 
-pub(super) fn paper_pin(world: &World<'_>) -> Option<PaperPin> {
+pub(super) fn paper_pin(world: &CandidateIndex<'_>) -> Option<PaperPin> {
     match &world.request.paper {
-        PaperWish::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
-        PaperWish::BuildPin { version, build } => Some(PaperPin { version: version.clone(), build: Some(*build) }),
-        PaperWish::Latest | PaperWish::Auto => None,
+        PaperRequest::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
+        PaperRequest::BuildPin { version, build } => Some(PaperPin { version: version.clone(), build: Some(*build) }),
+        PaperRequest::Latest | PaperRequest::Auto => None,
     }
 }
 
-fn warnings(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warning> {
+fn warnings(world: &CandidateIndex<'_>, decision: &Decision, changes: bool) -> Vec<Warning> {
     let mut warnings = world.warnings.clone();
     let candidate = &world.papers[decision.chosen.paper];
     if candidate.version.unsupported {
         warnings.push(Warning::PaperUnsupported { minecraft: candidate.version.minecraft.clone() });
     }
-    if let (PaperWish::BuildPin { .. }, Some(build)) = (&world.request.paper, candidate.build)
+    if let (PaperRequest::BuildPin { .. }, Some(build)) = (&world.request.paper, candidate.build)
         && build.channel < world.request.channel
     {
         warnings.push(Warning::PinnedBuildChannel { is: build.channel, allowed: world.request.channel });
@@ -357,7 +367,7 @@ fn warnings(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warnin
 }
 
 /// What is to be said about JARs of one's own. `changes`: something would be brought, and not only what runs stay.
-fn own_files(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warning> {
+fn own_files(world: &CandidateIndex<'_>, decision: &Decision, changes: bool) -> Vec<Warning> {
     let paper = &world.papers[decision.chosen.paper];
     let mut warnings = Vec::new();
     let Strangers { unknown, refused, .. } = &paper.strangers;
@@ -370,7 +380,7 @@ fn own_files(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warni
             .iter()
             .map(|(file, because)| Warning::UnmanagedRefused { file: file.clone(), because: because.clone() }),
     );
-    warnings.extend(world.missing(&decision.chosen).into_iter().map(|Missing { file, plugin, project }| {
+    warnings.extend(world.missing(&decision.chosen).into_iter().map(|MissingDependency { file, plugin, project }| {
         Warning::FileLacks { file: file.to_owned(), plugin: plugin.to_owned(), project: project.clone() }
     }));
     let minds = world.request.unmanaged_plugins != UnmanagedPlugins::Ignore && world.request.software.is_minecraft();
@@ -389,7 +399,13 @@ fn own_files(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warni
     warnings
 }
 
-fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usize, warnings: &mut Vec<Warning>) {
+fn plugin_warnings(
+    world: &CandidateIndex<'_>,
+    decision: &Decision,
+    at: usize,
+    place: usize,
+    warnings: &mut Vec<Warning>,
+) {
     let shelf = &world.shelves[at];
     let stocked = &shelf.releases[place];
     let plugin = || shelf.name().to_owned();
@@ -405,7 +421,7 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     warnings.extend(goes_down(world, at, place).or_else(|| lost::warning(world, decision, at, place)));
     // Of a list that no page can have, nothing is to be said.
     let can_have_one = world.request.software.is_listed_at(shelf.project.key.source);
-    if can_have_one && world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {
+    if can_have_one && world.known(at, place, decision.chosen.paper) == Some(ListingEvidence::NoList) {
         warnings.push(Warning::NoList { plugin: plugin(), version: version() });
     }
     if shelf.project.key.source == Source::Url && stocked.release.version == FALLBACK_VERSION {
@@ -442,7 +458,7 @@ fn is_legacy(api_version: Option<&Minecraft>) -> bool {
 }
 
 /// That the chosen release is older than the one that runs, and what lets it be.
-fn goes_down(world: &World<'_>, at: usize, place: usize) -> Option<Warning> {
+fn goes_down(world: &CandidateIndex<'_>, at: usize, place: usize) -> Option<Warning> {
     let shelf = &world.shelves[at];
     let chosen = shelf.releases[place].release;
     let runs = shelf.releases.iter().rfind(|stocked| world.runs(stocked.release))?;
@@ -450,16 +466,16 @@ fn goes_down(world: &World<'_>, at: usize, place: usize) -> Option<Warning> {
         return None;
     }
     let reason = match &runs.unusable {
-        _ if shelf.rules.pin.is_some() => Down::Pinned,
-        Some(unusable) if unusable.is_its_own() => Down::Unusable { unusable: unusable.clone() },
-        Some(_) | None => Down::Allowed,
+        _ if shelf.rules.pin.is_some() => DowngradePermission::Pinned,
+        Some(unusable) if unusable.is_its_own() => DowngradePermission::Unusable { unusable: unusable.clone() },
+        Some(_) | None => DowngradePermission::Allowed,
     };
     let (plugin, from, to) = (shelf.name().to_owned(), runs.release.version.clone(), chosen.version.clone());
     Some(Warning::GoesDown { plugin, from, to, reason })
 }
 
 /// Whether the page by now lists all that the user added: each version there is a Paper of, on every such Paper.
-fn caught_up(world: &World<'_>, at: usize, place: usize, patterns: &[String]) -> bool {
+fn caught_up(world: &CandidateIndex<'_>, at: usize, place: usize, patterns: &[String]) -> bool {
     patterns.iter().all(|pattern| {
         let papers = world.papers.iter().enumerate();
         let mut meant = papers.filter(|(_, paper)| glob::matches(pattern, &paper.version.minecraft)).peekable();

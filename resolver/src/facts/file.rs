@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::{Facts, Requirement, VersionFact};
+use super::{CompatibilityFacts, Requirement, VersionFact};
 use crate::version::range::{NotARange, Range};
 
 /// More would be a database, not what somebody looked up.
@@ -59,14 +59,14 @@ pub enum FactsFault {
 /// The whole file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    facts: Vec<Written>,
+struct FactsFile {
+    facts: Vec<RawFact>,
 }
 
 /// A [`VersionFact`] as it stands in the file: ranges with their places.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawFact {
     plugin: String,
     releases: Option<Spanned<String>>,
     requires: WrittenRequirement,
@@ -81,7 +81,7 @@ struct WrittenRequirement {
     version: Spanned<String>,
 }
 
-impl Written {
+impl RawFact {
     fn read(self, at: usize) -> Result<VersionFact, FactsFault> {
         let range = |text: Spanned<String>, field| {
             let line = text.referenced.line();
@@ -98,11 +98,11 @@ impl Written {
     }
 }
 
-impl Facts {
+impl CompatibilityFacts {
     /// Reads the text of a file, YAML or JSON; `docs/reference/facts.md` says what stands in it.
     pub fn read(text: &str) -> Result<Self, FactsFault> {
         let options = serde_saphyr::options! { with_snippet: false };
-        let File { facts } = serde_saphyr::from_str_with_options(text, options).map_err(FactsFault::Form)?;
+        let FactsFile { facts } = serde_saphyr::from_str_with_options(text, options).map_err(FactsFault::Form)?;
         if facts.len() > MOST_FACTS {
             return Err(FactsFault::TooMany(facts.len()));
         }
@@ -138,16 +138,16 @@ mod tests {
 ";
 
     fn said(text: &str) -> String {
-        let fault = Facts::read(text).unwrap_err();
+        let fault = CompatibilityFacts::read(text).unwrap_err();
         fault.source().map_or_else(|| fault.to_string(), |cause| format!("{fault}: {cause}"))
     }
 
     #[test]
     fn a_file_is_read_whole_and_empty_ones_too() {
-        let facts = Facts::read(ONE).unwrap();
+        let facts = CompatibilityFacts::read(ONE).unwrap();
         assert!(facts.all()[0].releases.has("7.0.12") && !facts.all()[0].requires.version.has("7.4"));
-        assert_eq!(Facts::read("facts: []").unwrap(), Facts::default());
-        assert_eq!(Facts::read(&serde_json::json!({"facts": facts.all()}).to_string()).unwrap(), facts);
+        assert_eq!(CompatibilityFacts::read("facts: []").unwrap(), CompatibilityFacts::default());
+        assert_eq!(CompatibilityFacts::read(&serde_json::json!({"facts": facts.all()}).to_string()).unwrap(), facts);
     }
 
     #[test]

@@ -92,10 +92,10 @@ impl fmt::Display for Hash {
 
 /// A hash in the making.
 #[derive(Debug)]
-pub struct Hasher(State);
+pub struct Hasher(HasherState);
 
 #[derive(Debug)]
-enum State {
+enum HasherState {
     Sha1(Sha1),
     Sha256(Sha256),
     Sha512(Box<Sha512>),
@@ -105,27 +105,27 @@ impl Hasher {
     /// One that has seen nothing yet.
     pub fn new(algorithm: Algorithm) -> Self {
         Self(match algorithm {
-            Algorithm::Sha1 => State::Sha1(Sha1::new()),
-            Algorithm::Sha256 => State::Sha256(Sha256::new()),
-            Algorithm::Sha512 => State::Sha512(Box::new(Sha512::new())),
+            Algorithm::Sha1 => HasherState::Sha1(Sha1::new()),
+            Algorithm::Sha256 => HasherState::Sha256(Sha256::new()),
+            Algorithm::Sha512 => HasherState::Sha512(Box::new(Sha512::new())),
         })
     }
 
     /// Takes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Sha1(hasher) => hasher.update(bytes),
-            State::Sha256(hasher) => hasher.update(bytes),
-            State::Sha512(hasher) => hasher.update(bytes),
+            HasherState::Sha1(hasher) => hasher.update(bytes),
+            HasherState::Sha256(hasher) => hasher.update(bytes),
+            HasherState::Sha512(hasher) => hasher.update(bytes),
         }
     }
 
     /// The hash of all that was taken.
     pub fn finish(self) -> Hash {
         let (algorithm, hex) = match self.0 {
-            State::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),
-            State::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
-            State::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
+            HasherState::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),
+            HasherState::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
+            HasherState::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
         };
         Hash { algorithm, hex }
     }

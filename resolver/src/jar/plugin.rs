@@ -117,11 +117,11 @@ struct BukkitYml {
     version: Option<String>,
     main: Option<String>,
     api_version: Option<String>,
-    depend: Option<Names>,
-    softdepend: Option<Names>,
-    loadbefore: Option<Names>,
-    provides: Option<Names>,
-    libraries: Option<Names>,
+    depend: Option<JarNames>,
+    softdepend: Option<JarNames>,
+    loadbefore: Option<JarNames>,
+    provides: Option<JarNames>,
+    libraries: Option<JarNames>,
     folia_supported: Option<bool>,
 }
 
@@ -134,7 +134,7 @@ struct PaperYml {
     main: Option<String>,
     api_version: Option<String>,
     dependencies: Option<Dependencies>,
-    provides: Option<Names>,
+    provides: Option<JarNames>,
     folia_supported: Option<bool>,
 }
 
@@ -153,12 +153,12 @@ struct Need {
 /// A list, or the single name that some authors write instead.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Names {
+enum JarNames {
     Many(Vec<String>),
     One(String),
 }
 
-impl Names {
+impl JarNames {
     fn sorted(names: Option<Self>) -> Vec<String> {
         let names = match names {
             None => return Vec::new(),
@@ -175,11 +175,11 @@ impl From<BukkitYml> for Description {
             name: yml.name,
             version: yml.version,
             api_version: yml.api_version,
-            depend: Names::sorted(yml.depend),
-            soft_depend: Names::sorted(yml.softdepend),
-            load_before: Names::sorted(yml.loadbefore),
-            provides: Names::sorted(yml.provides),
-            libraries: Names::sorted(yml.libraries),
+            depend: JarNames::sorted(yml.depend),
+            soft_depend: JarNames::sorted(yml.softdepend),
+            load_before: JarNames::sorted(yml.loadbefore),
+            provides: JarNames::sorted(yml.provides),
+            libraries: JarNames::sorted(yml.libraries),
             folia: yml.folia_supported == Some(true),
             java: None,
         };
@@ -211,7 +211,7 @@ impl From<PaperYml> for Description {
             depend: depend.into_iter().collect(),
             soft_depend: soft.into_iter().collect(),
             load_before: before.into_iter().collect(),
-            provides: Names::sorted(yml.provides),
+            provides: JarNames::sorted(yml.provides),
             // A Paper plugin names its libraries in code.
             libraries: Vec::new(),
             folia: yml.folia_supported == Some(true),

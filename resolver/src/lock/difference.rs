@@ -27,10 +27,10 @@ pub struct Difference {
     pub paper: Option<PaperChange>,
     /// The least Java, when that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub java: Option<Change<u32>>,
+    pub java: Option<ReleaseChange<u32>>,
     /// The server image, when that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<Change<Option<String>>>,
+    pub image: Option<ReleaseChange<Option<String>>>,
     /// The plugins that differ, by name.
     pub plugins: Vec<PluginChange>,
 }
@@ -52,7 +52,7 @@ pub struct LockName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Change<T> {
+pub struct ReleaseChange<T> {
     /// In the old lock.
     pub from: T,
     /// In the new one.
@@ -74,7 +74,7 @@ pub struct PaperChange {
     pub backwards: bool,
     /// Set when the file is another one although the build is the same.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
-    pub file: Option<Change<LockedFile>>,
+    pub file: Option<ReleaseChange<LockedFile>>,
 }
 
 /// What happens to one plugin.
@@ -152,8 +152,8 @@ impl Lock {
     }
 }
 
-fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<Change<T>> {
-    (from != to).then(|| Change { from: from.clone(), to: to.clone() })
+fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<ReleaseChange<T>> {
+    (from != to).then(|| ReleaseChange { from: from.clone(), to: to.clone() })
 }
 
 /// What the digest covers of a file: from elsewhere it is the same file still.
@@ -181,7 +181,7 @@ fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
     let moves = old.software != new.software;
     let order =
         |is: Ordering| !moves && new.software.is_minecraft() && Minecraft::cmp(&new.minecraft, &old.minecraft) == is;
-    let file = same_build.then(|| Change { from: old.paper.clone(), to: new.paper.clone() });
+    let file = same_build.then(|| ReleaseChange { from: old.paper.clone(), to: new.paper.clone() });
     Some(PaperChange {
         from: old.paper_name(),
         to: new.paper_name(),

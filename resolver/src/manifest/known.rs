@@ -1,12 +1,12 @@
 //! Pure. What is known of a server beside the specs, and its way through the status: the operator writes there what it asked
 //! with, and the `resolver` command asks with the same.
 
-use crds::paper_mc_server::{Basis, Eula, LostFile, LostRelease as Lost};
+use crds::paper_mc_server::{AnswerBasis, DelistedFileStatus, DelistedReleaseStatus as Lost, Eula};
 use crds::{PaperMCServer, Plugin};
 
 use super::{Complaint, request};
 use crate::catalog::{Artifact, ProjectKey};
-use crate::request::{LostRelease, Request, Running, RunningVersion, RunsOn};
+use crate::request::{DelistedRelease, Request, Running, RunningVersion, RunsOn};
 use crate::software::Software;
 use crate::version::Minecraft;
 
@@ -26,7 +26,7 @@ const MOST_NEEDS: usize = 8;
 
 /// What is known of a server beside the specs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct ServerState {
     /// The newest Minecraft that opened its world.
     pub floor: Option<Minecraft>,
     /// What runs by the last proven lock.
@@ -35,13 +35,13 @@ pub struct Known {
     pub image: Option<String>,
 }
 
-impl Known {
+impl ServerState {
     /// What the status says. One that an older operator wrote knows the version only. What a newer one wrote and we cannot
     /// read counts as not known.
     pub fn of(server: &PaperMCServer) -> Self {
         let Some(status) = &server.status else { return Self::default() };
         let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
-        let Some(Basis { floor, version, build, releases, unasked, versions, lost, running_image, java, image }) =
+        let Some(AnswerBasis { floor, version, build, releases, unasked, versions, lost, running_image, java, image }) =
             &status.basis
         else {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
@@ -63,10 +63,13 @@ impl Known {
     }
 
     /// For the status; None when there is nothing to say.
-    pub fn basis(&self) -> Option<Basis> {
+    pub fn basis(&self) -> Option<AnswerBasis> {
         let Self { floor, running, image } = self;
-        let mut basis =
-            Basis { floor: floor.as_ref().map(ToString::to_string), image: image.clone(), ..Basis::default() };
+        let mut basis = AnswerBasis {
+            floor: floor.as_ref().map(ToString::to_string),
+            image: image.clone(),
+            ..AnswerBasis::default()
+        };
         if let Some(running) = running {
             let Running { software: _, minecraft, build, releases, unasked, versions, lost, image, java, since: _ } =
                 running;
@@ -92,7 +95,7 @@ impl Known {
             basis.lost.sort();
             basis.lost.truncate(MOST_LOST);
         }
-        (basis != Basis::default()).then_some(basis)
+        (basis != AnswerBasis::default()).then_some(basis)
     }
 
     /// The request of the server, with all that is known.
@@ -120,15 +123,15 @@ fn running_version(text: &str) -> Option<RunningVersion> {
 }
 
 /// A release that its page has lost, as the status has it.
-fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<LostRelease> {
+fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<DelistedRelease> {
     let Lost { project, release, version, java, needs, files } = lost;
-    let files = files.iter().map(|LostFile { name, url, size, hash }| Artifact {
+    let files = files.iter().map(|DelistedFileStatus { name, url, size, hash }| Artifact {
         name: name.clone(),
         url: url.clone(),
         size: size.and_then(|size| size.try_into().ok()),
         hash: Some(hash.clone()),
     });
-    LostRelease::new(
+    DelistedRelease::new(
         ProjectKey::of_site(project)?,
         (release.clone(), version.clone()),
         RunsOn { software: Software::Paper, minecraft, java: *java },
@@ -138,7 +141,7 @@ fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<LostRelease> {
 }
 
 /// The same for the status. What would not fit is as good as not known.
-fn lost_in_status(LostRelease { project, release }: &LostRelease) -> Option<Lost> {
+fn lost_in_status(DelistedRelease { project, release }: &DelistedRelease) -> Option<Lost> {
     let lost = Lost {
         project: project.to_string(),
         release: release.id.clone(),
@@ -147,7 +150,7 @@ fn lost_in_status(LostRelease { project, release }: &LostRelease) -> Option<Lost
         needs: release.dependencies.iter().filter_map(|needs| needs.project_id.clone()).collect(),
         files: release
             .jars()
-            .map(|jar| LostFile {
+            .map(|jar| DelistedFileStatus {
                 name: jar.file.name.clone(),
                 url: jar.file.url.clone(),
                 size: jar.file.size.and_then(|size| size.try_into().ok()),
@@ -155,7 +158,7 @@ fn lost_in_status(LostRelease { project, release }: &LostRelease) -> Option<Lost
             })
             .collect(),
     };
-    let file_fits = |file: &LostFile| fits(&file.name, 253) && fits(&file.url, 384) && fits(&file.hash, 144);
+    let file_fits = |file: &DelistedFileStatus| fits(&file.name, 253) && fits(&file.url, 384) && fits(&file.hash, 144);
     let is_short = fits(&lost.project, LONGEST_PROJECT)
         && fits(&lost.release, LONGEST_ID)
         && fits(&lost.version, LONGEST_VERSION)
@@ -192,7 +195,7 @@ mod tests {
         .unwrap()
     }
 
-    fn vault() -> LostRelease {
+    fn vault() -> DelistedRelease {
         let file = Artifact {
             name: "vault-1.7.3.jar".to_owned(),
             url: "https://cdn.example/vault-1.7.3.jar".to_owned(),
@@ -200,7 +203,7 @@ mod tests {
             hash: Some(format!("sha512:{:0>128}", "a")),
         };
         let minecraft = "1.21.10".parse().unwrap();
-        LostRelease::new(
+        DelistedRelease::new(
             ProjectKey { source: Source::Modrinth, project: "vault".to_owned() },
             ("aaa".to_owned(), "1.7.3 (build 131)".to_owned()),
             RunsOn { software: Software::Paper, minecraft: &minecraft, java: Some(21) },
@@ -235,8 +238,8 @@ mod tests {
         assert_eq!((basis.releases.len(), basis.releases.last().map(String::as_str)), (200, Some("199")));
     }
 
-    fn known() -> Known {
-        Known {
+    fn known() -> ServerState {
+        ServerState {
             floor: Some("1.21.11".parse().unwrap()),
             running: Some(Running {
                 software: Software::Paper,
@@ -260,19 +263,21 @@ mod tests {
     #[test]
     fn what_is_written_into_the_status_is_what_is_read_from_it() {
         let whole = known();
-        for known in [whole.clone(), Known { running: None, ..whole.clone() }, Known { floor: None, ..whole }] {
+        for known in
+            [whole.clone(), ServerState { running: None, ..whole.clone() }, ServerState { floor: None, ..whole }]
+        {
             let basis = known.basis().expect("something is known");
             let server = server(&json!({"currentVersion": "1.20.1", "basis": basis}));
-            assert_eq!(Known::of(&server), known);
+            assert_eq!(ServerState::of(&server), known);
         }
-        assert_eq!(Known::default().basis(), None);
+        assert_eq!(ServerState::default().basis(), None);
     }
 
     #[test]
     fn an_older_status_knows_the_version_only() {
-        let known = Known::of(&server(&json!({"currentVersion": "1.21.10", "currentBuild": 129})));
-        assert_eq!(known, Known { floor: Some("1.21.10".parse().unwrap()), ..Known::default() });
-        assert_eq!(Known::of(&server(&json!({}))), Known::default());
+        let known = ServerState::of(&server(&json!({"currentVersion": "1.21.10", "currentBuild": 129})));
+        assert_eq!(known, ServerState { floor: Some("1.21.10".parse().unwrap()), ..ServerState::default() });
+        assert_eq!(ServerState::of(&server(&json!({}))), ServerState::default());
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use crds::plugin::RequiredPlugin;
 
-use super::Desk;
+use super::ManifestViolations;
 use crate::facts::Requirement;
 use crate::version::range::NotARange;
 
-impl Desk {
+impl ManifestViolations {
     /// What is left out has been complained about.
     pub(super) fn requires(&mut self, written: &[RequiredPlugin]) -> Vec<Requirement> {
         let mut requires: Vec<Requirement> = Vec::new();

@@ -3,10 +3,10 @@
 use crds::paper_mc_server::UpdateStrategy;
 use crds::plugin::{PluginSource, SourceKind};
 
-use super::Desk;
+use super::ManifestViolations;
 use crate::catalog::{ProjectKey, Source};
 use crate::file_pattern;
-use crate::request::VersionWish;
+use crate::request::VersionRequest;
 
 /// The longest address; as the schema has it.
 const LONGEST_URL: usize = 2048;
@@ -78,7 +78,7 @@ fn hide_user(url: &str) -> String {
     }
 }
 
-impl Desk {
+impl ManifestViolations {
     /// The project, or complaints about the fields that name it.
     pub(super) fn source(&mut self, source: &PluginSource) -> Option<ProjectKey> {
         let before = self.complaints.len();
@@ -163,11 +163,11 @@ impl Desk {
     }
 
     /// The wish for the one release that a file is.
-    pub(super) fn only_release(&mut self, spec: &crds::PluginSpec) -> Option<VersionWish> {
+    pub(super) fn only_release(&mut self, spec: &crds::PluginSpec) -> Option<VersionRequest> {
         let before = self.complaints.len();
         let strategy = match spec.update_strategy {
-            UpdateStrategy::Latest => Some(VersionWish::Latest),
-            UpdateStrategy::Auto => Some(VersionWish::Auto),
+            UpdateStrategy::Latest => Some(VersionRequest::Latest),
+            UpdateStrategy::Auto => Some(VersionRequest::Auto),
             UpdateStrategy::Pin | UpdateStrategy::BuildPin => {
                 let problem = "is a pin, and a file by its URL is one release: its checksum pins it already";
                 self.complain("spec.updateStrategy", problem, "remove it");

@@ -134,17 +134,17 @@ fn a_server_and_its_plugins_become_a_request() {
     let expected = Request {
         server: "games/lobby".to_owned(),
         software: Software::Paper,
-        paper: PaperWish::BuildPin { version: "1.21.10".parse().unwrap(), build: 130 },
+        paper: PaperRequest::BuildPin { version: "1.21.10".parse().unwrap(), build: 130 },
         delay: SignedDuration::from_hours(72),
         channel: BuildChannel::Beta,
         floor: Some("1.21.8".parse().unwrap()),
         running: Some(running),
         plugins: vec![
-            PluginWish {
+            PluginRequest {
                 object: "anvil".to_owned(),
                 key: ProjectKey { source: Source::Hangar, project: "Anvil".to_owned() },
                 jars: Vec::new(),
-                version: VersionWish::Latest,
+                version: VersionRequest::Latest,
                 delay: SignedDuration::from_hours(72),
                 channel: Channel::Alpha,
                 compatibility: Some(CompatibilityOverride {
@@ -158,11 +158,11 @@ fn a_server_and_its_plugins_become_a_request() {
                 delay_together: vec!["Hammer".to_owned()],
                 selector: Some("{}".to_owned()),
             },
-            PluginWish {
+            PluginRequest {
                 object: "claims".to_owned(),
                 key: ProjectKey { source: Source::Modrinth, project: "warps".to_owned() },
                 jars: vec!["Warps".to_owned(), "*Signs".to_owned()],
-                version: VersionWish::Pin { version: "2.0".to_owned() },
+                version: VersionRequest::Pin { version: "2.0".to_owned() },
                 delay: SignedDuration::ZERO,
                 channel: Channel::Release,
                 compatibility: None,
@@ -181,7 +181,7 @@ fn a_server_and_its_plugins_become_a_request() {
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: HotfixSiblings::Ask,
         unlisted: Unlisted::Refuse,
-        facts: crate::facts::Facts::default(),
+        facts: crate::facts::CompatibilityFacts::default(),
     };
     assert_eq!(request, expected);
 }

@@ -14,7 +14,7 @@ use crate::version::Minecraft;
 /// that the server, and no other one, may keep it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LostRelease {
+pub struct DelistedRelease {
     /// Where it came from.
     pub project: ProjectKey,
     /// As a page would have it. It has no date, so that nothing is older, and is listed for nothing but the Minecraft that it runs on.
@@ -38,7 +38,7 @@ pub struct RunsOn<'x> {
     pub java: Option<u32>,
 }
 
-impl LostRelease {
+impl DelistedRelease {
     /// What is known of a release: its id and version, the projects (by their ids at the source) that came for it, its files. Without a
     /// file there is nothing to keep.
     pub fn new(
@@ -110,7 +110,7 @@ impl Running {
     /// With those releases of the lock that makes it run which their pages have lost since.
     #[must_use]
     pub fn with_lost(self, lock: &Lock, catalog: &Catalog) -> Self {
-        Self { lost: LostRelease::all_of(lock, catalog), ..self }
+        Self { lost: DelistedRelease::all_of(lock, catalog), ..self }
     }
 
     /// The release of a project that runs, as it can be kept although its page has it no more.

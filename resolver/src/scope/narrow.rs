@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use super::Scope;
 use crate::catalog::{Channel, ProjectKey};
 use crate::lock::{Lock, LockReason, LockedPlugin};
-use crate::request::{Hold, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use crate::request::{Hold, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
 use crate::unmanaged::UnmanagedPlugins;
 use crate::version::Minecraft;
 
@@ -126,7 +126,7 @@ pub fn narrow(request: &Request, runs: &Present, scope: &Scope, shared: Option<&
     };
     let mut narrowed = Request { plugins: wishes, delay, ..request.clone() };
     if !scope.paper {
-        narrowed.paper = PaperWish::BuildPin { version: runs.minecraft.clone(), build: runs.build };
+        narrowed.paper = PaperRequest::BuildPin { version: runs.minecraft.clone(), build: runs.build };
         narrowed.image_policy = ImagePolicy::Keep;
     }
     Narrowed { request: narrowed, moves }
@@ -175,17 +175,17 @@ fn spread(runs: &Present, holds: impl Fn(&PresentPlugin) -> bool, inherits: impl
     }
 }
 
-fn held(wish: &PluginWish) -> PluginWish {
-    PluginWish { hold: wish.hold.or(Some(Hold::Server)), ..wish.clone() }
+fn held(wish: &PluginRequest) -> PluginRequest {
+    PluginRequest { hold: wish.hold.or(Some(Hold::Server)), ..wish.clone() }
 }
 
-fn free(wish: &PluginWish, runs: &Present, shared: Option<&Lock>, delays: Delays) -> PluginWish {
+fn free(wish: &PluginRequest, runs: &Present, shared: Option<&Lock>, delays: Delays) -> PluginRequest {
     let delay = match delays {
         Delays::Skipped => SignedDuration::ZERO,
         Delays::AsWritten => wish.delay,
     };
-    let wish = PluginWish { delay, ..wish.clone() };
-    let Some(shared) = shared.filter(|_| wish.version == VersionWish::Latest) else { return wish };
+    let wish = PluginRequest { delay, ..wish.clone() };
+    let Some(shared) = shared.filter(|_| wish.version == VersionRequest::Latest) else { return wish };
     let asks = |reason: &LockReason| match reason {
         LockReason::RequestedBy(objects) => objects.contains(&wish.object),
         LockReason::NeededBy(_) => false,
@@ -193,18 +193,18 @@ fn free(wish: &PluginWish, runs: &Present, shared: Option<&Lock>, delays: Delays
     let decided = shared.plugins.iter().find(|plugin| asks(&plugin.reason)).map(|plugin| &plugin.version);
     let ran = || runs.plugins.iter().find(|plugin| asks(&plugin.reason)).map(|plugin| &plugin.version);
     match decided.or_else(ran) {
-        Some(version) => PluginWish { version: VersionWish::Pin { version: version.clone() }, ..wish },
+        Some(version) => PluginRequest { version: VersionRequest::Pin { version: version.clone() }, ..wish },
         None => wish,
     }
 }
 
 /// A wish for a dependency that nobody asks for, so that it can be held.
-fn stand_in(plugin: &PresentPlugin) -> PluginWish {
-    PluginWish {
+fn stand_in(plugin: &PresentPlugin) -> PluginRequest {
+    PluginRequest {
         object: plugin.name.clone(),
         key: plugin.key.clone(),
         jars: Vec::new(),
-        version: VersionWish::Auto,
+        version: VersionRequest::Auto,
         delay: SignedDuration::ZERO,
         channel: Channel::Alpha,
         allow_downgrade: false,

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use super::closure::{Target, find};
+use super::closure::{DependencyTarget, find};
 use super::known_files::KnownFile;
 use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
-use crate::facts::Says;
+use crate::facts::FactSource;
 use crate::nearest::nearest;
-use crate::overlay::{Bound, Need, Needed, Own, Voices, guesses, is_called, is_module, needs};
-use crate::request::{PluginWish, Request, Running, has_any};
+use crate::overlay::{
+    Bound, Constraint, ConstraintSources, Needed, UserConstraint, guesses, is_called, is_module, needs,
+};
+use crate::request::{PluginRequest, Request, Running, has_any};
 use crate::software::Software;
 
 /// What a release's facts are read with.
 #[derive(Clone, Copy)]
-pub(super) struct Facing<'x> {
-    voices: Voices<'x>,
-    wishes: &'x [PluginWish],
+pub(super) struct BoundContext<'x> {
+    voices: ConstraintSources<'x>,
+    wishes: &'x [PluginRequest],
     /// The places of what is asked for.
     requested: Option<&'x BTreeSet<usize>>,
     running: Option<&'x Running>,
@@ -24,10 +26,10 @@ pub(super) struct Facing<'x> {
     software: Software,
 }
 
-impl<'x> Facing<'x> {
+impl<'x> BoundContext<'x> {
     /// For a plugin of a server; `own` is what its Plugin object says.
-    pub(super) fn of(request: &'x Request, requested: &'x BTreeSet<usize>, own: Option<Own<'x>>) -> Self {
-        let voices = Voices { cluster: &request.facts, own };
+    pub(super) fn of(request: &'x Request, requested: &'x BTreeSet<usize>, own: Option<UserConstraint<'x>>) -> Self {
+        let voices = ConstraintSources { cluster: &request.facts, own };
         Self {
             voices,
             wishes: &request.plugins,
@@ -44,8 +46,8 @@ impl<'x> Facing<'x> {
     }
 
     /// For nobody's server: what is built in.
-    pub(super) const NOBODY: Facing<'static> = Facing {
-        voices: Voices::NONE,
+    pub(super) const NOBODY: BoundContext<'static> = BoundContext {
+        voices: ConstraintSources::NONE,
         wishes: &[],
         requested: None,
         running: None,
@@ -80,8 +82,8 @@ impl<'x> Facing<'x> {
             project.releases.iter().chain(running.lost_release(project)).filter(|release| running.has(release))
         };
         let bounds = of(place).flat_map(|release| self.bounds(catalog, place, release));
-        let bound_to =
-            bounds.filter_map(|(target, _)| if let Target::Project(found) = target { Some(found) } else { None });
+        let bound_to = bounds
+            .filter_map(|(target, _)| if let DependencyTarget::Project(found) = target { Some(found) } else { None });
         of(place).chain(bound_to.flat_map(of)).map(|release| release.id.as_str()).collect()
     }
 
@@ -91,13 +93,13 @@ impl<'x> Facing<'x> {
     }
 
     /// What a release of the project at `place` needs beside its page, and where that leads; one for each plugin.
-    pub(super) fn bounds(&self, catalog: &Catalog, place: usize, release: &Release) -> Vec<(Target, Bound)> {
+    pub(super) fn bounds(&self, catalog: &Catalog, place: usize, release: &Release) -> Vec<(DependencyTarget, Bound)> {
         let project = &catalog.projects[place];
-        let mut bounds: Vec<(Target, Bound)> = Vec::new();
-        for Need { project: needed, bound } in needs(project, release, self.voices) {
+        let mut bounds: Vec<(DependencyTarget, Bound)> = Vec::new();
+        for Constraint { project: needed, bound } in needs(project, release, self.voices) {
             let Some(target) = self.target(catalog, place, &needed, &bound) else { continue };
             bounds.retain(|(other, _)| !same(other, &target));
-            if !matches!(&target, Target::Project(found) if *found == place) {
+            if !matches!(&target, DependencyTarget::Project(found) if *found == place) {
                 bounds.push((target, bound));
             }
         }
@@ -106,14 +108,14 @@ impl<'x> Facing<'x> {
 
     /// What a JAR of people's own needs of the project at `place` beside its page: the last word about it. No Plugin speaks for it.
     pub(super) fn bound_of(&self, catalog: &Catalog, file: &KnownFile<'_>, place: usize) -> Option<Bound> {
-        let voices = Voices { own: None, ..self.voices };
+        let voices = ConstraintSources { own: None, ..self.voices };
         let facing = Self { voices, files: &[], ..*self };
         let other = &catalog.projects[place];
         let is_other = |needed: &Needed<'_>, bound: &Bound| {
             let target = facing.target(catalog, file.place, needed, bound);
             let namesake =
                 |key: &ProjectKey, name: &str| key.source != other.key.source && other.name.eq_ignore_ascii_case(name);
-            matches!(target, Some(Target::Project(found)) if found == place)
+            matches!(target, Some(DependencyTarget::Project(found)) if found == place)
                 || matches!(needed, Needed::Key(key, name) if namesake(key, name))
         };
         let needs = needs(file.project, file.release, voices).into_iter().rev();
@@ -121,16 +123,16 @@ impl<'x> Facing<'x> {
     }
 
     /// None: nothing is needed on this server.
-    fn target(&self, catalog: &Catalog, place: usize, needed: &Needed<'_>, bound: &Bound) -> Option<Target> {
+    fn target(&self, catalog: &Catalog, place: usize, needed: &Needed<'_>, bound: &Bound) -> Option<DependencyTarget> {
         let source = catalog.projects[place].key.source;
         let (key, name) = match needed {
             Needed::Key(key, name) => (key.clone(), *name),
             Needed::Called(name) => {
                 if let Some(found) = self.of_this_server(catalog, source, name) {
-                    return Some(Target::Project(found));
+                    return Some(DependencyTarget::Project(found));
                 }
                 if self.files.iter().any(|file| is_called(file.project, name)) {
-                    return Some(Target::Own);
+                    return Some(DependencyTarget::Own);
                 }
                 if source == Source::Url {
                     return Some(self.unknown(catalog, name, "no plugin of this server is called so", bound));
@@ -140,20 +142,20 @@ impl<'x> Facing<'x> {
             Needed::Beside(names) => {
                 let mut found = names.iter().filter_map(|name| self.asked_for(catalog, source, name));
                 let is_it = |file: &KnownFile<'_>| names.iter().any(|name| is_called(file.project, name));
-                let own = || self.files.iter().any(is_it).then_some(Target::Own);
-                return found.next().map(Target::Project).or_else(own);
+                let own = || self.files.iter().any(is_it).then_some(DependencyTarget::Own);
+                return found.next().map(DependencyTarget::Project).or_else(own);
             }
         };
         let namesake = |file: &KnownFile<'_>| {
             file.project.key.source != key.source && file.project.name.eq_ignore_ascii_case(name)
         };
         let target = match (find(catalog, &key), catalog.unread_because(&key), needed) {
-            (Some(found), _, _) if self.files.iter().any(|file| file.is_of(catalog, found)) => Target::Own,
-            (_, _, Needed::Key(..)) if self.files.iter().any(namesake) => Target::Own,
-            (Some(found), _, _) => Target::Project(found),
-            (None, None, _) => Target::Fetch(key),
+            (Some(found), _, _) if self.files.iter().any(|file| file.is_of(catalog, found)) => DependencyTarget::Own,
+            (_, _, Needed::Key(..)) if self.files.iter().any(namesake) => DependencyTarget::Own,
+            (Some(found), _, _) => DependencyTarget::Project(found),
+            (None, None, _) => DependencyTarget::Fetch(key),
             (None, Some(because), Needed::Key(..)) => {
-                Target::Unread { project: name.to_owned(), because: because.to_owned() }
+                DependencyTarget::Unread { project: name.to_owned(), because: because.to_owned() }
             }
             (None, Some(because), Needed::Called(_) | Needed::Beside(_)) => self.unknown(catalog, name, because, bound),
         };
@@ -176,27 +178,29 @@ impl<'x> Facing<'x> {
         called.first().copied()
     }
 
-    fn unknown(&self, catalog: &Catalog, name: &str, because: &str, bound: &Bound) -> Target {
+    fn unknown(&self, catalog: &Catalog, name: &str, because: &str, bound: &Bound) -> DependencyTarget {
         let known = self.requested.into_iter().flatten().map(|&at| catalog.projects[at].name.as_str());
-        Target::Unknown {
+        DependencyTarget::Unknown {
             plugin: name.to_owned(),
             because: because.to_owned(),
             nearest: nearest(name, known).take(3).map(str::to_owned).collect(),
             says: match bound {
                 Bound::Within(_, says) | Bound::Same(_, says) => says.clone(),
-                Bound::Guess => Says::Plugin { object: String::new() },
+                Bound::Guess => FactSource::Plugin { object: String::new() },
             },
         }
     }
 }
 
 /// Whether two words are about one plugin.
-fn same(a: &Target, b: &Target) -> bool {
+fn same(a: &DependencyTarget, b: &DependencyTarget) -> bool {
     match (a, b) {
-        (Target::Project(a), Target::Project(b)) => a == b,
-        (Target::Fetch(a), Target::Fetch(b)) => a == b,
-        (Target::Own, Target::Own) => true,
-        (Target::Unknown { plugin: a, .. }, Target::Unknown { plugin: b, .. }) => a.eq_ignore_ascii_case(b),
+        (DependencyTarget::Project(a), DependencyTarget::Project(b)) => a == b,
+        (DependencyTarget::Fetch(a), DependencyTarget::Fetch(b)) => a == b,
+        (DependencyTarget::Own, DependencyTarget::Own) => true,
+        (DependencyTarget::Unknown { plugin: a, .. }, DependencyTarget::Unknown { plugin: b, .. }) => {
+            a.eq_ignore_ascii_case(b)
+        }
         _ => false,
     }
 }

@@ -7,13 +7,13 @@ use crate::version::Minecraft;
 
 /// The Paper that a pinned image carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Carried<'a> {
+pub(crate) struct ImageBundledBuild<'a> {
     pub(crate) minecraft: Minecraft,
     pub(crate) build: u32,
     image: &'a str,
 }
 
-impl<'a> Carried<'a> {
+impl<'a> ImageBundledBuild<'a> {
     /// By the tag, as `lexfrei/papermc` writes it: `1.21.10-130`. A version that Paper has no builds of is somebody's own
     /// numbering, and says nothing.
     pub(crate) fn of(catalog: &Catalog, request: &'a Request) -> Option<Self> {

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::bounds::Facing;
+use super::bounds::BoundContext;
 use super::companions::{Companion, Companions};
 use super::jars::Jars;
 use super::judge::is_pinned;
-use super::judgements::{Judged, Judgements};
+use super::judgements::{EligibilityTable, ProjectEligibility};
 use super::known_files::{KnownFile, known_files};
-use super::names::{Bearer, Names, Spoken};
+use super::names::{DeclaredNames, NameOwner, NameTable};
 use super::own_needs;
-use super::{Asked, Rules};
+use super::{RequestedBy, Rules};
 use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use crate::explain::Warning;
-use crate::facts::Says;
-use crate::request::{Dependencies, PluginWish, Request, Running, VersionWish};
+use crate::facts::FactSource;
+use crate::request::{Dependencies, PluginRequest, Request, Running, VersionRequest};
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
@@ -29,28 +29,28 @@ pub(crate) struct Gap {
 }
 
 /// One project that takes part, judged.
-pub(super) struct Member<'a> {
+pub(super) struct ClosureMember<'a> {
     /// Its place in the catalog.
     pub(super) place: usize,
     pub(super) project: &'a Project,
-    pub(super) asked: Option<Asked<'a>>,
+    pub(super) asked: Option<RequestedBy<'a>>,
     /// JARs of people's own for which it stays.
     pub(super) kept_for: Vec<String>,
     pub(super) rules: Rules<'a>,
-    pub(super) judged: Rc<Judged<'a>>,
-    pub(super) spoken: Rc<Spoken>,
+    pub(super) judged: Rc<ProjectEligibility<'a>>,
+    pub(super) spoken: Rc<DeclaredNames>,
 }
 
 /// All that take part.
-pub(super) struct Stock<'a> {
+pub(super) struct Closure<'a> {
     /// By rank.
-    pub(super) members: Vec<Member<'a>>,
+    pub(super) members: Vec<ClosureMember<'a>>,
     /// Who of them is called what.
-    pub(super) names: Names,
+    pub(super) names: NameTable,
 }
 
 /// Where a dependency leads.
-pub(super) enum Target {
+pub(super) enum DependencyTarget {
     /// To this project of the catalog.
     Project(usize),
     /// To one that has to be fetched.
@@ -58,7 +58,7 @@ pub(super) enum Target {
     /// To one that could not be read.
     Unread { project: String, because: String },
     /// By what somebody calls it, to none that could be read.
-    Unknown { plugin: String, because: String, nearest: Vec<String>, says: Says },
+    Unknown { plugin: String, because: String, nearest: Vec<String>, says: FactSource },
     /// Out of the source.
     Outside(String),
     /// By its name to no plugin of this server.
@@ -72,11 +72,11 @@ pub(super) enum Target {
 /// Finds, judges and orders all members; rank is the place in the answer. What is missing goes to `gap`: with one, the
 /// members are those that could be found.
 pub(super) fn stock<'a>(
-    judgements: &mut Judgements<'a>,
+    judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
     warnings: &mut Vec<Warning>,
     gap: &mut Gap,
-) -> Stock<'a> {
+) -> Closure<'a> {
     let catalog = judgements.catalog;
     gap.unread.extend(catalog.builds_unread(request.software));
     let mut asked = asked_for(judgements, request, warnings, gap);
@@ -88,25 +88,25 @@ pub(super) fn stock<'a>(
     let kept = own_needs::kept(judgements, request, &asked, gap);
     let members = requested.iter().chain(kept.keys()).copied().collect();
     let files = known_files(catalog, request, &members);
-    let closing = Closing { request, companions, requested, kept, files };
+    let closing = ClosureBuilder { request, companions, requested, kept, files };
     // A JAR names what it needs, not where it is. So first all that the pages bring, then who of them is meant.
-    let unasked = Names::unasked();
+    let unasked = NameTable::unasked();
     let members = closing.close(judgements, asked, &unasked, gap);
     if !members.values().any(|member| member.spoken.asks()) {
-        return Stock { members: ranked(members), names: unasked };
+        return Closure { members: ranked(members), names: unasked };
     }
-    let bearers: Vec<Bearer<'_>> = members
+    let bearers: Vec<NameOwner<'_>> = members
         .values()
-        .map(|member| Bearer { place: member.place, requested: member.asked.is_some(), spoken: &member.spoken })
+        .map(|member| NameOwner { place: member.place, requested: member.asked.is_some(), spoken: &member.spoken })
         .collect();
-    let names = Names::of(catalog, request, &bearers);
+    let names = NameTable::of(catalog, request, &bearers);
     let asked = members.into_values().filter_map(|member| Some((member.place, (member.asked?, member.rules))));
     let members = closing.close(judgements, asked.collect(), &names, gap);
-    Stock { members: ranked(members), names }
+    Closure { members: ranked(members), names }
 }
 
 /// What all members of a server are found with.
-struct Closing<'a> {
+struct ClosureBuilder<'a> {
     request: &'a Request,
     companions: Companions<'a>,
     /// The places of what is asked for.
@@ -117,23 +117,23 @@ struct Closing<'a> {
     files: Vec<KnownFile<'a>>,
 }
 
-impl<'a> Closing<'a> {
+impl<'a> ClosureBuilder<'a> {
     /// What is asked for or kept, and all that the usable releases of members need.
     fn close(
         &self,
-        judgements: &mut Judgements<'a>,
-        asked: BTreeMap<usize, (Asked<'a>, Rules<'a>)>,
-        names: &Names,
+        judgements: &mut EligibilityTable<'a>,
+        asked: BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)>,
+        names: &NameTable,
         gap: &mut Gap,
-    ) -> BTreeMap<usize, Member<'a>> {
+    ) -> BTreeMap<usize, ClosureMember<'a>> {
         let catalog = judgements.catalog;
-        let mut members: BTreeMap<usize, Member<'a>> = BTreeMap::new();
+        let mut members: BTreeMap<usize, ClosureMember<'a>> = BTreeMap::new();
         let kept = self
             .kept
             .keys()
             .map(|&place| (place, None, own_needs::rules(self.request, self.companions.of(catalog, place))));
         let asked = asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules));
-        let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> = kept.chain(asked).collect();
+        let mut queue: Vec<(usize, Option<RequestedBy<'a>>, Rules<'a>)> = kept.chain(asked).collect();
         while let Some((place, asked, rules)) = queue.pop() {
             let spoken = judgements.spoken(place, &rules.jars);
             let server = (self.request, &self.requested, self.files.as_slice());
@@ -153,7 +153,7 @@ impl<'a> Closing<'a> {
             }
             let kept_for = self.kept.get(&place).cloned().unwrap_or_default();
             let project = &catalog.projects[place];
-            members.insert(place, Member { place, project, asked, kept_for, rules, judged, spoken });
+            members.insert(place, ClosureMember { place, project, asked, kept_for, rules, judged, spoken });
         }
         members
     }
@@ -161,12 +161,12 @@ impl<'a> Closing<'a> {
 
 /// The wishes by project, and which of several decides.
 fn asked_for<'a>(
-    judgements: &mut Judgements<'a>,
+    judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
     warnings: &mut Vec<Warning>,
     gap: &mut Gap,
-) -> BTreeMap<usize, (Asked<'a>, Rules<'a>)> {
-    let mut wishes: BTreeMap<usize, Vec<&'a PluginWish>> = BTreeMap::new();
+) -> BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)> {
+    let mut wishes: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
     for wish in &request.plugins {
         if let Some(place) = judgements.find_or_note(&wish.key, gap) {
             wishes.entry(place).or_default().push(wish);
@@ -209,17 +209,17 @@ fn asked_for<'a>(
             requires: Some((decides.object.as_str(), decides.requires.as_slice())).filter(|(_, says)| !says.is_empty()),
         };
         // A plugin that is held here is no part of what is one release on several servers.
-        let latest = wishes.iter().filter(|wish| wish.version == VersionWish::Latest && hold.is_none());
+        let latest = wishes.iter().filter(|wish| wish.version == VersionRequest::Latest && hold.is_none());
         let latest = latest.map(|wish| wish.object.as_str()).collect();
-        (place, (Asked { objects, decides: &decides.object, latest }, rules))
+        (place, (RequestedBy { objects, decides: &decides.object, latest }, rules))
     });
     decided.collect()
 }
 
-fn pin(wish: &PluginWish) -> Option<&str> {
+fn pin(wish: &PluginRequest) -> Option<&str> {
     match &wish.version {
-        VersionWish::Pin { version } => Some(version),
-        VersionWish::Latest | VersionWish::Auto => None,
+        VersionRequest::Pin { version } => Some(version),
+        VersionRequest::Latest | VersionRequest::Auto => None,
     }
 }
 
@@ -247,7 +247,7 @@ pub(super) struct Follow<'x> {
 
 /// Notes where the required dependencies of one release lead, and says why it cannot be used if one leads nowhere.
 pub(super) fn follow(
-    targets: Vec<Target>,
+    targets: Vec<DependencyTarget>,
     at: Follow<'_>,
     required: &mut BTreeSet<usize>,
     outside: &mut Vec<String>,
@@ -258,8 +258,8 @@ pub(super) fn follow(
     let mut proposed = Vec::new();
     for target in targets {
         match target {
-            Target::Project(place) if at.files.iter().any(|file| file.is_of(at.catalog, place)) => {}
-            Target::Project(place) => {
+            DependencyTarget::Project(place) if at.files.iter().any(|file| file.is_of(at.catalog, place)) => {}
+            DependencyTarget::Project(place) => {
                 let project = &at.catalog.projects[place];
                 match at.request.dependencies {
                     Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&place) => needed.push(place),
@@ -270,22 +270,22 @@ pub(super) fn follow(
                     }
                 }
             }
-            Target::Fetch(key) => {
+            DependencyTarget::Fetch(key) => {
                 gap.fetch.insert(key);
             }
             // What runs now proves by running that it has what it needs.
-            Target::Unread { project, .. } if at.runs => outside.push(project),
-            Target::Unread { project, because } => {
+            DependencyTarget::Unread { project, .. } if at.runs => outside.push(project),
+            DependencyTarget::Unread { project, because } => {
                 fault.get_or_insert(Unusable::NeedsUnread { project, because });
             }
-            Target::Outside(name) => outside.push(name),
-            Target::Unknown { plugin, because, nearest, says } => {
+            DependencyTarget::Outside(name) => outside.push(name),
+            DependencyTarget::Unknown { plugin, because, nearest, says } => {
                 fault.get_or_insert(Unusable::NeedsUnknown { plugin, because, nearest, says });
             }
-            Target::Missing(plugin) => {
+            DependencyTarget::Missing(plugin) => {
                 fault.get_or_insert(Unusable::NeedsMissing { plugin });
             }
-            Target::Own | Target::Nothing => {}
+            DependencyTarget::Own | DependencyTarget::Nothing => {}
         }
     }
     proposed.sort();
@@ -302,11 +302,11 @@ pub(super) fn follow(
 /// Where the required dependencies of a release lead, the facts' included.
 pub(super) fn required_targets(
     catalog: &Catalog,
-    names: &Names,
+    names: &NameTable,
     place: usize,
     (release, jars): (&Release, &Jars<'_>),
-    facing: &Facing<'_>,
-) -> Vec<Target> {
+    facing: &BoundContext<'_>,
+) -> Vec<DependencyTarget> {
     let page = in_order(release)
         .into_iter()
         .filter(|dependency| dependency.kind == DependencyKind::Required)
@@ -325,7 +325,12 @@ pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
 }
 
 /// Where one line of a page leads. What runs is there, whether its page has it still or not.
-pub(super) fn target(catalog: &Catalog, facing: &Facing<'_>, place: usize, dependency: &Dependency) -> Target {
+pub(super) fn target(
+    catalog: &Catalog,
+    facing: &BoundContext<'_>,
+    place: usize,
+    dependency: &Dependency,
+) -> DependencyTarget {
     let source = catalog.projects[place].key.source;
     let keys = [&dependency.project_id, &dependency.name].into_iter().flatten();
     let keys: Vec<ProjectKey> = keys.map(|project| ProjectKey { source, project: project.clone() }).collect();
@@ -337,29 +342,29 @@ pub(super) fn target(catalog: &Catalog, facing: &Facing<'_>, place: usize, depen
     };
     if let Some(found) = keys.iter().find_map(|key| find(catalog, key)).or_else(by_release) {
         let usable = found != place && facing.has_any(&catalog.projects[found]);
-        return if usable { Target::Project(found) } else { Target::Nothing };
+        return if usable { DependencyTarget::Project(found) } else { DependencyTarget::Nothing };
     }
     let shown = dependency.name.as_ref().or(dependency.project_id.as_ref()).or(dependency.version_id.as_ref());
     let shown = shown.map_or("another project", String::as_str);
     if let Some(because) = keys.iter().find_map(|key| catalog.unread_because(key)) {
-        return Target::Unread { project: shown.to_owned(), because: because.to_owned() };
+        return DependencyTarget::Unread { project: shown.to_owned(), because: because.to_owned() };
     }
     match &dependency.project_id {
         Some(id) => absent(catalog, ProjectKey { source, project: id.clone() }, shown),
-        None => Target::Outside(shown.to_owned()),
+        None => DependencyTarget::Outside(shown.to_owned()),
     }
 }
 
-fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> Target {
+fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> DependencyTarget {
     match catalog.unread_because(&key) {
-        Some(because) => Target::Unread { project: shown.to_owned(), because: because.to_owned() },
-        None => Target::Fetch(key),
+        Some(because) => DependencyTarget::Unread { project: shown.to_owned(), because: because.to_owned() },
+        None => DependencyTarget::Fetch(key),
     }
 }
 
 /// The rules a dependency gets from a plugin that needs it: as young and as unstable as that one itself may be, and down
 /// where that one may go down.
-fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion<'a>>) -> Rules<'a> {
+fn inherited<'a>(judged: &ProjectEligibility<'_>, rules: &Rules<'_>, together: Vec<Companion<'a>>) -> Rules<'a> {
     let pinned = rules.pin.and_then(|pin| {
         let pinned = judged.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
         pinned.map(|judged| judged.release.channel).min()
@@ -396,7 +401,7 @@ fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
 ///
 /// The order is the rank of the solve: a dependency is decided after all that might need it, so that "not installed" is
 /// taken exactly when nothing does.
-fn ranked(mut members: BTreeMap<usize, Member<'_>>) -> Vec<Member<'_>> {
+fn ranked(mut members: BTreeMap<usize, ClosureMember<'_>>) -> Vec<ClosureMember<'_>> {
     let (mut ranked, mut waiting): (Vec<usize>, Vec<usize>) =
         members.keys().partition(|place| members[place].asked.is_some());
     ranked.sort_by_key(|place| members[place].asked.as_ref().map(|asked| asked.objects[0]));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Asked, Rules, ripe_at};
+use super::{RequestedBy, Rules, ripe_at};
 use crate::catalog::{Catalog, Project, Release};
 use crate::explain::Warning;
 use crate::overlay::{ESSENTIALS, SAME_RELEASE_NIGHT, is_called, letters};
@@ -39,7 +39,7 @@ impl<'a> Companions<'a> {
     pub(super) fn of_server(
         catalog: &Catalog,
         request: &'a Request,
-        asked: &BTreeMap<usize, (Asked<'a>, Rules<'a>)>,
+        asked: &BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)>,
         warnings: &mut Vec<Warning>,
     ) -> Self {
         let all = asked.iter().map(|(place, (asked, rules))| {

@@ -3,7 +3,7 @@
 
 use crate::catalog::{Declared, Jar, Release, Source};
 use crate::file_pattern::{matches, stem};
-use crate::request::PluginWish;
+use crate::request::PluginRequest;
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -38,7 +38,7 @@ impl<'a> Jars<'a> {
     }
 
     /// What these Plugins of one project ask for together.
-    pub(super) fn of(software: Software, wishes: &[&'a PluginWish]) -> Self {
+    pub(super) fn of(software: Software, wishes: &[&'a PluginRequest]) -> Self {
         let mut patterns: Vec<&str> = wishes.iter().flat_map(|wish| &wish.jars).map(String::as_str).collect();
         patterns.sort_unstable();
         patterns.dedup();

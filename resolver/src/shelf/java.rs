@@ -12,7 +12,7 @@ use crate::unusable::Unusable;
 
 /// The Java that a server can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offer<'a> {
+pub(crate) enum AvailableJava<'a> {
     /// Nobody knows: the image does not say it, or no tags were read. Rules nothing out.
     Unknown,
     /// The image is pinned, and its tag says what it has.
@@ -33,7 +33,7 @@ pub(crate) enum Offer<'a> {
     Published(Option<u32>),
 }
 
-impl<'a> Offer<'a> {
+impl<'a> AvailableJava<'a> {
     /// What the server of `request` can have; `published` is the [`newest`] of the catalog.
     pub(crate) fn of(request: &'a Request, published: Option<Published>) -> Self {
         if let Some(image) = &request.image {
@@ -122,13 +122,15 @@ pub(crate) fn image_for(catalog: &Catalog, request: &Request, java: u32, now: Ti
         return request.image.clone();
     }
     let runs = || request.running.as_ref().and_then(|running| running.image.clone());
-    match Offer::of(request, newest(catalog, now)) {
-        Offer::Held { policy: ImagePolicy::Keep, .. } => runs(),
-        Offer::Held { has, .. } => {
+    match AvailableJava::of(request, newest(catalog, now)) {
+        AvailableJava::Held { policy: ImagePolicy::Keep, .. } => runs(),
+        AvailableJava::Held { has, .. } => {
             let same = catalog.images.iter().filter(|image| release_of(image).is_some_and(|(java, _)| java == has));
             choose_image(same, has, now).or_else(runs)
         }
-        Offer::Unknown | Offer::Pinned { .. } | Offer::Published(_) => choose_image(&catalog.images, java, now),
+        AvailableJava::Unknown | AvailableJava::Pinned { .. } | AvailableJava::Published(_) => {
+            choose_image(&catalog.images, java, now)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use jiff::Timestamp;
 
 use super::jars::Loads;
-use super::java::Offer;
+use super::java::AvailableJava;
 use super::paper::has_known_hash;
 use super::{MOST_RELEASES, Rules, ripe_at};
 use crate::catalog::{Channel, Project, Release, Source};
@@ -14,7 +14,7 @@ use crate::unusable::Unusable;
 use crate::version::lenient;
 
 /// Releases with their verdicts, oldest first, and the channel that was used.
-pub(super) struct Verdicts<'a> {
+pub(super) struct EligibleReleases<'a> {
     pub(super) channel: Channel,
     pub(super) releases: Vec<(&'a Release, Option<Unusable>)>,
 }
@@ -23,10 +23,10 @@ pub(super) struct Verdicts<'a> {
 pub(super) fn judge<'a>(
     project: &'a Project,
     rules: &Rules<'_>,
-    offer: Offer<'_>,
+    offer: AvailableJava<'_>,
     now: Timestamp,
     (running, lost): (Option<&Running>, Option<&'a Release>),
-) -> Verdicts<'a> {
+) -> EligibleReleases<'a> {
     let runs = |release: &Release| running.is_some_and(|running| running.has(release));
     let releases = listed(project, now, runs, lost);
     // A project that has nothing on the channel is used at its most stable one.
@@ -48,13 +48,17 @@ pub(super) fn judge<'a>(
             (*release, fault.or_else(policy))
         })
         .collect();
-    Verdicts { channel, releases }
+    EligibleReleases { channel, releases }
 }
 
 /// The release (its place, and its version) below which a plugin does not go: the newest that runs, or the first that was
 /// put up as that version at the same instant. None where it may go down, and where what runs can be used nowhere any
 /// more; one that its page has lost is the first of all, because nobody knows what came before it.
-pub(super) fn floor(verdicts: &Verdicts<'_>, rules: &Rules<'_>, running: Option<&Running>) -> Option<(usize, String)> {
+pub(super) fn floor(
+    verdicts: &EligibleReleases<'_>,
+    rules: &Rules<'_>,
+    running: Option<&Running>,
+) -> Option<(usize, String)> {
     let running = running.filter(|_| !rules.may_go_down)?;
     let runs = verdicts
         .releases
@@ -129,7 +133,7 @@ pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
 }
 
 /// What no policy can change.
-fn material_fault(release: &Release, loads: Loads, rules: &Rules<'_>, offer: Offer<'_>) -> Option<Unusable> {
+fn material_fault(release: &Release, loads: Loads, rules: &Rules<'_>, offer: AvailableJava<'_>) -> Option<Unusable> {
     if loads == Loads::No {
         let (loaders, software) = (release.loaders.clone(), rules.jars.software());
         return Some(Unusable::WrongSoftware { loaders, software });

@@ -5,27 +5,27 @@ use std::rc::Rc;
 
 use jiff::Timestamp;
 
-use super::bounds::Facing;
+use super::bounds::BoundContext;
 use super::closure::{Follow, Gap, find, follow, required_targets};
 use super::companions;
 use super::jars::Jars;
-use super::java::{self, Offer, Published};
+use super::java::{self, AvailableJava, Published};
 use super::judge::{floor, is_pinned, judge};
 use super::known_files::{self, KnownFile};
-use super::names::{Meaning, Names, Spoken};
-use super::{Rules, Stocked};
+use super::names::{DeclaredNames, NameResolution, NameTable};
+use super::{Candidate, Rules};
 use crate::catalog::{Catalog, Channel, Dependency, ProjectKey, Release};
-use crate::facts::Facts;
+use crate::facts::CompatibilityFacts;
 use crate::overlay::is_called;
 use crate::request::{Dependencies, Request, Running, has_any};
 use crate::unusable::Unusable;
 
 /// One project under one set of rules.
-pub(super) struct Judged<'a> {
+pub(super) struct ProjectEligibility<'a> {
     /// The channel used: that of the rules, or the best there is when the project has nothing on it.
     pub(super) channel: Channel,
     /// Oldest first.
-    pub(super) releases: Rc<Vec<Stocked<'a>>>,
+    pub(super) releases: Rc<Vec<Candidate<'a>>>,
     /// The projects, by their places, that its usable releases need.
     pub(super) required: BTreeSet<usize>,
     /// What was missing to follow them.
@@ -36,9 +36,9 @@ pub(super) struct Judged<'a> {
 
 /// All that a verdict depends on beside the catalog and the instant.
 #[derive(PartialEq, Eq)]
-struct Basis<'a> {
+struct EligibilityCacheKey<'a> {
     rules: Rules<'a>,
-    offer: Offer<'a>,
+    offer: AvailableJava<'a>,
     /// Its releases that run on the server.
     runs: Vec<&'a str>,
     /// The one that runs and that its page has lost, as all servers have it that know the same of it.
@@ -48,29 +48,29 @@ struct Basis<'a> {
     /// With `dependencies: Forbid` or `Propose`, that and what is asked for.
     forbidden_but: Option<(Dependencies, BTreeSet<usize>)>,
     /// With facts about it that are not built in, those and what is asked for: names mean something there first.
-    facts: Option<(&'a Facts, BTreeSet<usize>)>,
+    facts: Option<(&'a CompatibilityFacts, BTreeSet<usize>)>,
     /// Where its JARs ask for others by name: who is called so.
-    names: Option<Meaning>,
+    names: Option<NameResolution>,
     /// JARs of people's own that it has to go beside.
     files: Vec<KnownFile<'a>>,
 }
 
 /// Judgements by the place of the project.
-type Known<'a> = HashMap<usize, Vec<(Basis<'a>, Rc<Judged<'a>>)>>;
+type EligibilityCache<'a> = HashMap<usize, Vec<(EligibilityCacheKey<'a>, Rc<ProjectEligibility<'a>>)>>;
 
 /// What JARs say by the place of the project, for each choice of them.
-type Heard<'a> = HashMap<usize, Vec<(Jars<'a>, Rc<Spoken>)>>;
+type JarNamesByChoice<'a> = HashMap<usize, Vec<(Jars<'a>, Rc<DeclaredNames>)>>;
 
 /// Every judgement so far.
-pub(super) struct Judgements<'a> {
+pub(super) struct EligibilityTable<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) now: Timestamp,
     /// Read once: hundreds of tags.
     pub(super) published: Option<Published>,
-    known: Known<'a>,
-    heard: Heard<'a>,
+    known: EligibilityCache<'a>,
+    heard: JarNamesByChoice<'a>,
     /// Those of the request that this one is a change of.
-    before: Option<(&'a Known<'a>, &'a Heard<'a>)>,
+    before: Option<(&'a EligibilityCache<'a>, &'a JarNamesByChoice<'a>)>,
     places: HashMap<&'a ProjectKey, Option<usize>>,
     /// What runs and pages have lost, by project and id: each once for all servers that know the same of it.
     lost: HashMap<(usize, &'a str), Vec<&'a Release>>,
@@ -80,7 +80,7 @@ pub(super) struct Judgements<'a> {
     owners: Option<HashMap<&'a str, Vec<usize>>>,
 }
 
-impl<'a> Judgements<'a> {
+impl<'a> EligibilityTable<'a> {
     /// For one request: nobody else can run anything.
     pub(super) fn of_one(catalog: &'a Catalog, now: Timestamp) -> Self {
         Self::of_one_with(catalog, now, java::newest(catalog, now))
@@ -192,13 +192,13 @@ impl<'a> Judgements<'a> {
     }
 
     /// What the JARs of a project that come say of names.
-    pub(super) fn spoken(&mut self, place: usize, jars: &Jars<'a>) -> Rc<Spoken> {
+    pub(super) fn spoken(&mut self, place: usize, jars: &Jars<'a>) -> Rc<DeclaredNames> {
         let before = self.before.and_then(|(_, heard)| heard.get(&place));
         let heard = self.heard.entry(place).or_default();
         if let Some((_, spoken)) = before.into_iter().flatten().chain(&*heard).find(|(other, _)| other == jars) {
             return Rc::clone(spoken);
         }
-        let spoken = Rc::new(Spoken::of(&self.catalog.projects[place], jars));
+        let spoken = Rc::new(DeclaredNames::of(&self.catalog.projects[place], jars));
         heard.push((jars.clone(), Rc::clone(&spoken)));
         spoken
     }
@@ -209,16 +209,16 @@ impl<'a> Judgements<'a> {
         place: usize,
         rules: &Rules<'a>,
         (request, requested, files): (&'a Request, &BTreeSet<usize>, &[KnownFile<'a>]),
-        (names, spoken): (&Names, &Spoken),
-    ) -> Rc<Judged<'a>> {
-        let offer = Offer::of(request, self.published);
+        (names, spoken): (&NameTable, &DeclaredNames),
+    ) -> Rc<ProjectEligibility<'a>> {
+        let offer = AvailableJava::of(request, self.published);
         let (project, running) = (&self.catalog.projects[place], request.running.as_ref());
-        let facing = Facing::of(request, requested, rules.requires).beside(files);
+        let facing = BoundContext::of(request, requested, rules.requires).beside(files);
         let facts = !files.is_empty() || facing.mentions(project);
         let lost = running.and_then(|running| self.lost(place, running));
         let led_to = self.led_to(place, lost, request).into_iter().map(std::ptr::from_ref).collect::<Vec<_>>();
         let leads_to_lost = !led_to.is_empty();
-        let basis = Basis {
+        let basis = EligibilityCacheKey {
             rules: rules.clone(),
             offer,
             runs: self.runs(place, request),
@@ -235,9 +235,9 @@ impl<'a> Judgements<'a> {
         if let Some((_, judged)) = before.into_iter().flatten().chain(&*known).find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
-        let at = At { request, requested, files, names, offer, facing, lost };
+        let at = EligibilityFor { request, requested, files, names, offer, facing, lost };
         let judged = judge_one(self.catalog, self.now, place, rules, at);
-        let judged = Rc::new(Judged { leads_to_lost, ..judged });
+        let judged = Rc::new(ProjectEligibility { leads_to_lost, ..judged });
         known.push((basis, Rc::clone(&judged)));
         judged
     }
@@ -245,18 +245,24 @@ impl<'a> Judgements<'a> {
 
 /// The server that a project is judged for.
 #[derive(Clone, Copy)]
-struct At<'x, 'a> {
+struct EligibilityFor<'x, 'a> {
     request: &'x Request,
     requested: &'x BTreeSet<usize>,
     files: &'x [KnownFile<'x>],
-    names: &'x Names,
-    offer: Offer<'x>,
-    facing: Facing<'x>,
+    names: &'x NameTable,
+    offer: AvailableJava<'x>,
+    facing: BoundContext<'x>,
     lost: Option<&'a Release>,
 }
 
-fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_, 'a>) -> Judged<'a> {
-    let At { request, requested, files, names, offer, facing, lost } = at;
+fn judge_one<'a>(
+    catalog: &'a Catalog,
+    now: Timestamp,
+    place: usize,
+    rules: &Rules<'_>,
+    at: EligibilityFor<'_, 'a>,
+) -> ProjectEligibility<'a> {
+    let EligibilityFor { request, requested, files, names, offer, facing, lost } = at;
     let running = request.running.as_ref();
     let verdicts = judge(&catalog.projects[place], rules, offer, now, (running, lost));
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
@@ -297,8 +303,8 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
                 &mut gap,
             );
         }
-        Stocked { release, unusable, outside }
+        Candidate { release, unusable, outside }
     });
     let releases = Rc::new(releases.collect());
-    Judged { channel: verdicts.channel, releases, required, gap, leads_to_lost: false }
+    ProjectEligibility { channel: verdicts.channel, releases, required, gap, leads_to_lost: false }
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::bounds::Facing;
-use super::closure::{Target, find, in_order, target};
+use super::bounds::BoundContext;
+use super::closure::{DependencyTarget, find, in_order, target};
 use super::judge::listed;
 use super::link::guessed_minimum;
-use super::{Shelf, World};
+use super::{CandidateIndex, PluginCandidates};
 use crate::catalog::{Catalog, Dependency, DependencyKind, Project, Release};
 use crate::facts::UsedFact;
 use crate::overlay::Bound;
 use crate::request::Request;
 use crate::unmanaged::UnmanagedPlugins;
-use crate::unusable::{Apart, Unusable};
+use crate::unusable::{GroupSplit, Unusable};
 
 /// A JAR of people's own with the release that it is.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub(super) fn known_files<'a>(
 }
 
 /// What is said of one file and the releases of one project.
-struct Beside<'x> {
+struct FileCompatibility<'x> {
     file: &'x KnownFile<'x>,
     catalog: &'x Catalog,
     /// Of the project.
@@ -81,15 +81,15 @@ struct Beside<'x> {
     /// Which versions of it the file needs, by a fact.
     bound: Option<Bound>,
     /// Facts are read with this file alone: of another one they say something else.
-    facing: Facing<'x>,
+    facing: BoundContext<'x>,
 }
 
-impl<'x> Beside<'x> {
+impl<'x> FileCompatibility<'x> {
     fn of(
         file: &'x KnownFile<'x>,
         (catalog, now): (&'x Catalog, Timestamp),
         (place, own): (usize, &'x [&'x Release]),
-        facing: &Facing<'x>,
+        facing: &BoundContext<'x>,
     ) -> Self {
         let about = |line: &&'x Dependency| leads_to(catalog, facing, file.place, line) == Some(place);
         Self {
@@ -128,7 +128,7 @@ impl<'x> Beside<'x> {
         lines.map(|line| (line.kind, line.version_id.as_deref())).collect()
     }
 
-    fn by_pages(&self, release: &Release) -> Option<Apart> {
+    fn by_pages(&self, release: &Release) -> Option<GroupSplit> {
         let of_release = self.lines_of(release);
         let excluded = |lines: &[(DependencyKind, Option<&str>)], id: &str| {
             let excludes = |(kind, named): &(_, Option<&str>)| {
@@ -139,31 +139,31 @@ impl<'x> Beside<'x> {
         let another = |lines: &[(DependencyKind, Option<&str>)], id: &str| named(lines).any(|named| named != id);
         let there = &self.file.release.id;
         match () {
-            () if excluded(&self.lines, &release.id) => Some(Apart::FileExcludes),
-            () if excluded(&of_release, there) => Some(Apart::Excludes),
-            () if another(&self.lines, &release.id) => Some(Apart::FileNames),
-            () if another(&of_release, there) => Some(Apart::Names),
+            () if excluded(&self.lines, &release.id) => Some(GroupSplit::FileExcludes),
+            () if excluded(&of_release, there) => Some(GroupSplit::Excludes),
+            () if another(&self.lines, &release.id) => Some(GroupSplit::FileNames),
+            () if another(&of_release, there) => Some(GroupSplit::Names),
             () => None,
         }
     }
 
-    fn by_facts(&self, release: &Release) -> Option<Apart> {
+    fn by_facts(&self, release: &Release) -> Option<GroupSplit> {
         let KnownFile { project, release: is, .. } = self.file;
         let (here, there) = ((&self.catalog.projects[self.place], release), (*project, *is));
         let of_file = self.bound.as_ref().and_then(|bound| {
             let dated = named(&self.lines).next().is_none();
             Some(match broken(bound, there, here, (self.own, dated))? {
-                Broken::Fact(fact) => Apart::FileNeeds { fact },
-                Broken::Guess(at_least) => Apart::FileGuessed { needs: here.0.name.clone(), at_least },
+                UnmetBound::Fact(fact) => GroupSplit::FileNeeds { fact },
+                UnmetBound::Guess(at_least) => GroupSplit::FileGuessed { needs: here.0.name.clone(), at_least },
             })
         });
         let of_release = || {
             let bounds = self.facing.bounds(self.catalog, self.place, release).into_iter();
-            let (_, bound) = bounds.rev().find(|(target, _)| matches!(target, Target::Own))?;
+            let (_, bound) = bounds.rev().find(|(target, _)| matches!(target, DependencyTarget::Own))?;
             let dated = named(&self.lines_of(release)).next().is_none();
             Some(match broken(&bound, here, there, (&self.theirs, dated))? {
-                Broken::Fact(fact) => Apart::Needs { fact },
-                Broken::Guess(at_least) => Apart::Guessed { at_least },
+                UnmetBound::Fact(fact) => GroupSplit::Needs { fact },
+                UnmetBound::Guess(at_least) => GroupSplit::Guessed { at_least },
             })
         };
         of_file.or_else(of_release)
@@ -171,8 +171,8 @@ impl<'x> Beside<'x> {
 }
 
 /// Where a line of the page of a project leads.
-fn leads_to(catalog: &Catalog, facing: &Facing<'_>, place: usize, line: &Dependency) -> Option<usize> {
-    let Target::Project(found) = target(catalog, facing, place, line) else { return None };
+fn leads_to(catalog: &Catalog, facing: &BoundContext<'_>, place: usize, line: &Dependency) -> Option<usize> {
+    let DependencyTarget::Project(found) = target(catalog, facing, place, line) else { return None };
     Some(found)
 }
 
@@ -183,7 +183,7 @@ fn named<'x>(lines: &[(DependencyKind, Option<&'x str>)]) -> impl Iterator<Item 
 }
 
 /// What of a bound is not so.
-enum Broken {
+enum UnmetBound {
     Fact(UsedFact),
     /// The least version that dates tell.
     Guess(String),
@@ -196,10 +196,10 @@ fn broken(
     (project, release): (&Project, &Release),
     (needed, there): (&Project, &Release),
     (others, dated): (&[&Release], bool),
-) -> Option<Broken> {
+) -> Option<UnmetBound> {
     match bound {
         Bound::Within(range, says) | Bound::Same(range, says) => (!range.has(&there.version)).then(|| {
-            Broken::Fact(UsedFact {
+            UnmetBound::Fact(UsedFact {
                 plugin: project.name.clone(),
                 version: release.version.clone(),
                 needs: needed.name.clone(),
@@ -210,7 +210,7 @@ fn broken(
         Bound::Guess => {
             let least = guessed_minimum(others, release).filter(|_| dated)?;
             let is = others.iter().position(|other| other.id == there.id)?;
-            (is + 1 < least).then(|| Broken::Guess(others[least - 1].version.clone()))
+            (is + 1 < least).then(|| UnmetBound::Guess(others[least - 1].version.clone()))
         }
     }
 }
@@ -222,33 +222,33 @@ pub(super) fn against(
     place: usize,
     releases: &[&Release],
     files: &[KnownFile<'_>],
-    facing: &Facing<'_>,
+    facing: &BoundContext<'_>,
 ) -> Vec<Option<Unusable>> {
     if files.is_empty() {
         return vec![None; releases.len()];
     }
     let running = || releases.iter().filter(|release| facing.runs(release));
-    let all = files.iter().map(|file| Beside::of(file, at, (place, releases), facing));
-    let binding: Vec<Beside<'_>> =
+    let all = files.iter().map(|file| FileCompatibility::of(file, at, (place, releases), facing));
+    let binding: Vec<FileCompatibility<'_>> =
         all.filter(|beside| !running().any(|release| beside.against(release).is_some())).collect();
     releases.iter().map(|release| binding.iter().find_map(|beside| beside.against(release))).collect()
 }
 
-impl World<'_> {
+impl CandidateIndex<'_> {
     /// What is said against a release beside JARs of people's own. Of one that was chosen it holds nothing back, because it is so now.
     pub(crate) fn beside(&self, at: usize, place: usize) -> Vec<Unusable> {
         let catalog = self.judgements.catalog;
-        let places = |which: &dyn Fn(&Shelf<'_>) -> bool| -> BTreeSet<usize> {
+        let places = |which: &dyn Fn(&PluginCandidates<'_>) -> bool| -> BTreeSet<usize> {
             let members = self.shelves.iter().filter(|member| which(member));
             members.filter_map(|member| find(catalog, &member.project.key)).collect()
         };
         let files = known_files(catalog, self.request, &places(&|member| member.is_wanted()));
-        let Shelf { project, rules, releases, .. } = &*self.shelves[at];
+        let PluginCandidates { project, rules, releases, .. } = &*self.shelves[at];
         let Some(own) = find(catalog, &project.key).filter(|_| !files.is_empty()) else { return Vec::new() };
         let requested = places(&|member| member.asked.is_some());
-        let facing = Facing::of(self.request, &requested, rules.requires);
+        let facing = BoundContext::of(self.request, &requested, rules.requires);
         let releases: Vec<&Release> = releases.iter().map(|stocked| stocked.release).collect();
-        let all = files.iter().map(|file| Beside::of(file, (catalog, self.now), (own, &releases), &facing));
+        let all = files.iter().map(|file| FileCompatibility::of(file, (catalog, self.now), (own, &releases), &facing));
         all.filter_map(|beside| beside.against(releases[place])).collect()
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use pubgrub::VersionSet;
 
-use super::bounds::Facing;
-use super::closure::{Member, Stock, Target, in_order, target};
+use super::bounds::BoundContext;
+use super::closure::{Closure, ClosureMember, DependencyTarget, in_order, target};
 use super::judge::is_pinned;
-use super::listing::Reader;
-use super::{Link, LinkKind, Rules, Shelf, Stocked, classes, ripe_at};
+use super::listing::ListingReader;
+use super::{Candidate, Edge, EdgeKind, PluginCandidates, Rules, classes, ripe_at};
 use crate::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::overlay::{self, Bound};
 use crate::request::Request;
@@ -20,7 +20,7 @@ use crate::version::range::Range;
 use crate::version::{Minecraft, lenient};
 
 /// The releases of a project that takes part, as the others ask about them.
-pub(super) struct Peers<'x> {
+pub(super) struct Dependents<'x> {
     /// Oldest first.
     pub(super) releases: Vec<&'x Release>,
     /// Their indexes by their ids. Made when a line names one: a release may name hundreds.
@@ -29,7 +29,7 @@ pub(super) struct Peers<'x> {
     by_version: OnceCell<Vec<usize>>,
 }
 
-impl<'x> Peers<'x> {
+impl<'x> Dependents<'x> {
     pub(super) fn new(releases: Vec<&'x Release>) -> Self {
         Self { releases, indexes: OnceCell::new(), by_version: OnceCell::new() }
     }
@@ -63,21 +63,22 @@ impl<'x> Peers<'x> {
 pub(super) fn shelve<'a>(
     catalog: &'a Catalog,
     request: &Request,
-    Stock { members, names }: &Stock<'a>,
-    reader: &Reader,
-    known: &[Rc<Shelf<'a>>],
-) -> Vec<Rc<Shelf<'a>>> {
+    Closure { members, names }: &Closure<'a>,
+    reader: &ListingReader,
+    known: &[Rc<PluginCandidates<'a>>],
+) -> Vec<Rc<PluginCandidates<'a>>> {
     // Links name others by their places.
-    let same = |(member, shelf): (&Member<'_>, &Rc<Shelf<'_>>)| std::ptr::eq(member.project, shelf.project);
+    let same =
+        |(member, shelf): (&ClosureMember<'_>, &Rc<PluginCandidates<'_>>)| std::ptr::eq(member.project, shelf.project);
     let in_place = known.len() == members.len() && members.iter().zip(known).all(same);
     let known = if in_place { known } else { &[] };
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
     let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
-    let releases = |member: &Member<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
-    let peers: Vec<_> = members.iter().map(|member| LazyCell::new(move || Peers::new(releases(member)))).collect();
+    let releases = |member: &ClosureMember<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
+    let peers: Vec<_> = members.iter().map(|member| LazyCell::new(move || Dependents::new(releases(member)))).collect();
     let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &*peers[shelf]));
     let shelves = members.iter().enumerate().map(|(at, member)| {
-        let facing = Facing::of(request, &requested, member.rules.requires);
+        let facing = BoundContext::of(request, &requested, member.rules.requires);
         // What facts mean may have changed with another plugin. (What names in its JARs mean is a part of the judgement.)
         let apart = !facing.mentions(member.project);
         if let Some(shelf) = known.get(at).filter(|shelf| apart && is_of(shelf, member)) {
@@ -96,12 +97,12 @@ pub(super) fn shelve<'a>(
 }
 
 /// Whether a shelf is that of a member, but for what its releases ask of others.
-fn is_of(shelf: &Shelf<'_>, member: &Member<'_>) -> bool {
+fn is_of(shelf: &PluginCandidates<'_>, member: &ClosureMember<'_>) -> bool {
     Rc::ptr_eq(&shelf.releases, &member.judged.releases)
         && (&shelf.asked, &shelf.kept_for, &shelf.rules) == (&member.asked, &member.kept_for, &member.rules)
 }
 
-fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> Shelf<'a> {
+fn shelf<'a>(member: &ClosureMember<'a>, links: Vec<Vec<Edge>>, reader: &ListingReader) -> PluginCandidates<'a> {
     let judged = &member.judged;
     let supports = supports(&judged.releases, (member.project.key.source, &member.rules), reader);
     let numbered = || judged.releases.iter().enumerate().map(|(at, judged)| (at + 1, judged));
@@ -112,7 +113,7 @@ fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> She
             numbered().filter(|(_, judged)| is_pinned(&judged.release.version, pin)).map(|(index, _)| index),
         ),
     };
-    Shelf {
+    PluginCandidates {
         project: member.project,
         asked: member.asked.clone(),
         kept_for: member.kept_for.clone(),
@@ -129,9 +130,9 @@ fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> She
 
 /// Per Paper, the releases known to run on it.
 pub(super) fn supports(
-    releases: &[Stocked<'_>],
+    releases: &[Candidate<'_>],
     (source, rules): (Source, &Rules<'_>),
-    reader: &Reader,
+    reader: &ListingReader,
 ) -> Vec<IndexSet> {
     let words = releases.len() / 64 + 1;
     let mut bits = vec![vec![0_u64; words]; reader.papers().len()];
@@ -162,46 +163,46 @@ pub(super) fn supports(
 pub(super) fn links<'r: 'x, 'x>(
     catalog: &Catalog,
     place: usize,
-    (release, asked): (&Release, Vec<Target>),
-    facing: &Facing<'_>,
-    there: &dyn Fn(usize) -> Option<(usize, &'x Peers<'r>)>,
-) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
+    (release, asked): (&Release, Vec<DependencyTarget>),
+    facing: &BoundContext<'_>,
+    there: &dyn Fn(usize) -> Option<(usize, &'x Dependents<'r>)>,
+) -> Vec<Edge> {
+    let mut links: Vec<Edge> = Vec::new();
     // Those of which the page names the release: no date says more.
     let mut exact: Vec<usize> = Vec::new();
     for dependency in in_order(release) {
         let kind = match dependency.kind {
-            DependencyKind::Required => LinkKind::Required,
+            DependencyKind::Required => EdgeKind::Required,
             // An optional dependency without a version asks for nothing.
-            DependencyKind::Optional if dependency.version_id.is_some() => LinkKind::Optional,
-            DependencyKind::Incompatible => LinkKind::Incompatible,
+            DependencyKind::Optional if dependency.version_id.is_some() => EdgeKind::Optional,
+            DependencyKind::Incompatible => EdgeKind::Incompatible,
             DependencyKind::Optional | DependencyKind::Embedded => continue,
         };
         // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
-        let Target::Project(found) = target(catalog, facing, place, dependency) else { continue };
+        let DependencyTarget::Project(found) = target(catalog, facing, place, dependency) else { continue };
         let Some((to, peers)) = there(found) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),
             Some(id) => peers.with_id(id),
         };
-        if kind != LinkKind::Incompatible && dependency.version_id.is_some() {
+        if kind != EdgeKind::Incompatible && dependency.version_id.is_some() {
             exact.push(to);
         }
         let set = match kind {
-            LinkKind::Required => meant,
-            LinkKind::Optional => meant.union(&IndexSet::absent()),
-            LinkKind::Incompatible => meant.complement().union(&IndexSet::absent()),
+            EdgeKind::Required => meant,
+            EdgeKind::Optional => meant.union(&IndexSet::absent()),
+            EdgeKind::Incompatible => meant.complement().union(&IndexSet::absent()),
         };
-        links.push(Link { to, set, kind, guessed: None, fact: None });
+        links.push(Edge { to, set, kind, guessed: None, fact: None });
     }
     for target in asked {
-        let Target::Project(found) = target else { continue };
+        let DependencyTarget::Project(found) = target else { continue };
         let Some((to, _)) = there(found) else { continue };
         let set = IndexSet::present();
-        links.push(Link { to, set, kind: LinkKind::Required, guessed: None, fact: None });
+        links.push(Edge { to, set, kind: EdgeKind::Required, guessed: None, fact: None });
     }
     for (target, bound) in facing.bounds(catalog, place, release) {
-        let Target::Project(found) = target else { continue };
+        let DependencyTarget::Project(found) = target else { continue };
         let Some((to, peers)) = there(found) else { continue };
         let (mut set, mut guessed) = bounded(peers, release, &bound);
         let named = exact.contains(&to) && bound == Bound::Guess;
@@ -216,13 +217,13 @@ pub(super) fn links<'r: 'x, 'x>(
         if named || apart && is_mild {
             (set, guessed, fact) = (IndexSet::present(), None, None);
         }
-        links.push(Link { to, set, kind: LinkKind::Required, guessed, fact });
+        links.push(Edge { to, set, kind: EdgeKind::Required, guessed, fact });
     }
     merged(links)
 }
 
 /// The releases of a dependency that a bound allows, and the minimum if it was guessed.
-fn bounded(peers: &Peers<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
+fn bounded(peers: &Dependents<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
     match bound {
         Bound::Within(range, _) | Bound::Same(range, _) => (peers.within(range), None),
         Bound::Guess => match guessed_minimum(&peers.releases, release) {
@@ -243,8 +244,8 @@ pub(super) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<
 
 /// One link for each other shelf that is required: the page may say "any", the overlay "at least". A page and a fact that say
 /// more than each other stay two: neither is what the other one says.
-fn merged(links: Vec<Link>) -> Vec<Link> {
-    let mut merged: Vec<Link> = Vec::new();
+fn merged(links: Vec<Edge>) -> Vec<Edge> {
+    let mut merged: Vec<Edge> = Vec::new();
     for link in links {
         let known = merged.iter_mut().find(|known| known.to == link.to && known.kind == link.kind);
         match known {

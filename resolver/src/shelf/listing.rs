@@ -10,13 +10,13 @@ use crate::version::{Minecraft, glob, sibling};
 
 /// What the owner of the server says about lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Policy {
+pub(crate) struct ListingPolicy {
     pub(super) software: Software,
     siblings: HotfixSiblings,
     unlisted: Unlisted,
 }
 
-impl Policy {
+impl ListingPolicy {
     /// That of a server.
     pub(crate) fn of(request: &Request) -> Self {
         Self { software: request.software, siblings: request.hotfix_siblings, unlisted: request.unlisted }
@@ -25,7 +25,7 @@ impl Policy {
 
 /// How a release is known to run on one Paper.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Known<'a> {
+pub(crate) enum ListingEvidence<'a> {
     /// On its list.
     Listed,
     /// On its list stands this sibling.
@@ -37,18 +37,18 @@ pub(crate) enum Known<'a> {
 }
 
 /// For each Minecraft version that a list may name, the Papers it counts for.
-pub(crate) struct Reader {
+pub(crate) struct ListingReader {
     papers: Vec<Minecraft>,
-    policy: Policy,
+    policy: ListingPolicy,
     /// Index of a Paper, and whether it is only the sibling of the one listed.
     counts_for: HashMap<Minecraft, Vec<(usize, bool)>>,
 }
 
-impl Reader {
+impl ListingReader {
     /// For these Papers, oldest first. `built` is what Paper itself has built.
     pub(crate) fn new<'a>(
         papers: impl Iterator<Item = &'a PaperVersion>,
-        policy: Policy,
+        policy: ListingPolicy,
         built: &[&Minecraft],
     ) -> Self {
         let papers: Vec<Minecraft> = papers.map(|paper| paper.minecraft.clone()).collect();
@@ -94,7 +94,7 @@ impl Reader {
         release: &'a Release,
         needs: Option<&Minecraft>,
         says: Option<&CompatibilityOverride>,
-    ) -> Vec<Option<Known<'a>>> {
+    ) -> Vec<Option<ListingEvidence<'a>>> {
         let list = self.policy.software.list_of(source, release);
         let says = says.filter(|says| says.is_about(&release.version));
         let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
@@ -113,11 +113,11 @@ impl Reader {
         known
     }
 
-    fn read_list<'a>(&self, list: &'a [Minecraft]) -> Vec<Option<Known<'a>>> {
+    fn read_list<'a>(&self, list: &'a [Minecraft]) -> Vec<Option<ListingEvidence<'a>>> {
         if list.is_empty() {
-            return self.papers.iter().map(|_| Some(Known::NoList)).collect();
+            return self.papers.iter().map(|_| Some(ListingEvidence::NoList)).collect();
         }
-        let mut known: Vec<Option<Known<'_>>> = self.papers.iter().map(|_| None).collect();
+        let mut known: Vec<Option<ListingEvidence<'_>>> = self.papers.iter().map(|_| None).collect();
         for listed in list {
             for &(at, sibling) in self.counts_for.get(listed).into_iter().flatten() {
                 if sibling && self.policy.siblings == HotfixSiblings::Ask {
@@ -126,13 +126,13 @@ impl Reader {
                 // Of two the newest, wherever it stands in the list: next to a skipped patch that is the sibling.
                 let names = match &known[at] {
                     None => true,
-                    Some(Known::Sibling(other)) => listed > *other,
+                    Some(ListingEvidence::Sibling(other)) => listed > *other,
                     Some(_) => false,
                 };
                 if !sibling {
-                    known[at] = Some(Known::Listed);
+                    known[at] = Some(ListingEvidence::Listed);
                 } else if names {
-                    known[at] = Some(Known::Sibling(listed));
+                    known[at] = Some(ListingEvidence::Sibling(listed));
                 }
             }
         }
@@ -155,12 +155,12 @@ impl Reader {
         release.minecraft.iter().filter(|_| asks && !too_old).filter(counts).max()
     }
 
-    fn apply(&self, says: &CompatibilityOverride, known: &mut [Option<Known<'_>>]) {
+    fn apply(&self, says: &CompatibilityOverride, known: &mut [Option<ListingEvidence<'_>>]) {
         for (paper, known) in self.papers.iter().zip(known) {
             let meant = says.minecraft.iter().any(|pattern| glob::matches(pattern, paper));
             match says.mode {
-                OverrideMode::Add if meant && known.is_none() => *known = Some(Known::Override),
-                OverrideMode::Replace if meant || says.minecraft.is_empty() => *known = Some(Known::Override),
+                OverrideMode::Add if meant && known.is_none() => *known = Some(ListingEvidence::Override),
+                OverrideMode::Replace if meant || says.minecraft.is_empty() => *known = Some(ListingEvidence::Override),
                 OverrideMode::Replace => *known = None,
                 OverrideMode::Remove if meant => *known = None,
                 OverrideMode::Add | OverrideMode::Remove => {}

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bounds::Facing;
-use super::closure::{Target, in_order, target};
+use super::bounds::BoundContext;
+use super::closure::{DependencyTarget, in_order, target};
 use super::jars::Jars;
 use crate::catalog::{Catalog, Declared, DependencyKind, Project, Release, Source};
 use crate::declared::folded;
@@ -13,7 +13,7 @@ use crate::unmanaged::UnmanagedJar;
 
 /// What the JARs of a plugin that come say of names, over all its releases. Names are folded.
 #[derive(Debug, Default)]
-pub(super) struct Spoken {
+pub(super) struct DeclaredNames {
     /// Its own.
     own: BTreeSet<String>,
     /// Further ones under which others find it.
@@ -26,7 +26,7 @@ pub(super) struct Spoken {
     unread: bool,
 }
 
-impl Spoken {
+impl DeclaredNames {
     pub(super) fn of(project: &Project, jars: &Jars<'_>) -> Self {
         let mut spoken = Self::default();
         for release in project.releases.iter().filter(|release| is_read(release)) {
@@ -67,7 +67,7 @@ fn is_read(release: &Release) -> bool {
 
 /// Who has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Called {
+enum NameOwners {
     /// The project at this place of the catalog.
     Project(usize),
     /// A JAR that somebody put on the server.
@@ -75,9 +75,9 @@ enum Called {
 }
 
 /// Who is called what on one server.
-pub(super) struct Names {
+pub(super) struct NameTable {
     /// By folded name, who is meant first; None: nobody has been asked yet.
-    called: Option<BTreeMap<String, Vec<Called>>>,
+    called: Option<BTreeMap<String, Vec<NameOwners>>>,
     /// Whether nothing can come that nobody has read.
     read: bool,
     /// Whether the server has run, so that its own JARs are known.
@@ -86,20 +86,20 @@ pub(super) struct Names {
 
 /// What the names that one plugin asks for mean on a server.
 #[derive(PartialEq, Eq)]
-pub(super) struct Meaning {
-    names: Vec<(String, Vec<Called>)>,
+pub(super) struct NameResolution {
+    names: Vec<(String, Vec<NameOwners>)>,
     read: bool,
     ran: bool,
 }
 
 /// One that takes part.
-pub(super) struct Bearer<'x> {
+pub(super) struct NameOwner<'x> {
     pub(super) place: usize,
     pub(super) requested: bool,
-    pub(super) spoken: &'x Spoken,
+    pub(super) spoken: &'x DeclaredNames,
 }
 
-impl Names {
+impl NameTable {
     /// As long as nobody knows who takes part: names lead nowhere.
     pub(super) fn unasked() -> Self {
         Self { called: None, read: false, ran: false }
@@ -108,9 +108,9 @@ impl Names {
     /// The names of those that take part. What JARs say they are counts before what they provide, one that was asked for before
     /// one that only comes along, and all of them before JARs of people's own. Of a project whose JARs nobody has read there is
     /// what people call it, and its slug, instead.
-    pub(super) fn of(catalog: &Catalog, request: &Request, bearers: &[Bearer<'_>]) -> Self {
+    pub(super) fn of(catalog: &Catalog, request: &Request, bearers: &[NameOwner<'_>]) -> Self {
         let mut claims = Vec::new();
-        for Bearer { place, requested, spoken } in bearers {
+        for NameOwner { place, requested, spoken } in bearers {
             let project = &catalog.projects[*place];
             if !has_any(project, request.software, request.running.as_ref()) {
                 continue;
@@ -125,9 +125,9 @@ impl Names {
             }
         }
         claims.sort();
-        let mut called: BTreeMap<String, Vec<Called>> = BTreeMap::new();
-        let claimed = claims.into_iter().map(|(_, _, _, name, place)| (name, Called::Project(place)));
-        let own = request.unmanaged.iter().flat_map(UnmanagedJar::names).map(|name| (folded(name), Called::Own));
+        let mut called: BTreeMap<String, Vec<NameOwners>> = BTreeMap::new();
+        let claimed = claims.into_iter().map(|(_, _, _, name, place)| (name, NameOwners::Project(place)));
+        let own = request.unmanaged.iter().flat_map(UnmanagedJar::names).map(|name| (folded(name), NameOwners::Own));
         for (name, who) in claimed.chain(own) {
             let bearers = called.entry(name).or_default();
             if !bearers.contains(&who) {
@@ -140,10 +140,10 @@ impl Names {
     }
 
     /// All of it that matters to one plugin; None where nothing does.
-    pub(super) fn meaning(&self, spoken: &Spoken) -> Option<Meaning> {
+    pub(super) fn meaning(&self, spoken: &DeclaredNames) -> Option<NameResolution> {
         let called = self.called.as_ref().filter(|_| spoken.asks())?;
         let names = spoken.asks.iter().map(|name| (name.clone(), called.get(name).cloned().unwrap_or_default()));
-        Some(Meaning { names: names.collect(), read: self.read, ran: self.ran })
+        Some(NameResolution { names: names.collect(), read: self.read, ran: self.ran })
     }
 
     /// Where the names lead without which the JARs of a release that come do not load. It outranks the page: what that calls
@@ -153,8 +153,8 @@ impl Names {
         catalog: &Catalog,
         place: usize,
         (release, jars): (&Release, &Jars<'_>),
-        facing: &Facing<'_>,
-    ) -> Vec<Target> {
+        facing: &BoundContext<'_>,
+    ) -> Vec<DependencyTarget> {
         let Some(called) = self.called.as_ref().filter(|_| is_read(release)) else { return Vec::new() };
         let declared: Vec<&Declared> = jars.declared(release).into_iter().flatten().flatten().collect();
         let own: BTreeSet<String> = declared.iter().flat_map(|declared| declared.names()).map(folded).collect();
@@ -163,10 +163,10 @@ impl Names {
         for name in asks {
             let folded = folded(name);
             let others = called.get(&folded).into_iter().flatten();
-            match others.copied().find(|who| *who != Called::Project(place)) {
+            match others.copied().find(|who| *who != NameOwners::Project(place)) {
                 _ if own.contains(&folded) => {}
-                Some(Called::Project(found)) => targets.push(Target::Project(found)),
-                Some(Called::Own) => {}
+                Some(NameOwners::Project(found)) => targets.push(DependencyTarget::Project(found)),
+                Some(NameOwners::Own) => {}
                 None => targets.extend(self.on_page(catalog, place, (release, name), facing)),
             }
         }
@@ -179,8 +179,8 @@ impl Names {
         catalog: &Catalog,
         place: usize,
         (release, name): (&Release, &str),
-        facing: &Facing<'_>,
-    ) -> Vec<Target> {
+        facing: &BoundContext<'_>,
+    ) -> Vec<DependencyTarget> {
         let (mut unfetched, mut unsure) = (Vec::new(), false);
         for line in in_order(release) {
             match line.kind {
@@ -188,16 +188,18 @@ impl Names {
                 DependencyKind::Incompatible | DependencyKind::Embedded => continue,
             }
             match target(catalog, facing, place, line) {
-                Target::Project(found) if bears(&catalog.projects[found], name) => return vec![Target::Project(found)],
-                Target::Fetch(key) => unfetched.push(Target::Fetch(key)),
-                Target::Unread { .. } => unsure = true,
+                DependencyTarget::Project(found) if bears(&catalog.projects[found], name) => {
+                    return vec![DependencyTarget::Project(found)];
+                }
+                DependencyTarget::Fetch(key) => unfetched.push(DependencyTarget::Fetch(key)),
+                DependencyTarget::Unread { .. } => unsure = true,
                 // The last three no page ever means.
-                Target::Project(_)
-                | Target::Outside(_)
-                | Target::Nothing
-                | Target::Unknown { .. }
-                | Target::Own
-                | Target::Missing(_) => {}
+                DependencyTarget::Project(_)
+                | DependencyTarget::Outside(_)
+                | DependencyTarget::Nothing
+                | DependencyTarget::Unknown { .. }
+                | DependencyTarget::Own
+                | DependencyTarget::Missing(_) => {}
             }
         }
         if !unfetched.is_empty() {
@@ -206,7 +208,11 @@ impl Names {
         // Whoever writes down the address of a file has seen what it needs, and can say who that is.
         let seen = self.ran || catalog.projects[place].key.source == Source::Url;
         let certain = self.read && seen && !unsure;
-        vec![if certain { Target::Missing(name.to_owned()) } else { Target::Outside(name.to_owned()) }]
+        vec![if certain {
+            DependencyTarget::Missing(name.to_owned())
+        } else {
+            DependencyTarget::Outside(name.to_owned())
+        }]
     }
 }
 

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bounds::Facing;
-use super::closure::{Gap, Target, find, in_order, target};
+use super::bounds::BoundContext;
+use super::closure::{DependencyTarget, Gap, find, in_order, target};
 use super::companions::Companion;
 use super::jars::Jars;
-use super::judgements::Judgements;
+use super::judgements::EligibilityTable;
 use super::known_files::{KnownFile, are_namesakes, known_files};
-use super::names::Spoken;
-use super::{Asked, Rules, World};
+use super::names::DeclaredNames;
+use super::{CandidateIndex, RequestedBy, Rules};
 use crate::catalog::{Catalog, Channel, DependencyKind, Project, ProjectKey};
 use crate::declared::folded;
 use crate::request::Request;
@@ -33,7 +33,7 @@ impl Need<'_> {
         self.project.is_some_and(|own| std::ptr::eq(own, project) || are_namesakes(own, project))
     }
 
-    fn is_met_by(&self, project: &Project, spoken: &Spoken) -> bool {
+    fn is_met_by(&self, project: &Project, spoken: &DeclaredNames) -> bool {
         self.is_for(project) || self.names.iter().any(|name| spoken.bears(project, name))
     }
 
@@ -56,16 +56,16 @@ impl Need<'_> {
 /// Only what runs stays: a JAR that lacks somebody is no worse off than today. What was brought for a managed plugin may be needed by a JAR
 /// that its owner added later; nobody told us, and the JAR says it itself, or its page does.
 pub(super) fn kept<'a>(
-    judgements: &mut Judgements<'a>,
+    judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
-    asked: &BTreeMap<usize, (Asked<'a>, Rules<'a>)>,
+    asked: &BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)>,
     gap: &mut Gap,
 ) -> BTreeMap<usize, Vec<String>> {
     let catalog = judgements.catalog;
     let requested: BTreeSet<usize> = asked.keys().copied().collect();
     let files = known_files(catalog, request, &requested);
     let mut needs = by_names(request);
-    needs.extend(by_pages(judgements, request, (&files, &Facing::of(request, &requested, None)), gap));
+    needs.extend(by_pages(judgements, request, (&files, &BoundContext::of(request, &requested, None)), gap));
     needs.retain(|need| !need.is_met_by_own(catalog, request, &files));
     let mut kept: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     if needs.is_empty() {
@@ -117,9 +117,9 @@ fn by_names<'a>(request: &'a Request) -> Vec<Need<'a>> {
 
 /// What the pages of these files require. What has to be read first is noted in `gap`.
 fn by_pages<'a>(
-    judgements: &mut Judgements<'a>,
+    judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
-    (files, facing): (&[KnownFile<'a>], &Facing<'_>),
+    (files, facing): (&[KnownFile<'a>], &BoundContext<'_>),
     gap: &mut Gap,
 ) -> Vec<Need<'a>> {
     let catalog = judgements.catalog;
@@ -127,18 +127,21 @@ fn by_pages<'a>(
     for file in files {
         for line in in_order(file.release).into_iter().filter(|line| line.kind == DependencyKind::Required) {
             match target(catalog, facing, file.place, line) {
-                Target::Project(place) => {
+                DependencyTarget::Project(place) => {
                     let project = &catalog.projects[place];
                     let names = judgements.spoken(place, &Jars::main_for(request.software)).names(project);
                     needs.push(Need { file: file.file, project: Some(project), names });
                 }
-                Target::Fetch(key) => drop(gap.fetch.insert(key)),
+                DependencyTarget::Fetch(key) => drop(gap.fetch.insert(key)),
                 // It may be one of those that run, and is not to be taken away.
-                Target::Unread { project: name, because: _ } | Target::Outside(name) => {
+                DependencyTarget::Unread { project: name, because: _ } | DependencyTarget::Outside(name) => {
                     needs.push(Need { file: file.file, project: None, names: BTreeSet::from([folded(&name)]) });
                 }
                 // The others no page ever means.
-                Target::Nothing | Target::Unknown { .. } | Target::Missing(_) | Target::Own => {}
+                DependencyTarget::Nothing
+                | DependencyTarget::Unknown { .. }
+                | DependencyTarget::Missing(_)
+                | DependencyTarget::Own => {}
             }
         }
     }
@@ -147,7 +150,7 @@ fn by_pages<'a>(
 
 /// What the page of a JAR of people's own requires and nobody on the server is known to be.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Missing<'x> {
+pub(crate) struct MissingDependency<'x> {
     /// The JAR.
     pub(crate) file: &'x str,
     /// What is required, by the name that people know.
@@ -156,9 +159,9 @@ pub(crate) struct Missing<'x> {
     pub(crate) project: &'x ProjectKey,
 }
 
-impl World<'_> {
+impl CandidateIndex<'_> {
     /// What pages of files require and is not there with these releases either.
-    pub(crate) fn missing(&self, chosen: &Chosen) -> BTreeSet<Missing<'_>> {
+    pub(crate) fn missing(&self, chosen: &Chosen) -> BTreeSet<MissingDependency<'_>> {
         let (catalog, request) = (self.judgements.catalog, self.request);
         if request.unmanaged.is_empty() {
             return BTreeSet::new();
@@ -166,7 +169,7 @@ impl World<'_> {
         let asked = self.shelves.iter().filter(|shelf| shelf.asked.is_some());
         let requested: BTreeSet<usize> = asked.filter_map(|shelf| find(catalog, &shelf.project.key)).collect();
         let files = known_files(catalog, request, &requested);
-        let facing = Facing::of(request, &requested, None);
+        let facing = BoundContext::of(request, &requested, None);
         // All of it was read before there was a world.
         let mut needs = by_pages(&mut self.judgements.continued(), request, (&files, &facing), &mut Gap::default());
         needs.retain(|need| need.project.is_some() && !need.is_met_by_own(catalog, request, &files));
@@ -176,13 +179,13 @@ impl World<'_> {
         // One that is asked for and does not come now is told elsewhere.
         for (shelf, place) in self.shelves.iter().zip(&chosen.releases) {
             if shelf.asked.is_some() || place.is_some() {
-                let spoken = Spoken::of(shelf.project, &shelf.rules.jars);
+                let spoken = DeclaredNames::of(shelf.project, &shelf.rules.jars);
                 needs.retain(|need| !need.is_met_by(shelf.project, &spoken));
             }
         }
         // What the source of a page does not have is believed to be there, as everywhere.
         let known = needs.into_iter().filter_map(|need| Some((need.file, need.project?)));
-        known.map(|(file, project)| Missing { file, plugin: &project.name, project: &project.key }).collect()
+        known.map(|(file, project)| MissingDependency { file, plugin: &project.name, project: &project.key }).collect()
     }
 }
 

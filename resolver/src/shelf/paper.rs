@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::carried::Carried;
-use super::java::{self, Offer};
+use super::carried::ImageBundledBuild;
+use super::java::{self, AvailableJava};
 use super::ripe_at;
 use super::strangers::{Strangers, strangers};
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
-use crate::request::{PaperWish, Request};
+use crate::request::{PaperRequest, Request};
 use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::unseen::announced_md5;
@@ -16,7 +16,7 @@ use crate::version::Minecraft;
 
 /// One Minecraft version that Paper has, with its best build.
 #[derive(Debug)]
-pub(crate) struct Candidate<'a> {
+pub(crate) struct PaperCandidate<'a> {
     /// What Fill says about it.
     pub(crate) version: &'a PaperVersion,
     /// The build to use; with `unusable` set, the build that would be used.
@@ -34,9 +34,9 @@ pub(crate) struct Candidate<'a> {
 }
 
 /// Every Minecraft version that had a build at `now`, oldest first.
-pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<Candidate<'a>> {
-    let offer = Offer::of(request, java::newest(catalog, now));
-    let carried = Carried::of(catalog, request);
+pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<PaperCandidate<'a>> {
+    let offer = AvailableJava::of(request, java::newest(catalog, now));
+    let carried = ImageBundledBuild::of(catalog, request);
     let mut versions: Vec<(&PaperVersion, Vec<&Build>)> = catalog
         .versions(request.software)
         .iter()
@@ -83,15 +83,15 @@ pub(super) fn built<'a>(
 }
 
 /// The indexes (place plus 1) of the candidates that a wish leaves open, unusable ones included.
-pub(crate) fn wished(papers: &[Candidate<'_>], wish: &PaperWish) -> IndexSet {
+pub(crate) fn wished(papers: &[PaperCandidate<'_>], wish: &PaperRequest) -> IndexSet {
     let place = |found: Option<usize>| IndexSet::of(found.map(|place| place + 1));
     match wish {
-        PaperWish::Auto => IndexSet::of(1..=papers.len()),
-        PaperWish::Latest => match papers.iter().rposition(|paper| paper.unusable.is_none()) {
+        PaperRequest::Auto => IndexSet::of(1..=papers.len()),
+        PaperRequest::Latest => match papers.iter().rposition(|paper| paper.unusable.is_none()) {
             Some(newest) => place(Some(newest)),
             None => IndexSet::of(1..=papers.len()),
         },
-        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+        PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
             place(papers.iter().position(|paper| paper.version.minecraft == *version))
         }
     }
@@ -99,18 +99,18 @@ pub(crate) fn wished(papers: &[Candidate<'_>], wish: &PaperWish) -> IndexSet {
 
 /// `builds`: at least one, oldest first.
 fn candidate<'a>(
-    offer: Offer<'_>,
-    carried: Option<&Carried<'_>>,
+    offer: AvailableJava<'_>,
+    carried: Option<&ImageBundledBuild<'_>>,
     request: &Request,
     (version, builds): (&'a PaperVersion, Vec<&'a Build>),
     strangers: Strangers,
     now: Timestamp,
-) -> Candidate<'a> {
+) -> PaperCandidate<'a> {
     let since = builds.iter().map(|build| build.published).min().expect("a version without builds is no candidate");
     let runs = |build: &Build| runs(request, version, build);
     let pinned = match &request.paper {
-        PaperWish::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
-        PaperWish::BuildPin { .. } | PaperWish::Latest | PaperWish::Auto | PaperWish::Pin { .. } => None,
+        PaperRequest::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
+        PaperRequest::BuildPin { .. } | PaperRequest::Latest | PaperRequest::Auto | PaperRequest::Pin { .. } => None,
     };
     let own = carried.filter(|carried| carried.minecraft == version.minecraft).map(|carried| carried.build);
     let elsewhere = carried.is_some() && (own.is_none() || pinned.is_some_and(|pinned| own != Some(pinned)));
@@ -129,17 +129,17 @@ fn candidate<'a>(
     };
     let newer_build = builds.last().and_then(|newest| {
         let chosen = choice.build?;
-        let fault = || own.and(carried).map(Carried::fault);
+        let fault = || own.and(carried).map(ImageBundledBuild::fault);
         (newest.number > chosen.number && choice.unusable.is_none())
             .then(|| (newest.number, judged(newest).or_else(fault)))
     });
     let java = version.java.unwrap_or_else(|| request.software.java_of(&version.minecraft));
     // The version's own faults come first: they are what a user can read and change.
-    let other_paper = carried.filter(|_| elsewhere || gone).map(Carried::fault);
+    let other_paper = carried.filter(|_| elsewhere || gone).map(ImageBundledBuild::fault);
     let held = strangers.fault(request.unmanaged_plugins);
     let unusable =
         version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(held).or(choice.unusable);
-    Candidate { version, build: choice.build, unusable, newer_build, java, since, strangers }
+    PaperCandidate { version, build: choice.build, unusable, newer_build, java, since, strangers }
 }
 
 struct Choice<'a> {
@@ -200,8 +200,8 @@ fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> 
         return Some(Unusable::BelowFloor { floor: floor.clone() });
     }
     let wanted_by_name = match &request.paper {
-        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => version == minecraft,
-        PaperWish::Latest | PaperWish::Auto => false,
+        PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => version == minecraft,
+        PaperRequest::Latest | PaperRequest::Auto => false,
     };
     let running = request.running.as_ref();
     let runs = running.is_some_and(|running| running.has_version(request.software, minecraft));

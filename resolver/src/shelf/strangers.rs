@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 
-use super::java::Offer;
-use super::listing::{Known, Policy, Reader, refuses};
+use super::java::AvailableJava;
+use super::listing::{ListingEvidence, ListingPolicy, ListingReader, refuses};
 use super::paper;
 use crate::catalog::{Catalog, PaperVersion};
 use crate::request::Request;
@@ -50,14 +50,14 @@ pub(super) fn strangers<'a>(
     catalog: &'a Catalog,
     request: &Request,
     papers: &[&'a PaperVersion],
-    offer: Offer<'_>,
+    offer: AvailableJava<'_>,
     now: Timestamp,
 ) -> Vec<Strangers> {
     let runs = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
     let counts = request.unmanaged_plugins != UnmanagedPlugins::Ignore && !request.unmanaged.is_empty();
     let (true, Some(runs)) = (counts, runs) else { return vec![Strangers::default(); papers.len()] };
     let built = paper::built(catalog, papers.iter().copied(), request.software, now);
-    let reader = Reader::new(papers.iter().copied(), Policy::of(request), &built);
+    let reader = ListingReader::new(papers.iter().copied(), ListingPolicy::of(request), &built);
     let mut jars: Vec<(&UnmanagedJar, Vec<bool>)> = request
         .unmanaged
         .iter()
@@ -84,7 +84,12 @@ pub(super) fn strangers<'a>(
 
 /// Why a server of this Minecraft, and with the Java that it can have, does not load a file. A proxy reads no
 /// description of a plugin for Minecraft.
-fn refusal(software: Software, jar: &UnmanagedJar, minecraft: &Minecraft, offer: Offer<'_>) -> Option<Unusable> {
+fn refusal(
+    software: Software,
+    jar: &UnmanagedJar,
+    minecraft: &Minecraft,
+    offer: AvailableJava<'_>,
+) -> Option<Unusable> {
     if !software.is_minecraft() {
         return None;
     }
@@ -92,7 +97,7 @@ fn refusal(software: Software, jar: &UnmanagedJar, minecraft: &Minecraft, offer:
 }
 
 /// The newest Java that a file needs, of those that the server can have.
-fn java(request: &Request, offer: Offer<'_>) -> Option<(u32, Vec<String>)> {
+fn java(request: &Request, offer: AvailableJava<'_>) -> Option<(u32, Vec<String>)> {
     let can_have = |java: &u32| request.software.is_minecraft() && offer.fault(*java).is_none();
     let java = request.unmanaged.iter().filter_map(|jar| jar.java).filter(can_have).max()?;
     let mut files: Vec<String> =
@@ -102,12 +107,18 @@ fn java(request: &Request, offer: Offer<'_>) -> Option<(u32, Vec<String>)> {
 }
 
 /// For each Paper whether the page of the release that a file is lists it. A page without a list says nothing.
-fn listed(catalog: &Catalog, software: Software, reader: &Reader, jar: &UnmanagedJar, papers: usize) -> Vec<bool> {
+fn listed(
+    catalog: &Catalog,
+    software: Software,
+    reader: &ListingReader,
+    jar: &UnmanagedJar,
+    papers: usize,
+) -> Vec<bool> {
     let Some((project, release)) = jar.sha256.as_deref().and_then(|sha256| catalog.release_of_file(software, sha256))
     else {
         return vec![false; papers];
     };
     let needs = release.api_version.as_ref().filter(|_| software.is_minecraft());
     let known = reader.read(project.key.source, release, needs, None);
-    known.iter().map(|known| matches!(known, Some(Known::Listed | Known::Sibling(_)))).collect()
+    known.iter().map(|known| matches!(known, Some(ListingEvidence::Listed | ListingEvidence::Sibling(_)))).collect()
 }

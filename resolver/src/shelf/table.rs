@@ -9,44 +9,44 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
-use super::bounds::Facing;
+use super::bounds::BoundContext;
 use super::closure::{self, Gap};
 use super::jars::Jars;
-use super::java::Offer;
+use super::java::AvailableJava;
 use super::judge::{is_pinned, listed, place_among};
-use super::judgements::{Judged, Judgements};
-use super::link::{Peers, links, supports};
-use super::listing::{Policy, Reader};
-use super::names::Names;
-use super::{Link, Stocked, paper};
+use super::judgements::{EligibilityTable, ProjectEligibility};
+use super::link::{Dependents, links, supports};
+use super::listing::{ListingPolicy, ListingReader};
+use super::names::NameTable;
+use super::{Candidate, Edge, paper};
 use crate::catalog::{Catalog, Release};
 use crate::facts::{UsedFact, VersionFact};
-use crate::overlay::Own;
-use crate::request::{PaperWish, Request, Running};
+use crate::overlay::UserConstraint;
+use crate::request::{PaperRequest, Request, Running};
 use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
 
 /// What does not depend on a single server.
-pub(crate) struct Tables<'a> {
+pub(crate) struct SharedTables<'a> {
     /// By the place of the project in the catalog.
-    pub(crate) projects: BTreeMap<usize, Listing<'a>>,
-    pub(crate) sheets: Vec<Sheet>,
+    pub(crate) projects: BTreeMap<usize, ListingTable<'a>>,
+    pub(crate) sheets: Vec<SharedEligibility>,
     /// Each list of Papers that a server sees, oldest first, once for each way to read lists; nearly always one.
     pub(crate) papers: Vec<Vec<Minecraft>>,
 }
 
 /// A project's releases, oldest first (index is place plus 1), and what each that may be used asks of other projects:
-/// [`Link::to`] is the place of a project in the catalog.
-pub(crate) struct Listing<'a> {
+/// [`Edge::to`] is the place of a project in the catalog.
+pub(crate) struct ListingTable<'a> {
     /// The name people know.
     pub(crate) name: &'a str,
     pub(crate) releases: Vec<&'a Release>,
-    pub(crate) links: Vec<Vec<Link>>,
+    pub(crate) links: Vec<Vec<Edge>>,
 }
 
-impl Listing<'_> {
+impl ListingTable<'_> {
     /// The index of a release of the project.
     pub(crate) fn index_of(&self, release: &Release) -> Option<usize> {
         place_among(release, self.releases.iter().copied()).map(|place| place + 1)
@@ -54,7 +54,7 @@ impl Listing<'_> {
 }
 
 /// A project as all servers with the same rules see it.
-pub(crate) struct Sheet {
+pub(crate) struct SharedEligibility {
     /// Releases that may be used.
     pub(crate) usable: IndexSet,
     /// Per Paper, those of them that are known to run on it.
@@ -63,21 +63,21 @@ pub(crate) struct Sheet {
 
 /// One server at the tables.
 #[derive(Clone)]
-pub(crate) struct Seat<'a> {
+pub(crate) struct ServerView<'a> {
     pub(crate) request: &'a Request,
     /// Which list of Papers; index in the solve is place plus 1.
     pub(crate) papers: usize,
     /// The Papers it can choose from.
     pub(crate) open: IndexSet,
     /// In the order of its [`super::World`].
-    pub(crate) shelves: Vec<Place<'a>>,
+    pub(crate) shelves: Vec<PluginView<'a>>,
     /// Whether something is missing that its question needs.
     pub(crate) gap: bool,
 }
 
 /// One plugin on one server.
 #[derive(Clone)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PluginView<'a> {
     pub(crate) project: usize,
     pub(crate) sheet: usize,
     /// The first of the Plugin objects that ask for it; `None`: only other plugins need it.
@@ -95,12 +95,12 @@ pub(crate) struct Place<'a> {
     /// Whether lines of its pages lead to what runs here and pages have lost.
     leads_to_lost: bool,
     /// What its Plugin object says about its versions and those of others.
-    pub(crate) requires: Option<Own<'a>>,
+    pub(crate) requires: Option<UserConstraint<'a>>,
     /// Releases that count as running on every Paper (what runs now, under strategy `latest` of the server).
     pub(crate) stays: IndexSet,
 }
 
-impl Seat<'_> {
+impl ServerView<'_> {
     /// The shelf of a project.
     pub(crate) fn shelf_of(&self, project: usize) -> Option<usize> {
         self.shelves.iter().position(|place| place.project == project)
@@ -108,51 +108,51 @@ impl Seat<'_> {
 }
 
 /// Everything of a server that its Papers depend on.
-type PaperBasis<'a> = (
-    &'a PaperWish,
+type PaperCacheKey<'a> = (
+    &'a PaperRequest,
     jiff::SignedDuration,
     crate::catalog::BuildChannel,
     Option<&'a Minecraft>,
     Option<(Software, &'a Minecraft, u32)>,
     Option<&'a str>,
-    Offer<'a>,
-    Policy,
+    AvailableJava<'a>,
+    ListingPolicy,
     (&'a [UnmanagedJar], UnmanagedPlugins),
 );
 
 /// What the links of a plugin with one sheet depend on where facts count: what its Plugin says, the cluster's facts,
 /// what is asked for, because names mean something there first, and what runs, because some facts do not part it. What
 /// names in JARs mean, the sheet has.
-type FactBasis<'a> = Option<(Option<Own<'a>>, &'a [VersionFact], BTreeSet<usize>, Vec<&'a str>)>;
+type FactCacheKey<'a> = Option<(Option<UserConstraint<'a>>, &'a [VersionFact], BTreeSet<usize>, Vec<&'a str>)>;
 
 /// What each release asks of other projects, for all who ask alike.
-type SharedLinks = Rc<Vec<Vec<Link>>>;
+type SharedLinks = Rc<Vec<Vec<Edge>>>;
 
-struct Desk<'a> {
+struct PlaceCursor<'a> {
     catalog: &'a Catalog,
     now: Timestamp,
-    judgements: Judgements<'a>,
+    judgements: EligibilityTable<'a>,
     running: HashSet<&'a str>,
     /// What runs where pages have lost some of it.
     losers: Vec<&'a Running>,
-    projects: BTreeMap<usize, Listing<'a>>,
-    sheets: Vec<(usize, Sheet)>,
+    projects: BTreeMap<usize, ListingTable<'a>>,
+    sheets: Vec<(usize, SharedEligibility)>,
     /// By the address of the judgement, which `judgements` keeps alive, and the list of Papers.
-    sheet_of: HashMap<(*const Judged<'a>, usize), usize>,
-    papers: Vec<(Vec<Minecraft>, Policy, Reader)>,
-    opened: Vec<(PaperBasis<'a>, usize, IndexSet)>,
+    sheet_of: HashMap<(*const ProjectEligibility<'a>, usize), usize>,
+    papers: Vec<(Vec<Minecraft>, ListingPolicy, ListingReader)>,
+    opened: Vec<(PaperCacheKey<'a>, usize, IndexSet)>,
     /// Who is called what, for each seat.
-    names: Vec<Names>,
+    names: Vec<NameTable>,
 }
 
-impl<'a> Tables<'a> {
+impl<'a> SharedTables<'a> {
     /// Reads the catalog for these servers; a seat for each, in the same order.
-    pub(crate) fn read(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> (Self, Vec<Seat<'a>>) {
+    pub(crate) fn read(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> (Self, Vec<ServerView<'a>>) {
         let running = requests.iter().filter_map(|request| request.running.as_ref());
-        let mut desk = Desk {
+        let mut desk = PlaceCursor {
             catalog,
             now,
-            judgements: Judgements::of_many(catalog, requests, now),
+            judgements: EligibilityTable::of_many(catalog, requests, now),
             losers: running.clone().filter(|running| !running.lost.is_empty()).collect(),
             running: running.flat_map(|running| &running.releases).map(String::as_str).collect(),
             projects: BTreeMap::new(),
@@ -162,9 +162,9 @@ impl<'a> Tables<'a> {
             opened: Vec::new(),
             names: Vec::new(),
         };
-        let mut seats: Vec<Seat<'a>> = requests.iter().map(|request| desk.seat(request)).collect();
+        let mut seats: Vec<ServerView<'a>> = requests.iter().map(|request| desk.seat(request)).collect();
         desk.link(&mut seats);
-        let Desk { projects, sheets, papers, .. } = desk;
+        let PlaceCursor { projects, sheets, papers, .. } = desk;
         let tables = Self {
             projects,
             sheets: sheets.into_iter().map(|(_, sheet)| sheet).collect(),
@@ -174,8 +174,8 @@ impl<'a> Tables<'a> {
     }
 }
 
-impl<'a> Desk<'a> {
-    fn seat(&mut self, request: &'a Request) -> Seat<'a> {
+impl<'a> PlaceCursor<'a> {
+    fn seat(&mut self, request: &'a Request) -> ServerView<'a> {
         let (papers, open) = self.open(request);
         let mut gap = Gap::default();
         let stock = closure::stock(&mut self.judgements, request, &mut Vec::new(), &mut gap);
@@ -192,7 +192,7 @@ impl<'a> Desk<'a> {
                     IndexSet::of(pinned.map(|(at, _)| at + 1)).intersection(usable)
                 }
             };
-            Place {
+            PluginView {
                 project: member.place,
                 sheet,
                 object: member.asked.as_ref().map(|asked| asked.objects[0]),
@@ -206,7 +206,7 @@ impl<'a> Desk<'a> {
             }
         });
         let shelves = shelves.collect();
-        Seat { request, papers, open, shelves, gap: gap != Gap::default() }
+        ServerView { request, papers, open, shelves, gap: gap != Gap::default() }
     }
 
     fn open(&mut self, request: &'a Request) -> (usize, IndexSet) {
@@ -217,8 +217,8 @@ impl<'a> Desk<'a> {
             request.floor.as_ref(),
             request.running.as_ref().map(|running| (running.software, &running.minecraft, running.build)),
             request.image.as_deref(),
-            Offer::of(request, self.judgements.published),
-            Policy::of(request),
+            AvailableJava::of(request, self.judgements.published),
+            ListingPolicy::of(request),
             (request.unmanaged.as_slice(), request.unmanaged_plugins),
         );
         if let Some((_, list, open)) = self.opened.iter().find(|(other, _, _)| *other == basis) {
@@ -226,13 +226,13 @@ impl<'a> Desk<'a> {
         }
         let candidates = paper::candidates(self.catalog, request, self.now);
         let list: Vec<Minecraft> = candidates.iter().map(|paper| paper.version.minecraft.clone()).collect();
-        let policy = Policy::of(request);
+        let policy = ListingPolicy::of(request);
         let known = self.papers.iter().position(|(other, of, _)| *other == list && *of == policy);
         let at = known.unwrap_or_else(|| {
             let papers = candidates.iter().map(|paper| paper.version);
             let built =
                 paper::built(self.catalog, candidates.iter().map(|paper| paper.version), policy.software, self.now);
-            let reader = Reader::new(papers, policy, &built);
+            let reader = ListingReader::new(papers, policy, &built);
             self.papers.push((list, policy, reader));
             self.papers.len() - 1
         });
@@ -242,7 +242,7 @@ impl<'a> Desk<'a> {
         (at, open)
     }
 
-    fn sheet(&mut self, member: &closure::Member<'a>, papers: usize) -> usize {
+    fn sheet(&mut self, member: &closure::ClosureMember<'a>, papers: usize) -> usize {
         let key = (Rc::as_ptr(&member.judged), papers);
         if let Some(&sheet) = self.sheet_of.get(&key) {
             return sheet;
@@ -255,14 +255,14 @@ impl<'a> Desk<'a> {
             let lost = losers.iter().filter_map(|running| judgements.lost(member.place, running));
             let lost = lost.filter(|lost| seen.insert(std::ptr::from_ref(*lost)));
             let releases = listed(member.project, self.now, runs, lost);
-            Listing { name: &member.project.name, releases, links: Vec::new() }
+            ListingTable { name: &member.project.name, releases, links: Vec::new() }
         });
         let judged = &member.judged.releases;
         let (_, _, reader) = &self.papers[papers];
         let mut supports = supports(judged, (member.project.key.source, &member.rules), reader);
-        let may = |judged: &Stocked<'_>| judged.unusable.is_none();
+        let may = |judged: &Candidate<'_>| judged.unusable.is_none();
         let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
-        let same = |(judged, listed): (&Stocked<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
+        let same = |(judged, listed): (&Candidate<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
         if judged.len() != listing.releases.len() || !judged.iter().zip(&listing.releases).all(same) {
             // What runs on another server and is not out yet for this one is in the common numbering.
             let numbers: HashMap<*const Release, usize> = listing
@@ -287,20 +287,23 @@ impl<'a> Desk<'a> {
             set
         });
         let supports = supports.collect();
-        self.sheets.push((member.place, Sheet { usable, supports }));
+        self.sheets.push((member.place, SharedEligibility { usable, supports }));
         self.sheet_of.insert(key, self.sheets.len() - 1);
         self.sheets.len() - 1
     }
 
     /// Fills in what the usable releases ask of each other.
-    fn link(&mut self, seats: &mut [Seat<'_>]) {
+    fn link(&mut self, seats: &mut [ServerView<'_>]) {
         let mut usable: BTreeMap<usize, IndexSet> = BTreeMap::new();
         for (project, sheet) in &self.sheets {
             let all = usable.entry(*project).or_insert_with(IndexSet::empty);
             *all = all.union(&sheet.usable);
         }
-        let peers: BTreeMap<usize, Peers<'a>> =
-            self.projects.iter().map(|(&project, listing)| (project, Peers::new(listing.releases.clone()))).collect();
+        let peers: BTreeMap<usize, Dependents<'a>> = self
+            .projects
+            .iter()
+            .map(|(&project, listing)| (project, Dependents::new(listing.releases.clone())))
+            .collect();
         let there = |project: usize| peers.get(&project).map(|peers| (project, peers));
         for (project, listing) in &mut self.projects {
             let usable = usable.get(project);
@@ -309,18 +312,18 @@ impl<'a> Desk<'a> {
                 if !usable {
                     return Vec::new();
                 }
-                links(self.catalog, *project, (release, Vec::new()), &Facing::NOBODY, &there)
+                links(self.catalog, *project, (release, Vec::new()), &BoundContext::NOBODY, &there)
             });
             listing.links = asks.collect();
         }
         // Servers with the same facts, plugins and rules have the same links: they are there once, by sheet.
-        let mut shared: HashMap<usize, Vec<(FactBasis<'_>, SharedLinks)>> = HashMap::new();
+        let mut shared: HashMap<usize, Vec<(FactCacheKey<'_>, SharedLinks)>> = HashMap::new();
         for (seat, names) in seats.iter_mut().zip(&self.names) {
             let request = seat.request;
             let asked: BTreeSet<usize> =
                 seat.shelves.iter().filter(|place| place.object.is_some()).map(|place| place.project).collect();
             for place in &mut seat.shelves {
-                let facing = Facing::of(request, &asked, place.requires);
+                let facing = BoundContext::of(request, &asked, place.requires);
                 let facts = facing.mentions(&self.catalog.projects[place.project]);
                 let facts = facts || facing.guesses(&self.catalog.projects[place.project]);
                 let page = place.asks.is_some() || place.leads_to_lost || !request.software.is_paper();
@@ -355,15 +358,15 @@ impl<'a> Desk<'a> {
     }
 }
 
-impl Tables<'_> {
+impl SharedTables<'_> {
     /// What a release (by its index; none for 0) of a plugin on a server asks of other projects.
-    pub(crate) fn links<'x>(&'x self, place: &'x Place<'_>, index: usize) -> &'x [Link] {
+    pub(crate) fn links<'x>(&'x self, place: &'x PluginView<'_>, index: usize) -> &'x [Edge] {
         let links = place.named.as_deref().unwrap_or_else(|| &self.projects[&place.project].links);
         index.checked_sub(1).and_then(|at| links.get(at)).map_or(&[], Vec::as_slice)
     }
 
     /// The fact behind a link of a release (by its index) of a plugin on a server, in words that stand alone.
-    pub(crate) fn fact(&self, place: &Place<'_>, index: usize, link: &Link) -> Option<UsedFact> {
+    pub(crate) fn fact(&self, place: &PluginView<'_>, index: usize, link: &Edge) -> Option<UsedFact> {
         let (range, says) = link.fact.as_deref()?;
         let from = &self.projects[&place.project];
         Some(UsedFact {

@@ -7,10 +7,10 @@ use crate::catalog::{Artifact, Catalog};
 use crate::facts::UsedFact;
 use crate::lock::{Fact, FormatVersion, Guess, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
 use crate::shelf::java::{image_for, image_java};
-use crate::shelf::{LinkKind, World};
+use crate::shelf::{CandidateIndex, EdgeKind};
 
 /// Writes down what was decided.
-pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) -> Lock {
+pub(super) fn lock(catalog: &Catalog, world: &CandidateIndex<'_>, decision: &Decision) -> Lock {
     let paper = &world.papers[decision.chosen.paper];
     let java = java(world, decision);
     let build = paper.build.expect("a Paper without a build is unusable, and was not chosen");
@@ -73,7 +73,7 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
 }
 
 /// The least Java that all of it starts on.
-pub(crate) fn java(world: &World<'_>, decision: &Decision) -> u32 {
+pub(crate) fn java(world: &CandidateIndex<'_>, decision: &Decision) -> u32 {
     let chosen = decision.chosen.releases.iter().enumerate();
     let plugins = chosen.filter_map(|(at, release)| {
         let shelf = &world.shelves[at];
@@ -90,7 +90,7 @@ fn locked(artifact: &Artifact, name: String) -> LockedFile {
 }
 
 /// The facts that no page states and that bind two chosen plugins, by name.
-pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact> {
+pub(crate) fn used_facts(world: &CandidateIndex<'_>, decision: &Decision) -> Vec<UsedFact> {
     let mut used = Vec::new();
     for (at, release) in decision.chosen.releases.iter().enumerate() {
         let Some(release) = *release else { continue };
@@ -102,7 +102,7 @@ pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact
 }
 
 /// What the chosen plugins are taken to need of each other by their dates, by name.
-fn guesses(world: &World<'_>, decision: &Decision) -> Vec<Guess> {
+fn guesses(world: &CandidateIndex<'_>, decision: &Decision) -> Vec<Guess> {
     let chosen = decision.chosen.releases.iter().enumerate();
     let mut guesses: Vec<Guess> =
         chosen.filter_map(|(at, place)| Some(world.guesses(at, (*place)?))).flatten().collect();
@@ -111,10 +111,10 @@ fn guesses(world: &World<'_>, decision: &Decision) -> Vec<Guess> {
 }
 
 /// The chosen plugins that need the one on this shelf, and the JARs of people's own that do, by name.
-pub(crate) fn needed_by(world: &World<'_>, decision: &Decision, shelf: usize) -> Vec<String> {
+pub(crate) fn needed_by(world: &CandidateIndex<'_>, decision: &Decision, shelf: usize) -> Vec<String> {
     let needs = |at: usize, release: usize| {
         let links = &world.shelves[at].links[release];
-        links.iter().any(|link| link.to == shelf && link.kind == LinkKind::Required)
+        links.iter().any(|link| link.to == shelf && link.kind == EdgeKind::Required)
     };
     let chosen = decision.chosen.releases.iter().enumerate();
     let mut names: Vec<String> = chosen

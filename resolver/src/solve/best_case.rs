@@ -5,20 +5,20 @@
 
 use pubgrub::VersionSet;
 
-use super::provider::{Chosen, Question};
+use super::provider::{Chosen, SolverProblem};
 use super::set::IndexSet;
-use crate::shelf::World;
+use crate::shelf::CandidateIndex;
 
 /// What each plugin that has to be there could have, seen alone.
 pub(super) struct BestCase<'x, 'a> {
-    world: &'x World<'a>,
-    question: &'x Question,
+    world: &'x CandidateIndex<'a>,
+    question: &'x SolverProblem,
     /// Shelves of the plugins that have to be there, and their releases that may be used and are asked for.
     wanted: Vec<(usize, IndexSet)>,
 }
 
 impl<'x, 'a> BestCase<'x, 'a> {
-    pub(super) fn of(world: &'x World<'a>, question: &'x Question) -> Self {
+    pub(super) fn of(world: &'x CandidateIndex<'a>, question: &'x SolverProblem) -> Self {
         let insisted = question.insisted().into_iter();
         let wanted = insisted.map(|at| (at, question.root[at].intersection(&world.shelves[at].usable)));
         Self { world, question, wanted: wanted.collect() }

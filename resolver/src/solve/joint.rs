@@ -2,14 +2,16 @@
 
 use jiff::Timestamp;
 
-use super::{Budget, Decision, GaveUp, Resolution, Unsolvable, answer, resolve_beside, resolve_within, unanswerable};
+use super::{
+    Budget, BudgetExceeded, Decision, Resolution, Unsolvable, answer, resolve_beside, resolve_within, unanswerable,
+};
 use crate::catalog::{Catalog, Release};
 use crate::explain::{self, Explanation};
 use crate::request::Request;
-use crate::shelf::World;
-use crate::shelf::table::{Seat, Tables};
-use crate::solve::meter::Meter;
-use crate::solve::provider::{Chosen, Question};
+use crate::shelf::CandidateIndex;
+use crate::shelf::table::{ServerView, SharedTables};
+use crate::solve::meter::BudgetMeter;
+use crate::solve::provider::{Chosen, SolverProblem};
 use crate::unseen::refuse_unseen;
 use crate::version::Minecraft;
 
@@ -25,8 +27,8 @@ pub use group::groups;
 #[cfg(feature = "cli")]
 pub(crate) use group::namespace;
 
-use aside::Outcome;
-use company::Company;
+use aside::GroupDecision;
+use company::GroupContext;
 
 /// Servers and all that has to be read to decide what they should run.
 ///
@@ -38,9 +40,9 @@ pub struct Fleet<'a> {
     requests: &'a [Request],
     /// Places in `requests`, as [`groups`] gives them.
     groups: Vec<Vec<usize>>,
-    tables: Tables<'a>,
+    tables: SharedTables<'a>,
     /// Per group the seats of its servers, in its order; none for a group of one, which needs no tables.
-    seats: Vec<Vec<Seat<'a>>>,
+    seats: Vec<Vec<ServerView<'a>>>,
 }
 
 /// What every server of a fleet should run.
@@ -48,12 +50,12 @@ pub struct Decided<'f, 'a> {
     fleet: &'f Fleet<'a>,
     budget: Budget,
     /// Per group; `None` for a group of one.
-    outcomes: Vec<Option<Outcome<'a>>>,
+    outcomes: Vec<Option<GroupDecision<'a>>>,
 }
 
 /// What was decided about one server of a group.
 #[derive(Debug, Clone)]
-pub(crate) enum Verdict<'a> {
+pub(crate) enum MemberDecision<'a> {
     /// The group does not matter: there is no answer for it alone either.
     Alone,
     /// It goes together with the others.
@@ -61,7 +63,7 @@ pub(crate) enum Verdict<'a> {
     /// It could run alone, but not with those that were taken before.
     Aside,
     /// The budget was used up.
-    GaveUp(GaveUp),
+    GaveUp(BudgetExceeded),
 }
 
 /// The best set for one server of a group.
@@ -102,7 +104,7 @@ impl<'a> Fleet<'a> {
         let groups = groups(requests);
         let together: Vec<&Request> =
             groups.iter().filter(|group| group.len() > 1).flatten().map(|&place| &requests[place]).collect();
-        let (tables, seats) = Tables::read(catalog, &together, now);
+        let (tables, seats) = SharedTables::read(catalog, &together, now);
         let mut seats = seats.into_iter();
         let take =
             |group: &Vec<usize>| if group.len() > 1 { seats.by_ref().take(group.len()).collect() } else { vec![] };
@@ -124,7 +126,9 @@ impl<'a> Decided<'_, 'a> {
     /// The servers, by name, that were not set aside. Those without a group are among them, whatever their answer is.
     pub fn together(&self) -> Vec<&'a str> {
         let member = |&(group, seat): &(usize, usize)| {
-            self.outcomes[group].as_ref().is_none_or(|outcome| matches!(outcome.verdicts[seat], Verdict::Member(_)))
+            self.outcomes[group]
+                .as_ref()
+                .is_none_or(|outcome| matches!(outcome.verdicts[seat], MemberDecision::Member(_)))
         };
         let mut names: Vec<&str> =
             (self.places().filter(member)).map(|(group, seat)| self.request(group, seat).server.as_str()).collect();
@@ -174,18 +178,22 @@ impl<'a> Decided<'_, 'a> {
     fn asked_about<T>(
         &self,
         server: &str,
-        answer: impl FnOnce(&explain::Asked<'_, '_>) -> Result<T, GaveUp>,
+        answer: impl FnOnce(&explain::ExplainContext<'_, '_>) -> Result<T, BudgetExceeded>,
     ) -> Option<Result<T, Unsolvable>> {
         let (group, seat) = self.place_of(server)?;
         let request = self.request(group, seat);
         let company = self.company(group, seat);
-        let world = match World::build(self.fleet.catalog, request, self.fleet.now) {
+        let world = match CandidateIndex::build(self.fleet.catalog, request, self.fleet.now) {
             Ok(world) => world,
             Err(gap) => return Some(Err(unanswerable(self.fleet.catalog, request, gap))),
         };
-        let meter = Meter::new(self.budget);
-        let asked =
-            explain::Asked { catalog: self.fleet.catalog, world: &world, meter: &meter, company: company.as_ref() };
+        let meter = BudgetMeter::new(self.budget);
+        let asked = explain::ExplainContext {
+            catalog: self.fleet.catalog,
+            world: &world,
+            meter: &meter,
+            company: company.as_ref(),
+        };
         Some(answer(&asked).map_err(Unsolvable::GaveUp))
     }
 
@@ -196,7 +204,7 @@ impl<'a> Decided<'_, 'a> {
         let here = outcome.seat(seats, seat);
         let Some(running) = &here.request.running else { return false };
         outcome.members().into_iter().any(|member| {
-            let Verdict::Member(choice) = &outcome.verdicts[member] else { return false };
+            let MemberDecision::Member(choice) = &outcome.verdicts[member] else { return false };
             let theirs = outcome.seat(seats, member).shelves.iter().zip(&choice.releases);
             let mut shared = theirs.filter_map(|(theirs, chosen)| {
                 let place = &here.shelves[here.shelf_of(theirs.project)?];
@@ -230,10 +238,16 @@ impl<'a> Decided<'_, 'a> {
         self.request(group, seat).server.clone()
     }
 
-    fn company(&self, group: usize, seat: usize) -> Option<Company<'_, 'a>> {
+    fn company(&self, group: usize, seat: usize) -> Option<GroupContext<'_, 'a>> {
         let outcome = self.outcomes[group].as_ref()?;
         let fleet = self.fleet;
-        Some(Company { catalog: fleet.catalog, tables: &fleet.tables, seats: &fleet.seats[group], outcome, me: seat })
+        Some(GroupContext {
+            catalog: fleet.catalog,
+            tables: &fleet.tables,
+            seats: &fleet.seats[group],
+            outcome,
+            me: seat,
+        })
     }
 
     fn answer_at(&self, group: usize, seat: usize) -> Result<Resolution, Unsolvable> {
@@ -242,18 +256,18 @@ impl<'a> Decided<'_, 'a> {
             return resolve_within(catalog, request, now, self.budget);
         };
         let choice = match company.verdict() {
-            Verdict::Alone => return resolve_beside(catalog, request, now, self.budget, Some(&company)),
-            Verdict::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
+            MemberDecision::Alone => return resolve_beside(catalog, request, now, self.budget, Some(&company)),
+            MemberDecision::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
             // What the others run is too old for it: plugins rarely read what a newer release of them wrote.
-            Verdict::Aside if self.is_below(group, seat) => {
+            MemberDecision::Aside if self.is_below(group, seat) => {
                 return resolve_within(catalog, request, now, self.budget);
             }
-            Verdict::Aside => None,
-            Verdict::Member(choice) => Some(choice),
+            MemberDecision::Aside => None,
+            MemberDecision::Member(choice) => Some(choice),
         };
-        let world = World::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
-        let meter = Meter::new(self.budget);
-        let asked = explain::Asked { catalog, world: &world, meter: &meter, company: Some(&company) };
+        let world = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
+        let meter = BudgetMeter::new(self.budget);
+        let asked = explain::ExplainContext { catalog, world: &world, meter: &meter, company: Some(&company) };
         match choice {
             None => Err(Unsolvable::NoSolution(Box::new(explain::together::aside(&asked, &company)))),
             Some(choice) => {
@@ -270,13 +284,13 @@ impl<'a> Decided<'_, 'a> {
 
 impl Choice<'_> {
     /// The same in the numbers of the server's own world.
-    pub(crate) fn decision(&self, world: &World<'_>) -> Decision {
+    pub(crate) fn decision(&self, world: &CandidateIndex<'_>) -> Decision {
         let unfollowed: Vec<(usize, Option<usize>)> = self
             .unfollowed
             .iter()
             .map(|&(shelf, stays)| (shelf, stays.and_then(|release| world.shelves[shelf].place_of(release))))
             .collect();
-        let whole = Question::whole(world, super::papers(world));
+        let whole = SolverProblem::whole(world, super::papers(world));
         Decision {
             chosen: Chosen::of(world, self.paper - 1, &self.releases),
             question: if self.keeps { whole.without(world, &unfollowed) } else { whole },

@@ -8,7 +8,7 @@ use pubgrub::PackageResolutionStatistics;
 
 use super::computed::computed;
 use super::set::words_taken;
-use super::{Budget, GaveUp, Limit};
+use super::{Budget, BudgetExceeded, Limit};
 
 /// Further plugins are rarely why a search is long, and nobody would look at them.
 const MOST_CLASHING: usize = 3;
@@ -19,7 +19,7 @@ const STEPS_A_LOOK: u64 = 64;
 
 /// Counts what all solves of one question cost together.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct BudgetMeter {
     left: Cell<u64>,
     /// What [`words_taken`] gave at the start.
     words: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Meter {
     clashes: RefCell<BTreeMap<String, u64>>,
 }
 
-impl Meter {
+impl BudgetMeter {
     pub(crate) fn new(budget: Budget) -> Self {
         Self {
             left: Cell::new(budget.steps),
@@ -68,7 +68,7 @@ impl Meter {
     }
 
     /// One more step.
-    pub(crate) fn step(&self) -> Result<(), GaveUp> {
+    pub(crate) fn step(&self) -> Result<(), BudgetExceeded> {
         if self.steps().is_multiple_of(STEPS_A_LOOK) {
             self.look_at_the_clock();
         }
@@ -99,7 +99,7 @@ impl Meter {
     }
 
     /// That the search ends here, as far as is known.
-    pub(crate) fn gave_up(&self) -> GaveUp {
+    pub(crate) fn gave_up(&self) -> BudgetExceeded {
         let clashes = self.clashes.borrow();
         let mut most: Vec<(&String, &u64)> = clashes.iter().collect();
         // The map is in the order of the names, and this keeps it for equal counts.
@@ -116,7 +116,7 @@ impl Meter {
             // Who was worst when it ended changes from one time to the next, and what is said of it is not to.
             clashing.sort();
         }
-        GaveUp { steps: self.steps(), limit, clashing }
+        BudgetExceeded { steps: self.steps(), limit, clashing }
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn who_clashed_most_is_first_then_the_name_decides_over_all_searches() {
-        let meter = Meter::new(Budget::default());
+        let meter = BudgetMeter::new(Budget::default());
         let names = ["warps", "shop", "claims", "motd", "chat"];
         let search = |counts: [u32; 5]| {
             meter.keep(&Clashes(counts.map(Cell::new).to_vec()), |plugin| names[plugin]);

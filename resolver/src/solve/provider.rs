@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
-use super::GaveUp;
+use super::BudgetExceeded;
 use super::best_case::BestCase;
-use super::meter::{Clashes, Meter};
+use super::meter::{BudgetMeter, Clashes};
 use super::set::{Index, IndexSet};
 use crate::catalog::Release;
-use crate::shelf::{Class, Shelf, World, class_of};
+use crate::shelf::{CandidateIndex, PluginCandidates, UnusableClass, class_of};
 use crate::unusable::Unusable;
 
 /// What takes part in a solve.
@@ -36,9 +36,9 @@ impl fmt::Display for Package {
 
 /// `Unusable` for pubgrub, which wants to print it; only debug output ever does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Why(pub(crate) Unusable);
+pub(crate) struct DebugUnusable(pub(crate) Unusable);
 
-impl fmt::Display for Why {
+impl fmt::Display for DebugUnusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
@@ -46,7 +46,7 @@ impl fmt::Display for Why {
 
 /// A question to the world: which Papers, and who insists.
 #[derive(Debug, Clone)]
-pub(crate) struct Question {
+pub(crate) struct SolverProblem {
     /// The Papers to choose from.
     pub(crate) papers: IndexSet,
     /// Per shelf, the versions that the request leaves open. Where "not installed" is not among them, it has to be there.
@@ -57,17 +57,17 @@ pub(crate) struct Question {
     pub(crate) any_paper: bool,
 }
 
-impl Question {
+impl SolverProblem {
     /// What the request asks: every plugin it names, and what JARs of people's own need and have, on these Papers.
-    pub(crate) fn whole(world: &World<'_>, papers: IndexSet) -> Self {
+    pub(crate) fn whole(world: &CandidateIndex<'_>, papers: IndexSet) -> Self {
         let left_open =
-            |shelf: &Rc<Shelf<'_>>| if shelf.is_wanted() { shelf.allowed.clone() } else { IndexSet::full() };
+            |shelf: &Rc<PluginCandidates<'_>>| if shelf.is_wanted() { shelf.allowed.clone() } else { IndexSet::full() };
         let root = world.shelves.iter().map(left_open);
         Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()], any_paper: false }
     }
 
     /// What is left of it when strategy `latest` leaves these plugins behind (those of a place stay with that release).
-    pub(crate) fn without(mut self, world: &World<'_>, behind: &[(usize, Option<usize>)]) -> Self {
+    pub(crate) fn without(mut self, world: &CandidateIndex<'_>, behind: &[(usize, Option<usize>)]) -> Self {
         self.keep_running_needs(world);
         for &(shelf, stays) in behind {
             match stays {
@@ -83,7 +83,7 @@ impl Question {
 
     /// What nobody asked for and runs counts as running on every Paper: else whoever needs it would go, although both run
     /// now.
-    pub(crate) fn keep_running_needs(&mut self, world: &World<'_>) {
+    pub(crate) fn keep_running_needs(&mut self, world: &CandidateIndex<'_>) {
         for (at, shelf) in world.shelves.iter().enumerate().filter(|(_, shelf)| shelf.asked.is_none()) {
             let stays = shelf.runs(world).filter(|&runs| self.may_stay(world, at, runs));
             self.stays[at] = IndexSet::of(stays.map(|runs| runs + 1));
@@ -91,7 +91,7 @@ impl Question {
     }
 
     /// Whether a release (its place) may stay as it runs although nobody lists it: not where the server refuses to load it.
-    pub(crate) fn may_stay(&self, world: &World<'_>, at: usize, release: usize) -> bool {
+    pub(crate) fn may_stay(&self, world: &CandidateIndex<'_>, at: usize, release: usize) -> bool {
         let mut papers = self.papers.members(1, world.papers.len());
         papers.all(|index| world.refuses(at, release, index - 1).is_none())
     }
@@ -133,33 +133,37 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// A Paper (by its place) with the releases that were chosen for a server with its group, per shelf.
-    pub(crate) fn of(world: &World<'_>, paper: usize, releases: &[Option<&Release>]) -> Self {
+    pub(crate) fn of(world: &CandidateIndex<'_>, paper: usize, releases: &[Option<&Release>]) -> Self {
         let releases = world.shelves.iter().zip(releases);
         Self { paper, releases: releases.map(|(shelf, release)| shelf.place_of((*release)?)).collect() }
     }
 }
 
 /// pubgrub's proof that there is no solution.
-pub(crate) type Proof = pubgrub::DerivationTree<Package, IndexSet, Why>;
+pub(crate) type Proof = pubgrub::DerivationTree<Package, IndexSet, DebugUnusable>;
 
 /// Why there is no solution.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum SolverFailure {
     /// Proven.
     None(Box<Proof>),
     /// Given up.
-    GaveUp(GaveUp),
+    GaveUp(BudgetExceeded),
 }
 
 struct Provider<'x, 'a> {
-    world: &'x World<'a>,
-    question: &'x Question,
-    meter: &'x Meter,
+    world: &'x CandidateIndex<'a>,
+    question: &'x SolverProblem,
+    meter: &'x BudgetMeter,
     clashes: Clashes,
 }
 
 /// The best answer to a question, if there is one: what [`solve`] gives, without a proof where there is none.
-pub(crate) fn find(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Option<Chosen>, GaveUp> {
+pub(crate) fn find(
+    world: &CandidateIndex<'_>,
+    question: &SolverProblem,
+    meter: &BudgetMeter,
+) -> Result<Option<Chosen>, BudgetExceeded> {
     let best_case = BestCase::of(world, question);
     let papers = best_case.papers();
     let Some(newest) = papers.highest(world.papers.len()) else { return Ok(None) };
@@ -168,33 +172,41 @@ pub(crate) fn find(world: &World<'_>, question: &Question, meter: &Meter) -> Res
     }
     match solve(world, &question.on(papers), meter) {
         Ok(chosen) => Ok(Some(chosen)),
-        Err(Failure::None(_)) => Ok(None),
-        Err(Failure::GaveUp(gave_up)) => Err(gave_up),
+        Err(SolverFailure::None(_)) => Ok(None),
+        Err(SolverFailure::GaveUp(gave_up)) => Err(gave_up),
     }
 }
 
 /// The proof that a question has no answer, after [`find`] found none.
-pub(crate) fn prove(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Box<Proof>, GaveUp> {
+pub(crate) fn prove(
+    world: &CandidateIndex<'_>,
+    question: &SolverProblem,
+    meter: &BudgetMeter,
+) -> Result<Box<Proof>, BudgetExceeded> {
     match solve(world, question, meter).expect_err("there is no answer on a Paper that is open, nor on one that is not")
     {
-        Failure::None(proof) => Ok(proof),
-        Failure::GaveUp(gave_up) => Err(gave_up),
+        SolverFailure::None(proof) => Ok(proof),
+        SolverFailure::GaveUp(gave_up) => Err(gave_up),
     }
 }
 
 /// Searches for the answer to a question among all of its Papers, so that the proof that there is none says why not each.
-pub(crate) fn solve(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Chosen, Failure> {
+pub(crate) fn solve(
+    world: &CandidateIndex<'_>,
+    question: &SolverProblem,
+    meter: &BudgetMeter,
+) -> Result<Chosen, SolverFailure> {
     let provider = Provider { world, question, meter, clashes: Clashes::none(world.shelves.len()) };
     let found = pubgrub::resolve(&provider, Package::Root, Index::One(1));
     meter.keep(&provider.clashes, |shelf| world.shelves[shelf].name());
     let selected = match found {
         Ok(selected) => selected,
-        Err(PubGrubError::NoSolution(proof)) => return Err(Failure::None(Box::new(proof))),
+        Err(PubGrubError::NoSolution(proof)) => return Err(SolverFailure::None(Box::new(proof))),
         Err(
             PubGrubError::ErrorRetrievingDependencies { .. }
             | PubGrubError::ErrorChoosingVersion { .. }
             | PubGrubError::ErrorInShouldCancel(_),
-        ) => return Err(Failure::GaveUp(meter.gave_up())),
+        ) => return Err(SolverFailure::GaveUp(meter.gave_up())),
     };
     let place = |package| match selected.get(&package) {
         Some(Index::One(index)) => usize::from(*index).checked_sub(1),
@@ -221,11 +233,11 @@ impl Provider<'_, '_> {
     }
 
     /// The Papers that may not be used, by reason; none where that does not count.
-    fn paper_classes(&self) -> &[Class] {
+    fn paper_classes(&self) -> &[UnusableClass] {
         if self.question.any_paper { &[] } else { &self.world.paper_classes }
     }
 
-    fn best(classes: &[Class], highest: Option<usize>) -> Option<Index> {
+    fn best(classes: &[UnusableClass], highest: Option<usize>) -> Option<Index> {
         let index = highest?;
         Some(match class_of(classes, index) {
             Some(class) => Index::Bulk(class.members.clone()),
@@ -239,8 +251,8 @@ impl DependencyProvider for Provider<'_, '_> {
     type V = Index;
     type VS = IndexSet;
     type Priority = u32;
-    type M = Why;
-    type Err = GaveUp;
+    type M = DebugUnusable;
+    type Err = BudgetExceeded;
 
     /// A constant rank: anything that depends on the course of the search loses the best answer.
     fn prioritize(&self, package: &Package, _: &IndexSet, statistics: &PackageResolutionStatistics) -> u32 {
@@ -254,7 +266,7 @@ impl DependencyProvider for Provider<'_, '_> {
         }
     }
 
-    fn choose_version(&self, package: &Package, range: &IndexSet) -> Result<Option<Index>, GaveUp> {
+    fn choose_version(&self, package: &Package, range: &IndexSet) -> Result<Option<Index>, BudgetExceeded> {
         self.meter.step()?;
         Ok(match package {
             Package::Root => Some(Index::One(1)),
@@ -272,7 +284,7 @@ impl DependencyProvider for Provider<'_, '_> {
         &self,
         package: &Package,
         version: &Index,
-    ) -> Result<Dependencies<Package, IndexSet, Why>, GaveUp> {
+    ) -> Result<Dependencies<Package, IndexSet, DebugUnusable>, BudgetExceeded> {
         self.meter.step()?;
         let classes = match package {
             Package::Root => return Ok(Dependencies::Available(self.root().collect())),
@@ -284,7 +296,7 @@ impl DependencyProvider for Provider<'_, '_> {
             Index::Bulk(members) => {
                 let class = classes.iter().find(|class| class.members == *members);
                 let class = class.expect("choose_version takes classes from this very list");
-                return Ok(Dependencies::Unavailable(Why(class.reason.clone())));
+                return Ok(Dependencies::Unavailable(DebugUnusable(class.reason.clone())));
             }
         };
         Ok(Dependencies::Available(match package {
@@ -301,7 +313,7 @@ impl DependencyProvider for Provider<'_, '_> {
         }))
     }
 
-    fn should_cancel(&self) -> Result<(), GaveUp> {
+    fn should_cancel(&self) -> Result<(), BudgetExceeded> {
         self.meter.step()
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::provider::Failure;
+use super::provider::SolverFailure;
 use super::*;
 use crate::explain::human;
 
@@ -77,13 +77,13 @@ proptest! {
         let unmet = crate::verify::unmet(&lock, &problem.catalog, &problem.request, problem.now).unwrap();
         // A world in which nothing but the locked releases exists has an answer exactly if they go together.
         let mut only = problem.clone();
-        only.request.paper = PaperWish::Pin { version: lock.minecraft.clone() };
+        only.request.paper = PaperRequest::Pin { version: lock.minecraft.clone() };
         for project in &mut only.catalog.projects {
             let mine = lock.plugins.iter().find(|locked| locked.project_id == project.id);
             project.releases.retain(|release| mine.is_some_and(|locked| locked.release_id == release.id));
         }
         let goes = solved(&only).is_ok_and(|resolution| small::named(&resolution.lock) == small::named(&lock));
-        if unmet.is_empty() && !matches!(problem.request.paper, PaperWish::Latest) {
+        if unmet.is_empty() && !matches!(problem.request.paper, PaperRequest::Latest) {
             prop_assert!(goes, "{:?}", lock.plugins);
         }
     }
@@ -91,9 +91,9 @@ proptest! {
     #[test]
     fn what_is_found_without_a_search_is_what_the_search_finds(problem in problems(), kept in any::<u8>()) {
         let Problem { catalog, request, now } = &problem;
-        let world = World::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
-        let meter = Meter::new(Budget::default());
-        let whole = Question::whole(&world, papers(&world));
+        let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let meter = BudgetMeter::new(Budget::default());
+        let whole = SolverProblem::whole(&world, papers(&world));
         let some = whole.only(|shelf| kept >> (shelf % 8) & 1 == 1);
         let alone = (1..=world.papers.len()).map(|paper| whole.on(IndexSet::of([paper])));
         for question in [whole.clone(), some].into_iter().chain(alone) {
@@ -107,13 +107,13 @@ proptest! {
         problem in problems(), change in 0..changed::CHANGES.len(), which in any::<proptest::sample::Index>(),
     ) {
         let Problem { catalog, request, now } = &problem;
-        let world = World::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
         let mut other = problem.clone();
         if !request.plugins.is_empty() {
             changed::CHANGES[change](&mut other, which.index(request.plugins.len()));
         }
         let changed = world.changed(&other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
-        let anew = World::build(catalog, &other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let anew = CandidateIndex::build(catalog, &other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
         changed::assert_same(&changed, &anew);
     }
 
@@ -161,7 +161,7 @@ proptest! {
     fn what_is_held_stays_although_its_page_has_lost_it_and_nobody_else_gets_it(problem in problems(), held in any::<u8>()) {
         let Ok(first) = solved(&problem) else { return Ok(()) };
         let mut after = problem.clone();
-        after.request.paper = PaperWish::Pin { version: first.lock.minecraft.clone() };
+        after.request.paper = PaperRequest::Pin { version: first.lock.minecraft.clone() };
         let holds = |at: usize| held >> (at % 8) & 1 == 1;
         for (at, wish) in after.request.plugins.iter_mut().enumerate() {
             wish.hold = holds(at).then_some(crate::request::Hold::Plugin);
@@ -205,10 +205,11 @@ fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
     // Guards the trick of `set::Index::Bulk`: should pubgrub stop building custom facts with `singleton`, the reason
     // would cover one release, the search would go on with the next, and this would count them.
     let problem = small::many_betas(500);
-    let world = World::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
-    let meter = Meter::new(Budget { steps: 200, ..ENDLESS });
-    let question = Question::whole(&world, papers(&world));
-    let Err(Failure::None(proof)) = provider::solve(&world, &question, &meter) else {
+    let world =
+        CandidateIndex::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let meter = BudgetMeter::new(Budget { steps: 200, ..ENDLESS });
+    let question = SolverProblem::whole(&world, papers(&world));
+    let Err(SolverFailure::None(proof)) = provider::solve(&world, &question, &meter) else {
         panic!("500 betas and one release for another Paper: nothing to choose, and cheap to prove");
     };
     let mut facts = Vec::new();
@@ -231,7 +232,7 @@ fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
 fn a_changed_world_takes_over_the_shelves_that_did_not_change() {
     let problem = small::strangers();
     let Problem { catalog, request, now } = &problem;
-    let world = World::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
     let mut other = request.clone();
     other.plugins[0].delay = jiff::SignedDuration::ZERO;
     let changed = world.changed(&other, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
@@ -244,7 +245,7 @@ fn a_search_beyond_its_budget_is_given_up_and_says_so() {
     let problem = small::many_betas(5);
     let answer = resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3, ..ENDLESS });
     // Too early for a conflict.
-    let gave_up = GaveUp { steps: 3, limit: Limit::Steps, clashing: Vec::new() };
+    let gave_up = BudgetExceeded { steps: 3, limit: Limit::Steps, clashing: Vec::new() };
     assert_eq!(answer.unwrap_err(), Unsolvable::GaveUp(gave_up));
 }
 
@@ -254,7 +255,8 @@ fn a_search_beyond_its_memory_is_given_up_after_few_steps() {
     let answer = |budget| resolve_within(&problem.catalog, &problem.request, problem.now, budget);
     let plenty = ENDLESS;
     assert!(matches!(answer(plenty), Err(Unsolvable::NoSolution(_))));
-    let Err(Unsolvable::GaveUp(GaveUp { steps, limit: Limit::Memory, .. })) = answer(Budget { words: 100, ..plenty })
+    let Err(Unsolvable::GaveUp(BudgetExceeded { steps, limit: Limit::Memory, .. })) =
+        answer(Budget { words: 100, ..plenty })
     else {
         panic!("60 releases on each side of a ladder take more than 100 words");
     };
@@ -266,14 +268,16 @@ fn a_search_beyond_its_time_is_given_up_and_says_so() {
     let problem = small::ladder(60);
     let answer = |time| resolve_within(&problem.catalog, &problem.request, problem.now, Budget { time, ..ENDLESS });
     assert!(matches!(answer(ENDLESS.time), Err(Unsolvable::NoSolution(_))));
-    let Err(Unsolvable::GaveUp(GaveUp { steps: 0, limit: Limit::Time, clashing })) = answer(Duration::ZERO) else {
+    let Err(Unsolvable::GaveUp(BudgetExceeded { steps: 0, limit: Limit::Time, clashing })) = answer(Duration::ZERO)
+    else {
         panic!("no time is no step");
     };
     assert_eq!(clashing, [""; 0]);
     // Under way, as soon as there is time for a first step.
     let more = (0..20).map(|power| answer(Duration::from_micros(100 << power)));
-    let begun = more.map(Result::unwrap_err).find(|why| !matches!(why, Unsolvable::GaveUp(GaveUp { steps: 0, .. })));
-    let Some(Unsolvable::GaveUp(GaveUp { steps: 1.., limit: Limit::Time, .. })) = begun else {
+    let begun =
+        more.map(Result::unwrap_err).find(|why| !matches!(why, Unsolvable::GaveUp(BudgetExceeded { steps: 0, .. })));
+    let Some(Unsolvable::GaveUp(BudgetExceeded { steps: 1.., limit: Limit::Time, .. })) = begun else {
         panic!("a search of many steps is not ended in it: {begun:?}");
     };
 }
@@ -289,6 +293,9 @@ fn what_was_given_up_names_who_was_in_the_way_most_often() {
             panic!("a ladder of 60 rungs takes more than {steps} steps");
         };
         gave_up.clashing.sort();
-        assert_eq!(gave_up, GaveUp { steps, limit: Limit::Steps, clashing: vec!["A".to_owned(), "B".to_owned()] });
+        assert_eq!(
+            gave_up,
+            BudgetExceeded { steps, limit: Limit::Steps, clashing: vec!["A".to_owned(), "B".to_owned()] }
+        );
     }
 }

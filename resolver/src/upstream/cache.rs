@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::FetchError;
-use super::store::{Held, Stamp, Store};
+use super::store::{DiskStore, PageOrigin, StoredPage};
 
 /// How far a caller's clock may lie behind another's before a page counts as from the future, and is read again.
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(1);
@@ -30,33 +30,33 @@ pub(super) enum Fetched<T> {
 
 /// A page that can be used.
 #[derive(Debug)]
-pub(super) struct Found<T> {
-    pub(super) held: Held<T>,
+pub(super) struct CachedPage<T> {
+    pub(super) held: StoredPage<T>,
     /// Why it is not as fresh as it should be.
     pub(super) stale: Option<Arc<FetchError>>,
 }
 
 /// What is known of one page.
-struct Known<T> {
-    held: Option<Held<T>>,
-    failure: Option<Failure>,
+struct CacheEntry<T> {
+    held: Option<StoredPage<T>>,
+    failure: Option<ReadFailed>,
 }
 
-struct Failure {
+struct ReadFailed {
     error: Arc<FetchError>,
     again_at: Timestamp,
 }
 
-impl<T> Clone for Known<T> {
+impl<T> Clone for CacheEntry<T> {
     fn clone(&self) -> Self {
-        let failure = self.failure.as_ref().map(|f| Failure { error: Arc::clone(&f.error), again_at: f.again_at });
+        let failure = self.failure.as_ref().map(|f| ReadFailed { error: Arc::clone(&f.error), again_at: f.again_at });
         Self { held: self.held.clone(), failure }
     }
 }
 
-impl<T> Known<T> {
+impl<T> CacheEntry<T> {
     /// Whether it is used as it is. A failure is final for its time, even beside an old page.
-    fn stands(&self, fresh: &impl Fn(&Held<T>) -> bool, now: Timestamp) -> bool {
+    fn stands(&self, fresh: &impl Fn(&StoredPage<T>) -> bool, now: Timestamp) -> bool {
         match (&self.failure, &self.held) {
             (Some(failure), _) => now < failure.again_at && failure.again_at <= now + REMEMBER_NOT_FOUND + CLOCK_SLACK,
             (None, Some(held)) => fresh(held),
@@ -80,8 +80,8 @@ pub(super) struct Pages<T> {
     /// The folder on disk.
     folder: &'static str,
     /// None: nobody asks twice, so that what was read belongs to who asked.
-    memory: Option<Cache<String, Known<T>>>,
-    store: Store,
+    memory: Option<Cache<String, CacheEntry<T>>>,
+    store: DiskStore,
     reads: Reads,
     /// Offline every address is right: nobody knows which base was used.
     offline: bool,
@@ -89,7 +89,7 @@ pub(super) struct Pages<T> {
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
     /// `capacity`: how many stay in memory (0: none at all); the others are read from disk when they are wanted.
-    pub(super) fn new(folder: &'static str, capacity: u64, store: &Store, reads: Reads, offline: bool) -> Self {
+    pub(super) fn new(folder: &'static str, capacity: u64, store: &DiskStore, reads: Reads, offline: bool) -> Self {
         let memory = (capacity > 0).then(|| Cache::new(capacity));
         Self { folder, memory, store: store.clone(), reads, offline }
     }
@@ -103,9 +103,9 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
         name: &str,
         url: &Url,
         now: Timestamp,
-        fresh: impl Fn(&Held<T>) -> bool + Send + Sync,
-        fetch: impl FnOnce(Option<Held<T>>) -> F + Send,
-    ) -> Result<Found<T>, Arc<FetchError>>
+        fresh: impl Fn(&StoredPage<T>) -> bool + Send + Sync,
+        fetch: impl FnOnce(Option<StoredPage<T>>) -> F + Send,
+    ) -> Result<CachedPage<T>, Arc<FetchError>>
     where
         F: Future<Output = Result<Fetched<T>, FetchError>> + Send,
     {
@@ -116,7 +116,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
             };
             let known = match remembered {
                 Some(known) => known,
-                None => Known { held: self.stored(name, url).await, failure: None },
+                None => CacheEntry { held: self.stored(name, url).await, failure: None },
             };
             if known.stands(&fresh, now) {
                 return known;
@@ -131,9 +131,11 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
             None => init.await,
         };
         match known {
-            Known { held: Some(held), failure } => Ok(Found { held, stale: failure.map(|failure| failure.error) }),
-            Known { held: None, failure: Some(failure) } => Err(failure.error),
-            Known { held: None, failure: None } => unreachable!("a fetch ends with a page or a failure"),
+            CacheEntry { held: Some(held), failure } => {
+                Ok(CachedPage { held, stale: failure.map(|failure| failure.error) })
+            }
+            CacheEntry { held: None, failure: Some(failure) } => Err(failure.error),
+            CacheEntry { held: None, failure: None } => unreachable!("a fetch ends with a page or a failure"),
         }
     }
 
@@ -143,13 +145,13 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
     }
 
     /// Puts a page that came by the way, if none is known under this name.
-    pub(super) async fn add(&self, name: &str, held: &Held<T>) {
+    pub(super) async fn add(&self, name: &str, held: &StoredPage<T>) {
         if self.memory.as_ref().is_some_and(|memory| memory.contains_key(name)) {
             return;
         }
         self.write(name, held).await;
         if let Some(memory) = &self.memory {
-            memory.insert(name.to_owned(), Known { held: Some(held.clone()), failure: None }).await;
+            memory.insert(name.to_owned(), CacheEntry { held: Some(held.clone()), failure: None }).await;
         }
     }
 
@@ -158,9 +160,9 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
         name: &str,
         url: &Url,
         now: Timestamp,
-        held: Option<Held<T>>,
-        fetch: impl FnOnce(Option<Held<T>>) -> F,
-    ) -> Known<T>
+        held: Option<StoredPage<T>>,
+        fetch: impl FnOnce(Option<StoredPage<T>>) -> F,
+    ) -> CacheEntry<T>
     where
         F: Future<Output = Result<Fetched<T>, FetchError>>,
     {
@@ -171,7 +173,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
                     FetchError::NotFound { .. } | FetchError::NotAName { .. } | FetchError::NotAPlugin { .. }
                 );
                 let again_at = now + if missing { REMEMBER_NOT_FOUND } else { REMEMBER_FAILURE };
-                Known { held, failure: Some(Failure { error: Arc::new(error), again_at }) }
+                CacheEntry { held, failure: Some(ReadFailed { error: Arc::new(error), again_at }) }
             }
             Ok(fetched) => {
                 let (body, etag, fetched_at) = match (fetched, held) {
@@ -179,15 +181,15 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
                     (Fetched::Same, Some(held)) => (held.body, held.stamp.etag, held.stamp.fetched_at),
                     (Fetched::Same, None) => unreachable!("304 needs an etag, and that needs a page"),
                 };
-                let stamp = Stamp { url: url.to_string(), etag, fetched_at, checked_at: now };
-                let held = Held { stamp, body };
+                let stamp = PageOrigin { url: url.to_string(), etag, fetched_at, checked_at: now };
+                let held = StoredPage { stamp, body };
                 self.write(name, &held).await;
-                Known { held: Some(held), failure: None }
+                CacheEntry { held: Some(held), failure: None }
             }
         }
     }
 
-    async fn stored(&self, name: &str, url: &Url) -> Option<Held<T>> {
+    async fn stored(&self, name: &str, url: &Url) -> Option<StoredPage<T>> {
         let held = match self.reads {
             Reads::Here => self.store.read::<T>(self.folder, name),
             Reads::Aside => {
@@ -198,7 +200,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
         (self.offline || held.stamp.url == url.as_str()).then_some(held)
     }
 
-    async fn write(&self, name: &str, held: &Held<T>) {
+    async fn write(&self, name: &str, held: &StoredPage<T>) {
         let (store, folder, name, held) = (self.store.clone(), self.folder, name.to_owned(), held.clone());
         // It fails only if the task panicked or the runtime ends: then the page is fetched again some day.
         let _ = tokio::task::spawn_blocking(move || store.write(folder, &name, &held)).await;
@@ -206,7 +208,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
 }
 
 /// Whether a page was confirmed less than `ttl` ago.
-pub(super) fn younger(stamp: &Stamp, ttl: SignedDuration, now: Timestamp) -> bool {
+pub(super) fn younger(stamp: &PageOrigin, ttl: SignedDuration, now: Timestamp) -> bool {
     let age = now.duration_since(stamp.checked_at);
     age < ttl && age >= -CLOCK_SLACK
 }

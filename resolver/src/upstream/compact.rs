@@ -21,24 +21,24 @@ struct Compact {
     minecraft: Vec<Vec<Minecraft>>,
     loaders: Vec<Vec<String>>,
     dependencies: Vec<Vec<Dependency>>,
-    releases: Vec<Row>,
+    releases: Vec<InternedRow>,
 }
 
 /// A release: id, version, published, channel, three places in the tables, the file, and the further ones.
 #[derive(Serialize, Deserialize)]
-struct Row(String, String, Option<Timestamp>, Channel, usize, usize, usize, Option<File>, Vec<File>);
+struct InternedRow(String, String, Option<Timestamp>, Channel, usize, usize, usize, Option<DiskFile>, Vec<DiskFile>);
 
 /// A file: name, url, size, hash.
 #[derive(Serialize, Deserialize)]
-struct File(String, String, Option<u64>, Option<String>);
+struct DiskFile(String, String, Option<u64>, Option<String>);
 
 /// A table that is being filled. Lists are told apart by their text, so that each comes back as it was written.
-struct Table<T> {
+struct InternTable<T> {
     rows: Vec<T>,
     places: BTreeMap<String, usize>,
 }
 
-impl<T: Clone + Serialize> Table<T> {
+impl<T: Clone + Serialize> InternTable<T> {
     fn new() -> Self {
         Self { rows: Vec::new(), places: BTreeMap::new() }
     }
@@ -56,11 +56,11 @@ impl<T: Clone + Serialize> Table<T> {
 /// For `#[serde(with)]`.
 pub(super) fn serialize<S: Serializer>(project: &Project, serializer: S) -> Result<S::Ok, S::Error> {
     let Project { key, id, name, read_at, releases } = project;
-    let (mut minecraft, mut loaders, mut dependencies) = (Table::new(), Table::new(), Table::new());
+    let (mut minecraft, mut loaders, mut dependencies) = (InternTable::new(), InternTable::new(), InternTable::new());
     let mut rows = Vec::with_capacity(releases.len());
     for release in releases {
-        let file = |Artifact { name, url, size, hash }: Artifact| File(name, url, size, hash);
-        rows.push(Row(
+        let file = |Artifact { name, url, size, hash }: Artifact| DiskFile(name, url, size, hash);
+        rows.push(InternedRow(
             release.id.clone(),
             release.version.clone(),
             release.published,
@@ -90,28 +90,30 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     let Compact { key, id, name, read_at, minecraft, loaders, dependencies, releases } =
         Compact::deserialize(deserializer)?;
     let out_of_table = || D::Error::custom("a place outside its table");
-    let artifact = |File(name, url, size, hash)| Artifact { name, url, size, hash };
+    let artifact = |DiskFile(name, url, size, hash)| Artifact { name, url, size, hash };
     let releases = releases
         .into_iter()
-        .map(|Row(id, version, published, channel, in_minecraft, in_loaders, in_dependencies, file, further)| {
-            let further = further.into_iter().map(artifact);
-            Ok(Release {
-                id,
-                version,
-                published,
-                channel,
-                // No page says these.
-                api_version: None,
-                java: None,
-                folia: None,
-                declared: None,
-                minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
-                loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
-                dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),
-                file: file.map(artifact),
-                further: further.map(FurtherJar::unread).collect(),
-            })
-        })
+        .map(
+            |InternedRow(id, version, published, channel, in_minecraft, in_loaders, in_dependencies, file, further)| {
+                let further = further.into_iter().map(artifact);
+                Ok(Release {
+                    id,
+                    version,
+                    published,
+                    channel,
+                    // No page says these.
+                    api_version: None,
+                    java: None,
+                    folia: None,
+                    declared: None,
+                    minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
+                    loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
+                    dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),
+                    file: file.map(artifact),
+                    further: further.map(FurtherJar::unread).collect(),
+                })
+            },
+        )
         .collect::<Result<_, D::Error>>()?;
     Ok(Project { key, id, name, read_at, releases })
 }

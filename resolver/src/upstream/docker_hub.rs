@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::cache::Fetched;
-use super::http::{Answer, Http, parse};
-use super::store::Held;
+use super::http::{Http, HttpResponse, parse};
+use super::store::StoredPage;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::ImageTag;
 
@@ -18,12 +18,12 @@ const PAGES: u32 = 3;
 
 /// A repository on Docker Hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Repository {
+pub(super) struct DockerHubRepository {
     namespace: String,
     name: String,
 }
 
-impl Repository {
+impl DockerHubRepository {
     /// `itzg/minecraft-server`, `docker.io/itzg/minecraft-server`; None for another registry or no repository at all.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix("docker.io/").or_else(|| text.strip_prefix("index.docker.io/")).unwrap_or(text);
@@ -56,8 +56,8 @@ impl Repository {
 pub(super) async fn fetch_tags(
     http: &Http,
     url: &reqwest::Url,
-    repository: &Repository,
-    held: Option<Held<Vec<ImageTag>>>,
+    repository: &DockerHubRepository,
+    held: Option<StoredPage<Vec<ImageTag>>>,
     now: Timestamp,
 ) -> Result<Fetched<Vec<ImageTag>>, FetchError> {
     let held = held.map_or_else(Vec::new, |held| held.body.as_ref().clone());
@@ -69,8 +69,8 @@ pub(super) async fn fetch_tags(
             .append_pair("page", &number.to_string())
             .append_pair("ordering", "last_updated");
         let body = match http.get(Upstream::DockerHub, &url, None, now).await {
-            Ok(Answer::New { body, etag: _ }) => body,
-            Ok(Answer::Same) => unreachable!("nothing conditional was asked"),
+            Ok(HttpResponse::New { body, etag: _ }) => body,
+            Ok(HttpResponse::Same) => unreachable!("nothing conditional was asked"),
             // As far as anonymous readers may see; and a page that is past the end.
             Err(FetchError::Status { status: 403 | 404, .. }) if number > 1 => break,
             Err(error) => return Err(error),
@@ -96,14 +96,14 @@ pub(super) async fn fetch_tags(
 pub(super) fn page_of(
     url: &reqwest::Url,
     body: &[u8],
-    repository: &Repository,
+    repository: &DockerHubRepository,
 ) -> Result<(Vec<ImageTag>, bool), FetchError> {
-    let wire::Page { next, results } = parse(Upstream::DockerHub, url, body)?;
+    let wire::TagPage { next, results } = parse(Upstream::DockerHub, url, body)?;
     Ok((results.into_iter().filter_map(|tag| read_tag(repository, tag)).collect(), next.is_none()))
 }
 
 /// None for a moving tag, another variant, or one without an index digest: it could not be pinned.
-fn read_tag(repository: &Repository, tag: wire::Tag) -> Option<ImageTag> {
+fn read_tag(repository: &DockerHubRepository, tag: wire::DockerHubTag) -> Option<ImageTag> {
     let digest = super::listing::hash("sha256", 32, tag.digest?.strip_prefix("sha256:"))?;
     is_release(&tag.name).then_some(())?;
     Some(ImageTag { repository: repository.full(), tag: tag.name, digest, pushed: tag.pushed.or(tag.last_updated)? })
@@ -122,13 +122,13 @@ mod wire {
     use serde::Deserialize;
 
     #[derive(Deserialize)]
-    pub(super) struct Page {
+    pub(super) struct TagPage {
         pub(super) next: Option<String>,
-        pub(super) results: Vec<Tag>,
+        pub(super) results: Vec<DockerHubTag>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Tag {
+    pub(super) struct DockerHubTag {
         pub(super) name: String,
         /// Of the index; answers of older days have none.
         pub(super) digest: Option<String>,
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_repository_is_on_docker_hub_or_nowhere() {
-        let full = |text| Repository::parse(text).map(|repository| repository.full());
+        let full = |text| DockerHubRepository::parse(text).map(|repository| repository.full());
         let ours = Some("docker.io/itzg/minecraft-server".to_owned());
         assert_eq!(full("itzg/minecraft-server"), ours);
         assert_eq!(full("docker.io/itzg/minecraft-server"), ours);

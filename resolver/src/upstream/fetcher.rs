@@ -8,14 +8,14 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 
-use super::cache::{Found, Pages, Reads, younger};
-use super::docker_hub::{self, Repository};
+use super::cache::{CachedPage, Pages, Reads, younger};
+use super::docker_hub::{self, DockerHubRepository};
 use super::files::Files;
-use super::fill::{Builds, Listed};
-use super::http::{Http, Patience};
-use super::listing::{Listing, Name, can_be_a_name};
-use super::reading::{FoundProject, Images, Paper, Reading, Unread};
-use super::store::{Held, Stamp, Store};
+use super::fill::{FillBuilds, Listed};
+use super::http::{Http, RetryPolicy};
+use super::listing::{Name, ProjectListing, can_be_a_name};
+use super::reading::{CatalogBuild, FoundProject, Images, Paper, ReadFailure};
+use super::store::{DiskStore, PageOrigin, StoredPage};
 use super::{FetchError, StartError, Upstream, Upstreams, fill, hangar, modrinth, purpur};
 use crate::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
 use crate::explain::PaperName;
@@ -23,7 +23,7 @@ use crate::software::Software;
 use crate::unmanaged::UnmanagedJar;
 use crate::version::Minecraft;
 
-use unseen::Seen;
+use unseen::VerifiedBuild;
 
 mod by_hash;
 mod unseen;
@@ -78,7 +78,7 @@ pub struct Settings {
     /// How long what was read counts as new.
     pub ttl: Ttl,
     /// How failed requests are tried again.
-    pub patience: Patience,
+    pub patience: RetryPolicy,
     /// Whether what was read stays in memory. Not for a process that reads one catalog and ends: it would hold all of it twice.
     pub remembers: bool,
 }
@@ -93,7 +93,7 @@ impl Settings {
             store,
             contact: None,
             ttl: Ttl::default(),
-            patience: Patience::default(),
+            patience: RetryPolicy::default(),
             remembers: true,
         }
     }
@@ -101,7 +101,7 @@ impl Settings {
 
 /// What a catalog is to hold.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct CatalogQuery<'a> {
     /// The software whose builds are wanted.
     pub software: &'a [Software],
     /// The projects that the requests name.
@@ -117,7 +117,7 @@ pub struct Wanted<'a> {
     pub oldest: Option<&'a Minecraft>,
 }
 
-impl Default for Wanted<'_> {
+impl Default for CatalogQuery<'_> {
     /// All of Paper.
     fn default() -> Self {
         Self { software: &[Software::Paper], projects: &[], images: None, see: &[], own: &[], oldest: None }
@@ -130,14 +130,14 @@ pub struct Fetcher {
     ttl: Ttl,
     http: Http,
     versions: Pages<Vec<Listed>>,
-    builds: Pages<Builds>,
+    builds: Pages<FillBuilds>,
     names: Pages<Name>,
-    listings: Pages<Listing>,
+    listings: Pages<ProjectListing>,
     tags: Pages<Vec<ImageTag>>,
     /// Whose a file is, by its sha256.
     owners: Pages<Option<Owner>>,
     /// What builds are that are announced by an md5 only, by version, number and md5: kept for ever.
-    seen: Pages<Seen>,
+    seen: Pages<VerifiedBuild>,
     files: Files,
 }
 
@@ -151,7 +151,7 @@ impl Fetcher {
     /// One that asks the upstreams.
     pub fn new(settings: Settings) -> Result<Self, StartError> {
         let Settings { upstreams, store, files, contact, ttl, patience, remembers } = settings;
-        let store = Store::open(&store)?;
+        let store = DiskStore::open(&store)?;
         let http = Http::new(contact.as_deref(), patience);
         let files = Files::new(&files, &upstreams, contact.as_deref(), &store);
         Ok(Self::with(upstreams, ttl, http, files, &store, remembers))
@@ -160,12 +160,12 @@ impl Fetcher {
     /// One that never touches a network: it knows what another one has stored in this directory, however old, and reads it
     /// anew each time.
     pub fn offline(store: &Path) -> Self {
-        let pages = Store::existing(store);
+        let pages = DiskStore::existing(store);
         let files = Files::offline(&files_in(store), &pages);
         Self::with(Upstreams::default(), Ttl::default(), Http::offline(), files, &pages, false)
     }
 
-    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, files: Files, store: &Store, remembers: bool) -> Self {
+    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, files: Files, store: &DiskStore, remembers: bool) -> Self {
         let offline = http.is_offline();
         let most = |pages: u64| if remembers { pages } else { 0 };
         let small = if remembers { Reads::Aside } else { Reads::Here };
@@ -206,11 +206,11 @@ impl Fetcher {
     /// It never fails as a whole: what cannot be read is used as it was read before, and stands in `unread` if it never was.
     pub async fn catalog(
         &self,
-        wanted: Wanted<'_>,
+        wanted: CatalogQuery<'_>,
         missing: impl Fn(&Catalog) -> Vec<ProjectKey>,
         now: Timestamp,
-    ) -> Reading {
-        let mut reading = Reading::empty(now);
+    ) -> CatalogBuild {
+        let mut reading = CatalogBuild::empty(now);
         reading.catalog.owners = self.owners(wanted.own, now).await;
         let owners = reading.catalog.owners.values().map(|owner| &owner.project);
         let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
@@ -257,12 +257,12 @@ impl Fetcher {
                 (fill::versions_url(&self.upstreams, software), fill::versions_of)
             }
         };
-        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.paper, now);
+        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.paper, now);
         let fetch = |held| self.http.renew(upstream, &url, held, now, |body| read(&url, body));
         let list = match self.versions.get(&page_of(software, "versions"), &url, now, fresh, fetch).await {
             Ok(list) => list,
             Err(error) => {
-                let unread = vec![Unread { minecraft: None, error, cached_since: None }];
+                let unread = vec![ReadFailure { minecraft: None, error, cached_since: None }];
                 return Paper { software, read_at: now, versions: Vec::new(), unread };
             }
         };
@@ -282,19 +282,19 @@ impl Fetcher {
             })
             .collect();
         let read = stream::iter(reads).buffered(AT_ONCE).collect::<Vec<_>>().await;
-        let list_unread = list.stale.map(|error| Unread { minecraft: None, error, cached_since: Some(read_at) });
+        let list_unread = list.stale.map(|error| ReadFailure { minecraft: None, error, cached_since: Some(read_at) });
         let (versions, unread) = (Vec::with_capacity(count), Vec::from_iter(list_unread));
         let mut paper = Paper { software, read_at, versions, unread };
         for (listed, found) in read {
             let (builds, error, cached_since) = match found {
                 None => (Vec::new(), None, None),
-                Some(Ok(Found { held, stale })) => {
+                Some(Ok(CachedPage { held, stale })) => {
                     (Arc::unwrap_or_clone(held.body).builds, stale, Some(held.stamp.checked_at))
                 }
                 Some(Err(error)) => (Vec::new(), Some(error), None),
             };
             let minecraft = Some(listed.minecraft.clone());
-            paper.unread.extend(error.map(|error| Unread { minecraft, error, cached_since }));
+            paper.unread.extend(error.map(|error| ReadFailure { minecraft, error, cached_since }));
             let Listed { minecraft, java, jvm_flags, unsupported, builds: _ } = listed.clone();
             paper.versions.push(PaperVersion { minecraft, java, jvm_flags, unsupported, builds });
         }
@@ -307,7 +307,7 @@ impl Fetcher {
         listed: &Listed,
         lively: bool,
         now: Timestamp,
-    ) -> Result<Found<Builds>, Arc<FetchError>> {
+    ) -> Result<CachedPage<FillBuilds>, Arc<FetchError>> {
         let version = &listed.minecraft;
         let url = match software {
             Software::Purpur => purpur::builds_url(&self.upstreams, version),
@@ -316,7 +316,7 @@ impl Fetcher {
             }
         };
         let ttl = if lively { self.ttl.paper } else { self.ttl.old_builds };
-        let fresh = |held: &Held<Builds>| {
+        let fresh = |held: &StoredPage<FillBuilds>| {
             // Two caches in front of Fill may disagree for a while: never more often than the list itself.
             let confirmed = younger(&held.stamp, self.ttl.paper, now);
             let as_listed = listed.builds.as_ref().is_none_or(|builds| *builds == held.body.numbers);
@@ -332,13 +332,13 @@ impl Fetcher {
 
     async fn images(&self, repository: Option<&str>, now: Timestamp) -> Option<Images> {
         let written = repository?;
-        let Some(repository) = Repository::parse(written) else {
+        let Some(repository) = DockerHubRepository::parse(written) else {
             let error = Arc::new(FetchError::NotOnDockerHub { repository: written.to_owned() });
             return Some(Images { subject: written.to_owned(), found: Err(error) });
         };
         let url = repository.url(&self.upstreams);
         let subject = repository.full();
-        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.images, now);
+        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.images, now);
         let fetch = |held| docker_hub::fetch_tags(&self.http, &url, &repository, held, now);
         let found = self.tags.get(&subject, &url, now, fresh, fetch).await;
         Some(Images { subject, found })
@@ -359,7 +359,12 @@ impl Fetcher {
             .await
     }
 
-    async fn project(&self, site: Site, project: &str, now: Timestamp) -> Result<Found<Listing>, Arc<FetchError>> {
+    async fn project(
+        &self,
+        site: Site,
+        project: &str,
+        now: Timestamp,
+    ) -> Result<CachedPage<ProjectListing>, Arc<FetchError>> {
         if !can_be_a_name(project) {
             return Err(Arc::new(FetchError::NotAName { upstream: site.upstream(), project: project.to_owned() }));
         }
@@ -369,7 +374,7 @@ impl Fetcher {
             Site::Hangar => hangar::list_url(&self.upstreams, id),
             Site::Modrinth => modrinth::list_url(&self.upstreams, id),
         };
-        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.releases, now);
+        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.releases, now);
         let fetch = |held| async {
             match site {
                 Site::Hangar => {
@@ -386,13 +391,13 @@ impl Fetcher {
 
     /// Which project a slug or id means. What is found is known by slug and by id from then on, so that a dependency on a
     /// project that somebody named by its slug costs no request, online and offline.
-    async fn name(&self, site: Site, project: &str, now: Timestamp) -> Result<Found<Name>, Arc<FetchError>> {
+    async fn name(&self, site: Site, project: &str, now: Timestamp) -> Result<CachedPage<Name>, Arc<FetchError>> {
         let url_of = |asked: &str| match site {
             Site::Hangar => hangar::name_url(&self.upstreams, asked),
             Site::Modrinth => modrinth::name_url(&self.upstreams, asked),
         };
         let url = url_of(project);
-        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.project, now);
+        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.project, now);
         let fetch = |held| async {
             match site {
                 Site::Hangar => hangar::fetch_name(&self.http, &url, held, now).await,
@@ -405,8 +410,8 @@ impl Fetcher {
         let came_now = found.held.stamp.checked_at == now;
         for other in [&found.held.body.id, &found.held.body.slug] {
             if came_now && other != project {
-                let stamp = Stamp { url: url_of(other).to_string(), etag: None, ..found.held.stamp.clone() };
-                let held = Held { stamp, body: Arc::clone(&found.held.body) };
+                let stamp = PageOrigin { url: url_of(other).to_string(), etag: None, ..found.held.stamp.clone() };
+                let held = StoredPage { stamp, body: Arc::clone(&found.held.body) };
                 self.names.add(&format!("{site}/{other}"), &held).await;
             }
         }

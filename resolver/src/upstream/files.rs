@@ -13,14 +13,14 @@ use jiff::Timestamp;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Fetched, Found, Pages, Reads};
-use super::listing::Listing;
-use super::store::{Held, Store};
+use super::cache::{CachedPage, Fetched, Pages, Reads};
+use super::listing::ProjectListing;
+use super::store::{DiskStore, StoredPage};
 use super::{FetchError, StartError, Upstreams};
 use crate::catalog::{
     Artifact, Catalog, Channel, Declared, FALLBACK_VERSION, FurtherJar, Project, ProjectKey, Release, Source,
 };
-use crate::download::{DownloadError, Downloads, Policy, path_of};
+use crate::download::{DownloadError, DownloadPolicy, Downloads, path_of};
 use crate::jar::plugin::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hash};
 
@@ -36,24 +36,28 @@ struct Read {
 pub(super) struct Files {
     dir: PathBuf,
     /// Who brings them, made for the first one; its policy. None: offline, nothing is ever brought.
-    downloads: Option<(Policy, OnceLock<Downloads>)>,
+    downloads: Option<(DownloadPolicy, OnceLock<Downloads>)>,
     read: Pages<Read>,
 }
 
 impl Files {
     /// Ones that are brought; whatever has the origin of an upstream is trusted as that one is.
-    pub(super) fn new(dir: &Path, upstreams: &Upstreams, contact: Option<&str>, store: &Store) -> Self {
-        let policy = Policy { contact: contact.map(str::to_owned), ..Policy::new(upstreams.all()) };
+    pub(super) fn new(dir: &Path, upstreams: &Upstreams, contact: Option<&str>, store: &DiskStore) -> Self {
+        let policy = DownloadPolicy { contact: contact.map(str::to_owned), ..DownloadPolicy::new(upstreams.all()) };
         Self { downloads: Some((policy, OnceLock::new())), ..Self::offline(dir, store) }
     }
 
     /// Ones that are here already.
-    pub(super) fn offline(dir: &Path, store: &Store) -> Self {
+    pub(super) fn offline(dir: &Path, store: &DiskStore) -> Self {
         Self { dir: dir.to_owned(), downloads: None, read: Pages::new("jars", 1_000, store, Reads::Aside, false) }
     }
 
     /// The project that a file is.
-    pub(super) async fn project(&self, key: &ProjectKey, now: Timestamp) -> Result<Found<Listing>, Arc<FetchError>> {
+    pub(super) async fn project(
+        &self,
+        key: &ProjectKey,
+        now: Timestamp,
+    ) -> Result<CachedPage<ProjectListing>, Arc<FetchError>> {
         let not_a_file = || FetchError::NotAFile { project: key.project.clone() };
         let (url, sha256) = key.file().ok_or_else(not_a_file)?;
         let hash = Hash::of_parts("sha256", sha256).ok_or_else(not_a_file)?;
@@ -61,10 +65,10 @@ impl Files {
         let fetch = |_| async { self.bring(url, &hash).await.map(|body| Fetched::New { body, etag: None }) };
         // The address is part of the name: another one may have the right bytes where this one failed.
         let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
-        let Held { stamp, body } = found.held;
+        let StoredPage { stamp, body } = found.held;
         let project = project(key, url, &hash, &body, stamp.checked_at);
-        let held = Held { stamp, body: Arc::new(Listing { project, walk: None }) };
-        Ok(Found { held, stale: None })
+        let held = StoredPage { stamp, body: Arc::new(ProjectListing { project, walk: None }) };
+        Ok(CachedPage { held, stale: None })
     }
 
     /// Adds what the JARs say that lie here already, because somebody staged or downloaded them: no page says it.

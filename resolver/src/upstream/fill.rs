@@ -22,7 +22,7 @@ pub(super) struct Listed {
 
 /// `/projects/{project}/versions/{version}/builds`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Builds {
+pub(super) struct FillBuilds {
     /// All numbers in it, usable or not, ascending: what [`Listed::builds`] is compared with, where it names any.
     pub(super) numbers: Vec<u32>,
     /// Those with a server JAR, by number, ascending.
@@ -48,11 +48,11 @@ pub(super) fn versions_of(url: &reqwest::Url, body: &[u8]) -> Result<Vec<Listed>
 }
 
 /// The builds in an answer.
-pub(super) fn builds_of(url: &reqwest::Url, body: &[u8]) -> Result<Builds, FetchError> {
+pub(super) fn builds_of(url: &reqwest::Url, body: &[u8]) -> Result<FillBuilds, FetchError> {
     Ok(read_builds(parse(Upstream::Fill, url, body)?))
 }
 
-fn read_versions(answer: wire::Versions) -> Vec<Listed> {
+fn read_versions(answer: wire::FillVersions) -> Vec<Listed> {
     let mut listed: Vec<Listed> = answer
         .versions
         .into_iter()
@@ -75,18 +75,18 @@ fn read_versions(answer: wire::Versions) -> Vec<Listed> {
     listed
 }
 
-fn read_builds(answer: Vec<wire::Build>) -> Builds {
+fn read_builds(answer: Vec<wire::FillBuild>) -> FillBuilds {
     let mut numbers: Vec<u32> = answer.iter().map(|build| build.id).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let mut builds: Vec<Build> = answer.into_iter().filter_map(read_build).collect();
     builds.sort_by_key(|build| build.number);
     builds.dedup_by_key(|build| build.number);
-    Builds { numbers, builds }
+    FillBuilds { numbers, builds }
 }
 
 /// None for a build without a server JAR.
-fn read_build(build: wire::Build) -> Option<Build> {
+fn read_build(build: wire::FillBuild) -> Option<Build> {
     let file = build.downloads.server?;
     Some(Build {
         number: build.id,
@@ -113,19 +113,19 @@ mod wire {
     use serde::Deserialize;
 
     #[derive(Deserialize)]
-    pub(super) struct Versions {
-        pub(super) versions: Vec<Entry>,
+    pub(super) struct FillVersions {
+        pub(super) versions: Vec<FillEntry>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Entry {
-        pub(super) version: Version,
+    pub(super) struct FillEntry {
+        pub(super) version: FillVersion,
         #[serde(default)]
         pub(super) builds: Vec<u32>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Version {
+    pub(super) struct FillVersion {
         pub(super) id: String,
         #[serde(default)]
         pub(super) support: Support,
@@ -142,7 +142,7 @@ mod wire {
         #[serde(default)]
         pub(super) version: JavaVersion,
         #[serde(default)]
-        pub(super) flags: Flags,
+        pub(super) flags: FillFlags,
     }
 
     #[derive(Deserialize, Default)]
@@ -151,27 +151,27 @@ mod wire {
     }
 
     #[derive(Deserialize, Default)]
-    pub(super) struct Flags {
+    pub(super) struct FillFlags {
         #[serde(default)]
         pub(super) recommended: Vec<String>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Build {
+    pub(super) struct FillBuild {
         pub(super) id: u32,
         pub(super) time: Timestamp,
         pub(super) channel: String,
-        pub(super) downloads: Downloads,
+        pub(super) downloads: FillDownloads,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Downloads {
+    pub(super) struct FillDownloads {
         #[serde(rename = "server:default")]
-        pub(super) server: Option<File>,
+        pub(super) server: Option<FillFile>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct File {
+    pub(super) struct FillFile {
         pub(super) name: String,
         pub(super) url: String,
         pub(super) size: Option<u64>,

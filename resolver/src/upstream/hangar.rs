@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cache::Fetched;
-use super::http::{Answer, Http, parse};
-use super::listing::{Listing, Name, hash};
-use super::store::Held;
+use super::http::{Http, HttpResponse, parse};
+use super::listing::{Name, ProjectListing, hash};
+use super::store::StoredPage;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
@@ -27,7 +27,7 @@ const MOST: usize = 5_000;
 
 /// What a walk through all pages found, so that a look at the first page is enough afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Walk {
+pub(super) struct PageScan {
     /// When all pages were read: lists of Minecraft versions and channels are edited afterwards, also on old releases.
     at: Timestamp,
     /// How many versions Hangar said there were, on any platform, when it was last asked.
@@ -48,7 +48,7 @@ pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
 pub(super) async fn fetch_name(
     http: &Http,
     url: &reqwest::Url,
-    held: Option<Held<Name>>,
+    held: Option<StoredPage<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
     http.renew(Upstream::Hangar, url, held, now, |body| name_of(url, body)).await
@@ -56,7 +56,7 @@ pub(super) async fn fetch_name(
 
 /// The project that an answer names.
 pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
-    let project: wire::Project = parse(Upstream::Hangar, url, body)?;
+    let project: wire::HangarProject = parse(Upstream::Hangar, url, body)?;
     Ok(Name { id: project.id.to_string(), slug: project.namespace.slug, title: project.name })
 }
 
@@ -65,10 +65,10 @@ pub(super) async fn fetch_list(
     http: &Http,
     url: &reqwest::Url,
     name: &Name,
-    held: Option<Held<Listing>>,
+    held: Option<StoredPage<ProjectListing>>,
     walk_every: SignedDuration,
     now: Timestamp,
-) -> Result<Fetched<Listing>, FetchError> {
+) -> Result<Fetched<ProjectListing>, FetchError> {
     let first = page(http, url, 0, now).await?;
     let known = held.and_then(|held| {
         let walk = held.body.walk.clone()?;
@@ -83,13 +83,17 @@ pub(super) async fn fetch_list(
 }
 
 /// What was found, in order.
-pub(super) fn listing(name: &Name, releases: Vec<Release>, walk: Walk, now: Timestamp) -> Listing {
-    Listing { project: name.project(Source::Hangar, releases, now), walk: Some(walk) }
+pub(super) fn listing(name: &Name, releases: Vec<Release>, walk: PageScan, now: Timestamp) -> ProjectListing {
+    ProjectListing { project: name.project(Source::Hangar, releases, now), walk: Some(walk) }
 }
 
 /// The first page over what is held. None when more may have changed than it shows: a version was withdrawn, or so many are
 /// new that the page does not reach the known ones.
-pub(super) fn merge(first: &Page, mut releases: Vec<Release>, mut walk: Walk) -> Option<(Vec<Release>, Walk)> {
+pub(super) fn merge(
+    first: &HangarPage,
+    mut releases: Vec<Release>,
+    mut walk: PageScan,
+) -> Option<(Vec<Release>, PageScan)> {
     let known: BTreeSet<&str> = releases.iter().map(version_of).chain(walk.others.iter().map(String::as_str)).collect();
     let new = first.ids().filter(|id| !known.contains(id)).count();
     let reaches = new < first.rows.len() || first.rows.is_empty() || first.is_last();
@@ -110,9 +114,9 @@ pub(super) fn merge(first: &Page, mut releases: Vec<Release>, mut walk: Walk) ->
 async fn walk(
     http: &Http,
     url: &reqwest::Url,
-    first: Page,
+    first: HangarPage,
     now: Timestamp,
-) -> Result<(Vec<Release>, Walk), FetchError> {
+) -> Result<(Vec<Release>, PageScan), FetchError> {
     let mut pages = Vec::new();
     if !first.is_last() {
         pages = stream::iter(first.further())
@@ -127,7 +131,7 @@ async fn walk(
 }
 
 /// What these pages, the newest first, hold together.
-pub(super) fn together(pages: Vec<Page>, now: Timestamp) -> (Vec<Release>, Walk) {
+pub(super) fn together(pages: Vec<HangarPage>, now: Timestamp) -> (Vec<Release>, PageScan) {
     let count = pages[0].count;
     let (mut releases, mut others, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for row in pages.into_iter().flat_map(|page| page.rows) {
@@ -135,12 +139,12 @@ pub(super) fn together(pages: Vec<Page>, now: Timestamp) -> (Vec<Release>, Walk)
             row.put(&mut releases, &mut others);
         }
     }
-    (releases, Walk { at: now, count, others })
+    (releases, PageScan { at: now, count, others })
 }
 
 /// One page, read.
-pub(super) struct Page {
-    rows: Vec<Row>,
+pub(super) struct HangarPage {
+    rows: Vec<HangarRow>,
     offset: usize,
     /// As Hangar really used it.
     limit: usize,
@@ -149,13 +153,13 @@ pub(super) struct Page {
 
 /// One version.
 #[derive(Debug, Clone)]
-struct Row {
+struct HangarRow {
     id: String,
     /// One for each platform of ours; none when it is for others only, or lacks what a release needs.
     releases: Vec<Release>,
 }
 
-impl Row {
+impl HangarRow {
     fn put(self, releases: &mut Vec<Release>, others: &mut BTreeSet<String>) {
         if self.releases.is_empty() {
             others.insert(self.id);
@@ -173,7 +177,7 @@ fn version_of(release: &Release) -> &str {
     release.id.strip_suffix(FOR_VELOCITY).unwrap_or(&release.id)
 }
 
-impl Page {
+impl HangarPage {
     fn ids(&self) -> impl Iterator<Item = &str> {
         self.rows.iter().map(|row| row.id.as_str())
     }
@@ -189,25 +193,25 @@ impl Page {
     }
 }
 
-async fn page(http: &Http, url: &reqwest::Url, offset: usize, now: Timestamp) -> Result<Page, FetchError> {
+async fn page(http: &Http, url: &reqwest::Url, offset: usize, now: Timestamp) -> Result<HangarPage, FetchError> {
     let mut url = url.clone();
     url.query_pairs_mut().append_pair("limit", &PAGE.to_string()).append_pair("offset", &offset.to_string());
     // No etag: Hangar sends none.
-    let Answer::New { body, etag: _ } = http.get(Upstream::Hangar, &url, None, now).await? else {
+    let HttpResponse::New { body, etag: _ } = http.get(Upstream::Hangar, &url, None, now).await? else {
         unreachable!("nothing conditional was asked");
     };
     page_of(&url, &body, offset)
 }
 
 /// The page that an answer is.
-pub(super) fn page_of(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<Page, FetchError> {
-    let answer: wire::Versions = parse(Upstream::Hangar, url, body)?;
+pub(super) fn page_of(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<HangarPage, FetchError> {
+    let answer: wire::HangarVersions = parse(Upstream::Hangar, url, body)?;
     let rows = answer.result.into_iter().map(read_version).collect();
     let wire::Pagination { limit, count } = answer.pagination;
-    Ok(Page { rows, offset, limit: limit.clamp(1, PAGE), count })
+    Ok(HangarPage { rows, offset, limit: limit.clamp(1, PAGE), count })
 }
 
-fn read_version(mut version: wire::Version) -> Row {
+fn read_version(mut version: wire::HangarVersion) -> HangarRow {
     // Answers before 2025 had no id; the name is unique within the project.
     let id = version.id.map_or_else(|| version.name.clone(), |id| id.to_string());
     let mut loaders: Vec<_> = version.downloads.keys().map(|platform| platform.to_ascii_lowercase()).collect();
@@ -215,11 +219,16 @@ fn read_version(mut version: wire::Version) -> Row {
     loaders.retain(|platform| !platform.eq_ignore_ascii_case(VELOCITY));
     let paper = read_platform(&mut version, PAPER, id.clone(), loaders);
     let velocity = read_platform(&mut version, VELOCITY, format!("{id}{FOR_VELOCITY}"), vec!["velocity".to_owned()]);
-    Row { id, releases: paper.into_iter().chain(velocity).collect() }
+    HangarRow { id, releases: paper.into_iter().chain(velocity).collect() }
 }
 
 /// What a version has for a platform, if anything.
-fn read_platform(version: &mut wire::Version, platform: &str, id: String, loaders: Vec<String>) -> Option<Release> {
+fn read_platform(
+    version: &mut wire::HangarVersion,
+    platform: &str,
+    id: String,
+    loaders: Vec<String>,
+) -> Option<Release> {
     let (download, published) = (version.downloads.remove(platform)?, version.created_at?);
     let list = version.platform_dependencies.remove(platform).unwrap_or_default();
     let mut minecraft: Vec<_> = list.iter().filter_map(|text| text.parse().ok()).collect();
@@ -251,7 +260,7 @@ const PAPER: &str = "PAPER";
 const VELOCITY: &str = "VELOCITY";
 
 /// Authors name their channels as they like; only the flag is for machines.
-fn read_channel(channel: &wire::Channel) -> Channel {
+fn read_channel(channel: &wire::HangarChannel) -> Channel {
     match channel.name.to_ascii_lowercase().as_str() {
         "alpha" => Channel::Alpha,
         "beta" | "snapshot" => Channel::Beta,
@@ -261,13 +270,13 @@ fn read_channel(channel: &wire::Channel) -> Channel {
 }
 
 /// None when the author hosts it elsewhere: there is no hash, no size, maybe not even a JAR behind that link.
-fn read_file(download: wire::Download) -> Option<Artifact> {
+fn read_file(download: wire::HangarDownload) -> Option<Artifact> {
     let (file, url) = (download.file_info?, download.download_url?);
     let checked = hash("sha256", 32, file.sha256_hash.as_deref());
     Some(Artifact { name: file.name, url, size: file.size_bytes, hash: checked })
 }
 
-fn read_dependency(dependency: wire::Dependency) -> Dependency {
+fn read_dependency(dependency: wire::HangarDependency) -> Dependency {
     Dependency {
         project_id: dependency.project_id.map(|id| id.to_string()),
         name: Some(dependency.name),
@@ -284,7 +293,7 @@ mod wire {
     use serde::Deserialize;
 
     #[derive(Deserialize)]
-    pub(super) struct Project {
+    pub(super) struct HangarProject {
         pub(super) id: u64,
         pub(super) name: String,
         pub(super) namespace: Namespace,
@@ -296,9 +305,9 @@ mod wire {
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Versions {
+    pub(super) struct HangarVersions {
         pub(super) pagination: Pagination,
-        pub(super) result: Vec<Version>,
+        pub(super) result: Vec<HangarVersion>,
     }
 
     #[derive(Deserialize)]
@@ -309,22 +318,22 @@ mod wire {
 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    pub(super) struct Version {
+    pub(super) struct HangarVersion {
         pub(super) id: Option<u64>,
         pub(super) name: String,
         pub(super) created_at: Option<Timestamp>,
         #[serde(default)]
-        pub(super) channel: Channel,
+        pub(super) channel: HangarChannel,
         #[serde(default)]
-        pub(super) downloads: BTreeMap<String, Download>,
+        pub(super) downloads: BTreeMap<String, HangarDownload>,
         #[serde(default)]
-        pub(super) plugin_dependencies: BTreeMap<String, Vec<Dependency>>,
+        pub(super) plugin_dependencies: BTreeMap<String, Vec<HangarDependency>>,
         #[serde(default)]
         pub(super) platform_dependencies: BTreeMap<String, Vec<String>>,
     }
 
     #[derive(Deserialize, Default)]
-    pub(super) struct Channel {
+    pub(super) struct HangarChannel {
         #[serde(default)]
         pub(super) name: String,
         #[serde(default)]
@@ -333,7 +342,7 @@ mod wire {
 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    pub(super) struct Download {
+    pub(super) struct HangarDownload {
         pub(super) file_info: Option<FileInfo>,
         pub(super) download_url: Option<String>,
     }
@@ -348,7 +357,7 @@ mod wire {
 
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    pub(super) struct Dependency {
+    pub(super) struct HangarDependency {
         pub(super) name: String,
         pub(super) project_id: Option<u64>,
         #[serde(default)]

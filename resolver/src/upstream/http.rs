@@ -12,8 +12,8 @@ use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
 use super::cache::Fetched;
-use super::pace::Pace;
-use super::store::Held;
+use super::pace::RateLimiter;
+use super::store::StoredPage;
 use super::{FetchError, StartError, Upstream};
 
 /// The largest body we read: forty times the largest list known (`ViaVersion`'s with change logs, 1.5 MB).
@@ -33,7 +33,7 @@ const EXCERPT: usize = 160;
 
 /// How often and how patiently a failed request is tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// Requests in all for one page; at least 1.
     pub tries: u32,
     /// The pause before the second try; it doubles with each further one, and up to half of it is added at random.
@@ -44,7 +44,7 @@ pub struct Patience {
     pub seed: u64,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             tries: 3,
@@ -56,7 +56,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// The pause before try number `next` (2, 3, …); `draw` makes it differ from others with the same number.
     fn pause(&self, next: u32, draw: u64) -> Duration {
         let doubled = self.first_pause.saturating_mul(1 << next.saturating_sub(2).min(16)).min(self.longest_pause);
@@ -70,7 +70,7 @@ impl Patience {
 }
 
 /// What came.
-pub(super) enum Answer {
+pub(super) enum HttpResponse {
     /// 304: what is held is still so.
     Same,
     /// A body.
@@ -83,7 +83,7 @@ pub(super) enum Answer {
 }
 
 /// What is asked.
-enum Question<'a> {
+enum HttpRequest<'a> {
     /// A page; with the `ETag` of what is held, if anything is.
     Page { etag: Option<&'a str> },
     /// A body of JSON.
@@ -93,18 +93,18 @@ enum Question<'a> {
 /// The client with what it remembers of each upstream.
 pub(super) struct Http {
     /// None: offline, nothing is ever asked.
-    caller: Option<Caller>,
-    patience: Patience,
-    sides: BTreeMap<Upstream, Side>,
+    caller: Option<HttpClient>,
+    patience: RetryPolicy,
+    sides: BTreeMap<Upstream, HostState>,
 }
 
 /// Who asks. Its client is made for the first question: reading the CA certificates takes longer than an answer from what is stored.
-struct Caller {
+struct HttpClient {
     contact: Option<String>,
     client: OnceLock<Client>,
 }
 
-impl Caller {
+impl HttpClient {
     fn client(&self) -> Result<&Client, reqwest::Error> {
         if let Some(client) = self.client.get() {
             return Ok(client);
@@ -124,21 +124,21 @@ impl Caller {
 }
 
 /// What is remembered of one upstream.
-struct Side {
-    pace: Pace,
+struct HostState {
+    pace: RateLimiter,
     requests: AtomicU64,
     rest_until: Mutex<Option<Timestamp>>,
 }
 
 impl Http {
-    pub(super) fn new(contact: Option<&str>, patience: Patience) -> Self {
-        let caller = Caller { contact: contact.map(str::to_owned), client: OnceLock::new() };
+    pub(super) fn new(contact: Option<&str>, patience: RetryPolicy) -> Self {
+        let caller = HttpClient { contact: contact.map(str::to_owned), client: OnceLock::new() };
         Self { caller: Some(caller), patience, sides: sides() }
     }
 
     /// One that never asks anybody.
     pub(super) fn offline() -> Self {
-        Self { caller: None, patience: Patience::default(), sides: sides() }
+        Self { caller: None, patience: RetryPolicy::default(), sides: sides() }
     }
 
     pub(super) fn is_offline(&self) -> bool {
@@ -157,8 +157,8 @@ impl Http {
         url: &Url,
         etag: Option<&str>,
         now: Timestamp,
-    ) -> Result<Answer, FetchError> {
-        self.ask(upstream, url, Question::Page { etag }, now).await
+    ) -> Result<HttpResponse, FetchError> {
+        self.ask(upstream, url, HttpRequest::Page { etag }, now).await
     }
 
     /// Reads one page anew, unless it is still the one that is held.
@@ -166,14 +166,14 @@ impl Http {
         &self,
         upstream: Upstream,
         url: &Url,
-        held: Option<Held<T>>,
+        held: Option<StoredPage<T>>,
         now: Timestamp,
         read: impl FnOnce(&[u8]) -> Result<T, FetchError>,
     ) -> Result<Fetched<T>, FetchError> {
         let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
         match self.get(upstream, url, etag, now).await? {
-            Answer::Same => Ok(Fetched::Same),
-            Answer::New { body, etag } => Ok(Fetched::New { body: read(&body)?, etag }),
+            HttpResponse::Same => Ok(Fetched::Same),
+            HttpResponse::New { body, etag } => Ok(Fetched::New { body: read(&body)?, etag }),
         }
     }
 
@@ -185,9 +185,9 @@ impl Http {
         body: Vec<u8>,
         now: Timestamp,
     ) -> Result<Vec<u8>, FetchError> {
-        match self.ask(upstream, url, Question::Posted { body }, now).await? {
-            Answer::New { body, etag: _ } => Ok(body),
-            Answer::Same => unreachable!("nothing conditional was asked"),
+        match self.ask(upstream, url, HttpRequest::Posted { body }, now).await? {
+            HttpResponse::New { body, etag: _ } => Ok(body),
+            HttpResponse::Same => unreachable!("nothing conditional was asked"),
         }
     }
 
@@ -195,9 +195,9 @@ impl Http {
         &self,
         upstream: Upstream,
         url: &Url,
-        question: Question<'_>,
+        question: HttpRequest<'_>,
         now: Timestamp,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<HttpResponse, FetchError> {
         let Some(caller) = &self.caller else {
             return Err(FetchError::Offline { upstream, url: url.to_string() });
         };
@@ -236,7 +236,7 @@ impl Http {
     }
 }
 
-impl Side {
+impl HostState {
     fn resting(&self, now: Timestamp) -> Option<Timestamp> {
         self.rest_until.lock().unwrap_or_else(PoisonError::into_inner).filter(|until| now < *until)
     }
@@ -246,8 +246,12 @@ impl Side {
     }
 }
 
-fn sides() -> BTreeMap<Upstream, Side> {
-    let side = |upstream| Side { pace: Pace::of(upstream), requests: AtomicU64::new(0), rest_until: Mutex::new(None) };
+fn sides() -> BTreeMap<Upstream, HostState> {
+    let side = |upstream| HostState {
+        pace: RateLimiter::of(upstream),
+        requests: AtomicU64::new(0),
+        rest_until: Mutex::new(None),
+    };
     Upstream::ALL.into_iter().map(|upstream| (upstream, side(upstream))).collect()
 }
 
@@ -278,24 +282,24 @@ fn user_agent(contact: Option<&str>) -> String {
 }
 
 /// A try that brought nothing.
-struct Failed {
+struct FailedRequest {
     error: FetchError,
     /// Whether the same request may do better a moment later.
     again: bool,
     /// The pause it asked for.
-    wait: Option<Wait>,
+    wait: Option<RetryWait>,
 }
 
 /// A pause as upstreams write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wait {
+enum RetryWait {
     /// `Retry-After: 120`
     For(Duration),
     /// `Retry-After: <date>`, and Docker Hub's `X-Retry-After: <unix seconds>`.
     Until(Timestamp),
 }
 
-impl Wait {
+impl RetryWait {
     fn from(self, now: Timestamp) -> Duration {
         match self {
             Self::For(duration) => duration,
@@ -315,28 +319,33 @@ impl Wait {
     }
 }
 
-async fn once(client: &Client, upstream: Upstream, url: &Url, question: &Question<'_>) -> Result<Answer, Failed> {
-    let broken = |source: reqwest::Error| Failed {
+async fn once(
+    client: &Client,
+    upstream: Upstream,
+    url: &Url,
+    question: &HttpRequest<'_>,
+) -> Result<HttpResponse, FailedRequest> {
+    let broken = |source: reqwest::Error| FailedRequest {
         // The address is said once, by us.
         error: FetchError::Unreachable { upstream, url: url.to_string(), source: source.without_url() },
         again: true,
         wait: None,
     };
     let (request, conditional) = match question {
-        Question::Page { etag: None } => (client.get(url.clone()), false),
-        Question::Page { etag: Some(etag) } => (client.get(url.clone()).header(IF_NONE_MATCH, *etag), true),
-        Question::Posted { body } => {
+        HttpRequest::Page { etag: None } => (client.get(url.clone()), false),
+        HttpRequest::Page { etag: Some(etag) } => (client.get(url.clone()).header(IF_NONE_MATCH, *etag), true),
+        HttpRequest::Posted { body } => {
             (client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body.clone()), false)
         }
     };
     let mut response = request.send().await.map_err(broken)?;
     let status = response.status();
     if status == StatusCode::NOT_MODIFIED && conditional {
-        return Ok(Answer::Same);
+        return Ok(HttpResponse::Same);
     }
-    let wait = Wait::read(response.headers());
+    let wait = RetryWait::read(response.headers());
     let etag = response.headers().get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let too_large = || Failed {
+    let too_large = || FailedRequest {
         error: FetchError::TooLarge { upstream, url: url.to_string(), limit: LARGEST_BODY },
         again: false,
         wait: None,
@@ -355,12 +364,12 @@ async fn once(client: &Client, upstream: Upstream, url: &Url, question: &Questio
         }
     }
     if status.is_success() {
-        return Ok(Answer::New { body, etag });
+        return Ok(HttpResponse::New { body, etag });
     }
     let again =
         status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT;
     let said = excerpt(&body);
-    Err(Failed {
+    Err(FailedRequest {
         error: FetchError::Status { upstream, url: url.to_string(), status: status.as_u16(), said },
         again,
         wait,
@@ -392,15 +401,15 @@ pub(super) fn parse<T: DeserializeOwned>(upstream: Upstream, url: &Url, body: &[
 mod tests {
     use super::*;
 
-    fn wait(name: &'static str, value: &str) -> Option<Wait> {
+    fn wait(name: &'static str, value: &str) -> Option<RetryWait> {
         let name = reqwest::header::HeaderName::from_static(name);
-        Wait::read(&HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())]))
+        RetryWait::read(&HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())]))
     }
 
     #[test]
     fn a_pause_is_understood_in_all_three_spellings() {
-        let until = |text: &str| Some(Wait::Until(text.parse().unwrap()));
-        assert_eq!(wait("retry-after", "121"), Some(Wait::For(Duration::from_secs(121))));
+        let until = |text: &str| Some(RetryWait::Until(text.parse().unwrap()));
+        assert_eq!(wait("retry-after", "121"), Some(RetryWait::For(Duration::from_secs(121))));
         assert_eq!(wait("retry-after", "Wed, 21 Jan 2026 12:00:00 GMT"), until("2026-01-21T12:00:00Z"));
         assert_eq!(wait("x-retry-after", "1768996800"), until("2026-01-21T12:00:00Z"));
         assert_eq!(wait("retry-after", "soon"), None);
@@ -408,15 +417,19 @@ mod tests {
 
     #[test]
     fn a_date_that_is_past_is_no_pause() {
-        let past = Wait::Until("2026-01-21T12:00:00Z".parse().unwrap());
+        let past = RetryWait::Until("2026-01-21T12:00:00Z".parse().unwrap());
         assert_eq!(past.from("2026-01-21T12:00:01Z".parse().unwrap()), Duration::ZERO);
     }
 
     #[test]
     fn pauses_double_within_their_bounds_and_differ_by_seed() {
-        let patience =
-            Patience { first_pause: Duration::from_secs(1), longest_pause: Duration::from_secs(3), tries: 9, seed: 7 };
-        let other = Patience { seed: 8, ..patience.clone() };
+        let patience = RetryPolicy {
+            first_pause: Duration::from_secs(1),
+            longest_pause: Duration::from_secs(3),
+            tries: 9,
+            seed: 7,
+        };
+        let other = RetryPolicy { seed: 8, ..patience.clone() };
         for (next, low) in [(2, 1), (3, 2), (4, 3), (40, 3)] {
             let (low, high) = (Duration::from_secs(low), Duration::from_millis(low * 1500));
             for draw in 0..100 {
@@ -441,7 +454,7 @@ mod tests {
 
     #[test]
     fn no_client_is_made_before_somebody_asks() {
-        let http = Http::new(None, Patience::default());
+        let http = Http::new(None, RetryPolicy::default());
         let caller = http.caller.as_ref().unwrap();
         assert!(caller.client.get().is_none());
         let made: *const Client = caller.client().unwrap();

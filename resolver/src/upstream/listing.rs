@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::compact;
-use super::hangar::Walk;
+use super::hangar::PageScan;
 use crate::catalog::{Project, ProjectKey, Release, Source};
 use crate::version::lenient;
 
@@ -31,11 +31,11 @@ impl Name {
 
 /// A project's releases, with what the source needs to read them again cheaply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Listing {
+pub(super) struct ProjectListing {
     #[serde(with = "compact")]
     pub(super) project: Project,
     /// For Hangar.
-    pub(super) walk: Option<Walk>,
+    pub(super) walk: Option<PageScan>,
 }
 
 /// Newest first, by publication, then by version; the id makes the order total. The same id twice is one release, and the

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::cache::Fetched;
 use super::http::{Http, parse};
-use super::listing::{Listing, Name, hash};
-use super::store::Held;
+use super::listing::{Name, ProjectListing, hash};
+use super::store::StoredPage;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
 
@@ -23,7 +23,7 @@ pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
 pub(super) async fn fetch_name(
     http: &Http,
     url: &reqwest::Url,
-    held: Option<Held<Name>>,
+    held: Option<StoredPage<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
     http.renew(Upstream::Modrinth, url, held, now, |body| name_of(url, body)).await
@@ -34,27 +34,32 @@ pub(super) async fn fetch_list(
     http: &Http,
     url: &reqwest::Url,
     name: &Name,
-    held: Option<Held<Listing>>,
+    held: Option<StoredPage<ProjectListing>>,
     now: Timestamp,
-) -> Result<Fetched<Listing>, FetchError> {
+) -> Result<Fetched<ProjectListing>, FetchError> {
     http.renew(Upstream::Modrinth, url, held, now, |body| list_of(url, body, name, now)).await
 }
 
 /// The project that an answer names.
 pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
-    let wire::Project { id, slug, title } = parse(Upstream::Modrinth, url, body)?;
+    let wire::ModrinthProject { id, slug, title } = parse(Upstream::Modrinth, url, body)?;
     let slug = slug.filter(|slug| !slug.is_empty()).unwrap_or_else(|| id.clone());
     Ok(Name { id, slug, title })
 }
 
 /// The releases in an answer.
-pub(super) fn list_of(url: &reqwest::Url, body: &[u8], name: &Name, now: Timestamp) -> Result<Listing, FetchError> {
-    let rows: Vec<wire::Version> = parse(Upstream::Modrinth, url, body)?;
+pub(super) fn list_of(
+    url: &reqwest::Url,
+    body: &[u8],
+    name: &Name,
+    now: Timestamp,
+) -> Result<ProjectListing, FetchError> {
+    let rows: Vec<wire::ModrinthVersion> = parse(Upstream::Modrinth, url, body)?;
     let releases = rows.into_iter().map(read_version).collect();
-    Ok(Listing { project: name.project(Source::Modrinth, releases, now), walk: None })
+    Ok(ProjectListing { project: name.project(Source::Modrinth, releases, now), walk: None })
 }
 
-fn read_version(version: wire::Version) -> Release {
+fn read_version(version: wire::ModrinthVersion) -> Release {
     let mut minecraft: Vec<_> = version.game_versions.iter().filter_map(|text| text.parse().ok()).collect();
     minecraft.sort();
     minecraft.dedup();
@@ -90,7 +95,7 @@ fn read_version(version: wire::Version) -> Release {
 }
 
 /// The primary file (where none is marked, the first), and what else a server could load, by name.
-fn read_files(mut files: Vec<wire::File>) -> (Option<Artifact>, Vec<FurtherJar>) {
+fn read_files(mut files: Vec<wire::ModrinthFile>) -> (Option<Artifact>, Vec<FurtherJar>) {
     if files.is_empty() {
         return (None, Vec::new());
     }
@@ -102,7 +107,7 @@ fn read_files(mut files: Vec<wire::File>) -> (Option<Artifact>, Vec<FurtherJar>)
     (Some(read_file(main)), further)
 }
 
-fn read_file(file: wire::File) -> Artifact {
+fn read_file(file: wire::ModrinthFile) -> Artifact {
     Artifact {
         hash: hash("sha512", 64, file.hashes.sha512.as_deref()),
         name: file.filename,
@@ -113,7 +118,7 @@ fn read_file(file: wire::File) -> Artifact {
 
 /// Whether it is a JAR to run, and not one to read or to build with: by its type, and by its name, because most authors
 /// give no type.
-fn is_for_servers(file: &wire::File) -> bool {
+fn is_for_servers(file: &wire::ModrinthFile) -> bool {
     let kind = file.kind.as_deref().unwrap_or_default();
     let name = file.filename.to_ascii_lowercase();
     let jar = name.strip_suffix(".jar");
@@ -122,7 +127,7 @@ fn is_for_servers(file: &wire::File) -> bool {
 }
 
 /// None for a kind that we do not know yet: nothing true can be made of it.
-fn read_dependency(dependency: wire::Dependency) -> Option<Dependency> {
+fn read_dependency(dependency: wire::ModrinthDependency) -> Option<Dependency> {
     let kind = match dependency.kind.as_str() {
         "required" => DependencyKind::Required,
         "optional" => DependencyKind::Optional,
@@ -145,14 +150,14 @@ mod wire {
     use serde::Deserialize;
 
     #[derive(Deserialize)]
-    pub(super) struct Project {
+    pub(super) struct ModrinthProject {
         pub(super) id: String,
         pub(super) slug: Option<String>,
         pub(super) title: String,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Version {
+    pub(super) struct ModrinthVersion {
         pub(super) id: String,
         #[serde(rename = "version_number")]
         pub(super) number: String,
@@ -164,13 +169,13 @@ mod wire {
         #[serde(default)]
         pub(super) loaders: Vec<String>,
         #[serde(default)]
-        pub(super) dependencies: Vec<Dependency>,
+        pub(super) dependencies: Vec<ModrinthDependency>,
         #[serde(default)]
-        pub(super) files: Vec<File>,
+        pub(super) files: Vec<ModrinthFile>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Dependency {
+    pub(super) struct ModrinthDependency {
         pub(super) project_id: Option<String>,
         pub(super) version_id: Option<String>,
         pub(super) file_name: Option<String>,
@@ -179,7 +184,7 @@ mod wire {
     }
 
     #[derive(Deserialize)]
-    pub(super) struct File {
+    pub(super) struct ModrinthFile {
         pub(super) url: String,
         pub(super) filename: String,
         #[serde(default)]
@@ -189,11 +194,11 @@ mod wire {
         #[serde(rename = "file_type")]
         pub(super) kind: Option<String>,
         #[serde(default)]
-        pub(super) hashes: Hashes,
+        pub(super) hashes: ModrinthHashes,
     }
 
     #[derive(Deserialize, Default)]
-    pub(super) struct Hashes {
+    pub(super) struct ModrinthHashes {
         pub(super) sha512: Option<String>,
     }
 }

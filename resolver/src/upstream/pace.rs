@@ -12,13 +12,13 @@ use super::Upstream;
 /// It keeps the instant at which the allowance would be used up exactly ("theoretical arrival time"): a request may go when
 /// that lies at most a burst ahead.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct RateLimiter {
     every: Duration,
     burst: u32,
     used_until: Mutex<Option<Instant>>,
 }
 
-impl Pace {
+impl RateLimiter {
     pub(super) fn of(upstream: Upstream) -> Self {
         // Upstreams' own limits: Hangar 100 at once, then 4/s; Modrinth 300 a minute. Fill, PurpurMC and Docker Hub state none
         // or only by header; theirs are what a polite client would take. All stay below, for others behind the same address.
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_burst_goes_at_once_and_the_rest_is_spaced() {
-        let pace = Pace::of(Upstream::Hangar);
+        let pace = RateLimiter::of(Upstream::Hangar);
         let now = Instant::now();
         let waits: Vec<Duration> = (0..68).map(|_| pace.take(now)).collect();
         assert!(waits[..60].iter().all(Duration::is_zero));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_was_not_used_comes_back() {
-        let pace = Pace::of(Upstream::DockerHub);
+        let pace = RateLimiter::of(Upstream::DockerHub);
         let now = Instant::now();
         for _ in 0..10 {
             pace.take(now);

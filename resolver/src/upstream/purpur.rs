@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use reqwest::Url;
 
-use super::fill::{Builds, Listed};
+use super::fill::{FillBuilds, Listed};
 use super::http::parse;
 use super::listing::hash;
 use super::{FetchError, Upstream, Upstreams};
@@ -27,7 +27,7 @@ pub(super) fn builds_url(upstreams: &Upstreams, version: &Minecraft) -> Url {
 
 /// The versions in an answer, oldest first; at least one. It says nothing of Java and names no builds.
 pub(super) fn versions_of(url: &Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
-    let wire::Project { versions } = parse(Upstream::Purpur, url, body)?;
+    let wire::PurpurProject { versions } = parse(Upstream::Purpur, url, body)?;
     let rows = versions.len();
     let mut versions: Vec<Minecraft> = versions.iter().filter_map(|version| version.parse().ok()).collect();
     if versions.is_empty() {
@@ -46,8 +46,8 @@ pub(super) fn builds_of(
     upstreams: &Upstreams,
     version: &Minecraft,
     body: &[u8],
-) -> Result<Builds, FetchError> {
-    let wire::Version { builds } = parse(Upstream::Purpur, url, body)?;
+) -> Result<FillBuilds, FetchError> {
+    let wire::PurpurVersion { builds } = parse(Upstream::Purpur, url, body)?;
     let mut numbers: Vec<u32> = builds.all.iter().filter_map(|build| build.number.parse().ok()).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -55,11 +55,11 @@ pub(super) fn builds_of(
         builds.all.into_iter().filter_map(|build| read_build(upstreams, version, build)).collect();
     builds.sort_by_key(|build| build.number);
     builds.dedup_by_key(|build| build.number);
-    Ok(Builds { numbers, builds })
+    Ok(FillBuilds { numbers, builds })
 }
 
 /// None for a build that failed, which has no JAR, and for one without a number or a date.
-fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::Build) -> Option<Build> {
+fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::PurpurBuild) -> Option<Build> {
     let number: u32 = build.number.parse().ok().filter(|_| build.result == "SUCCESS")?;
     let text = number.to_string();
     Some(Build {
@@ -85,22 +85,22 @@ mod wire {
     use serde::Deserialize;
 
     #[derive(Deserialize)]
-    pub(super) struct Project {
+    pub(super) struct PurpurProject {
         pub(super) versions: Vec<String>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Version {
-        pub(super) builds: Builds,
+    pub(super) struct PurpurVersion {
+        pub(super) builds: PurpurBuilds,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Builds {
-        pub(super) all: Vec<Build>,
+    pub(super) struct PurpurBuilds {
+        pub(super) all: Vec<PurpurBuild>,
     }
 
     #[derive(Deserialize)]
-    pub(super) struct Build {
+    pub(super) struct PurpurBuild {
         #[serde(rename = "build")]
         pub(super) number: String,
         pub(super) result: String,
@@ -121,7 +121,7 @@ mod wire {
 mod tests {
     use super::*;
 
-    fn builds(all: &str) -> Result<Builds, FetchError> {
+    fn builds(all: &str) -> Result<FillBuilds, FetchError> {
         let (upstreams, version) = (Upstreams::default(), "26.2".parse().unwrap());
         let body = format!(r#"{{"project":"purpur","version":"26.2","builds":{{"latest":null,"all":{all}}}}}"#);
         builds_of(&builds_url(&upstreams, &version), &upstreams, &version, body.as_bytes())

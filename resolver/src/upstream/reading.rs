@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::cache::Found;
-use super::listing::Listing;
+use super::cache::CachedPage;
+use super::listing::ProjectListing;
 use super::{FetchError, in_words};
 use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
 use crate::software::Software;
@@ -15,16 +15,16 @@ use crate::version::Minecraft;
 /// A catalog, and what did not go well on the way to it.
 #[derive(Debug)]
 #[must_use = "the problems say which parts of the catalog are old or missing"]
-pub struct Reading {
+pub struct CatalogBuild {
     /// What could be read, now or before.
     pub catalog: Catalog,
     /// What could not be read now, by subject.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ReadError>,
 }
 
 /// Something that could not be read now.
 #[derive(Debug, Clone)]
-pub struct Problem {
+pub struct ReadError {
     /// `fill/paper`, `fill/folia/1.21.8`, `purpur/purpur/26.2/2622`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
     /// could be a project's slug.
     pub subject: String,
@@ -34,7 +34,7 @@ pub struct Problem {
     pub cached_since: Option<Timestamp>,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A file's subject is its address with its hash, and the error names that already.
         if self.error.is_about_a_file() {
@@ -53,11 +53,11 @@ pub(super) struct Paper {
     pub(super) software: Software,
     pub(super) read_at: Timestamp,
     pub(super) versions: Vec<PaperVersion>,
-    pub(super) unread: Vec<Unread>,
+    pub(super) unread: Vec<ReadFailure>,
 }
 
 /// A part of Paper that could not be read now.
-pub(super) struct Unread {
+pub(super) struct ReadFailure {
     /// None: the list of versions itself.
     pub(super) minecraft: Option<Minecraft>,
     pub(super) error: Arc<FetchError>,
@@ -67,13 +67,13 @@ pub(super) struct Unread {
 /// The image's tags, if they could be read.
 pub(super) struct Images {
     pub(super) subject: String,
-    pub(super) found: Result<Found<Vec<ImageTag>>, Arc<FetchError>>,
+    pub(super) found: Result<CachedPage<Vec<ImageTag>>, Arc<FetchError>>,
 }
 
 /// A project as it was asked for, and what came.
-pub(super) type FoundProject = (ProjectKey, Result<Found<Listing>, Arc<FetchError>>);
+pub(super) type FoundProject = (ProjectKey, Result<CachedPage<ProjectListing>, Arc<FetchError>>);
 
-impl Reading {
+impl CatalogBuild {
     pub(super) fn empty(now: Timestamp) -> Self {
         Self { catalog: Catalog::unread_at(now), problems: Vec::new() }
     }
@@ -93,7 +93,7 @@ impl Reading {
         if cached_since.is_none() {
             self.catalog.unread.insert(subject.clone(), in_words(&error));
         }
-        self.problems.push(Problem { subject, error, cached_since });
+        self.problems.push(ReadError { subject, error, cached_since });
     }
 
     pub(super) fn add_paper(&mut self, paper: Paper) {
@@ -104,7 +104,7 @@ impl Reading {
                 self.catalog.others.insert(software, OtherSoftware { versions, read_at });
             }
         }
-        for Unread { minecraft, error, cached_since } in unread {
+        for ReadFailure { minecraft, error, cached_since } in unread {
             let list = software.list();
             let subject = minecraft.map_or_else(|| list.clone(), |minecraft| format!("{list}/{minecraft}"));
             self.note(subject, error, cached_since);
@@ -124,7 +124,7 @@ impl Reading {
     pub(super) fn add_images(&mut self, images: Option<Images>) {
         let Some(Images { subject, found }) = images else { return };
         match found {
-            Ok(Found { held, stale }) => {
+            Ok(CachedPage { held, stale }) => {
                 self.catalog.images.clone_from(&held.body);
                 if let Some(error) = stale {
                     self.note(subject, error, Some(held.stamp.checked_at));
@@ -137,7 +137,7 @@ impl Reading {
     pub(super) fn add_projects(&mut self, read: Vec<FoundProject>) {
         for (key, found) in read {
             match found {
-                Ok(Found { held, stale }) => {
+                Ok(CachedPage { held, stale }) => {
                     let since = held.stamp.checked_at;
                     let listing = Arc::unwrap_or_clone(held.body);
                     let mut project = Project { read_at: since, ..listing.project };

@@ -29,7 +29,7 @@ const LONGEST_NAME: usize = 200;
 
 /// Where a page came from and how old it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(super) struct PageOrigin {
     /// The address it was read from: with another base it is another page.
     pub(super) url: String,
     /// What to ask with.
@@ -42,12 +42,12 @@ pub(super) struct Stamp {
 
 /// A page as it is held.
 #[derive(Debug)]
-pub(super) struct Held<T> {
-    pub(super) stamp: Stamp,
+pub(super) struct StoredPage<T> {
+    pub(super) stamp: PageOrigin,
     pub(super) body: Arc<T>,
 }
 
-impl<T> Clone for Held<T> {
+impl<T> Clone for StoredPage<T> {
     fn clone(&self) -> Self {
         Self { stamp: self.stamp.clone(), body: Arc::clone(&self.body) }
     }
@@ -55,9 +55,9 @@ impl<T> Clone for Held<T> {
 
 /// As it is read; not flattened, which would parse everything twice.
 #[derive(Deserialize)]
-struct File<T> {
+struct CacheFile<T> {
     format: u32,
-    stamp: Stamp,
+    stamp: PageOrigin,
     body: T,
 }
 
@@ -65,17 +65,17 @@ struct File<T> {
 #[derive(Serialize)]
 struct FileRef<'a, T> {
     format: u32,
-    stamp: &'a Stamp,
+    stamp: &'a PageOrigin,
     body: &'a T,
 }
 
 /// The directory.
 #[derive(Debug, Clone)]
-pub(super) struct Store {
+pub(super) struct DiskStore {
     dir: PathBuf,
 }
 
-impl Store {
+impl DiskStore {
     pub(super) fn open(dir: &Path) -> Result<Self, StartError> {
         fs::create_dir_all(dir).map_err(|source| StartError::Directory { path: dir.display().to_string(), source })?;
         Ok(Self { dir: dir.to_owned() })
@@ -87,11 +87,11 @@ impl Store {
     }
 
     /// The page, or None for whatever reason. Blocks.
-    pub(super) fn read<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Option<Held<T>> {
+    pub(super) fn read<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Option<StoredPage<T>> {
         let path = self.path(folder, name);
         let bytes = fs::read(&path).ok()?;
-        match rmp_serde::from_slice::<File<T>>(&bytes) {
-            Ok(File { format: FORMAT, stamp, body }) => Some(Held { stamp, body: Arc::new(body) }),
+        match rmp_serde::from_slice::<CacheFile<T>>(&bytes) {
+            Ok(CacheFile { format: FORMAT, stamp, body }) => Some(StoredPage { stamp, body: Arc::new(body) }),
             Ok(_) => None,
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "a stored page is unreadable and will be fetched again");
@@ -101,7 +101,7 @@ impl Store {
     }
 
     /// Puts the page in place of an older one. Blocks. A failure costs a request after the next restart, so it is only said.
-    pub(super) fn write<T: Serialize>(&self, folder: &str, name: &str, held: &Held<T>) {
+    pub(super) fn write<T: Serialize>(&self, folder: &str, name: &str, held: &StoredPage<T>) {
         let path = self.path(folder, name);
         if let Err(error) = write(&path, held) {
             tracing::warn!(path = %path.display(), %error, "a page could not be stored");
@@ -122,7 +122,7 @@ impl Store {
     }
 }
 
-fn write<T: Serialize>(path: &Path, held: &Held<T>) -> std::io::Result<()> {
+fn write<T: Serialize>(path: &Path, held: &StoredPage<T>) -> std::io::Result<()> {
     let dir = path.parent().expect("a folder and a file were joined");
     fs::create_dir_all(dir)?;
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
@@ -167,17 +167,17 @@ fn name_of(escaped: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn held(body: &str) -> Held<String> {
+    fn held(body: &str) -> StoredPage<String> {
         let at = "2026-01-21T12:00:00Z".parse().unwrap();
         let stamp =
-            Stamp { url: "http://x/y".to_owned(), etag: Some("\"e\"".to_owned()), fetched_at: at, checked_at: at };
-        Held { stamp, body: Arc::new(body.to_owned()) }
+            PageOrigin { url: "http://x/y".to_owned(), etag: Some("\"e\"".to_owned()), fetched_at: at, checked_at: at };
+        StoredPage { stamp, body: Arc::new(body.to_owned()) }
     }
 
     #[test]
     fn a_page_comes_back_as_it_was_and_a_newer_one_replaces_it() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
         assert!(store.read::<String>("names", "a").is_none());
         store.write("names", "a", &held("one"));
         store.write("names", "a", &held("two"));
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_damaged_page_is_a_miss() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
         store.write("names", "a", &held("one"));
         let path = store.path("names", "a");
         let whole = fs::read(&path).unwrap();

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use reqwest::Url;
 use tempfile::TempDir;
 
-use super::{Fetcher, Patience, Reading, Settings, Upstreams, Wanted};
+use super::{CatalogBuild, CatalogQuery, Fetcher, RetryPolicy, Settings, Upstreams};
 use crate::catalog::{Catalog, Project, ProjectKey, Source};
 
 mod catalog;
@@ -121,18 +121,18 @@ fn settings(store: &Path, base: &str) -> Settings {
         modrinth: url("modrinth/v2"),
         docker_hub: url("docker-hub/v2"),
     };
-    settings.patience = Patience { tries: 2, first_pause: Duration::from_millis(1), ..Patience::default() };
+    settings.patience = RetryPolicy { tries: 2, first_pause: Duration::from_millis(1), ..RetryPolicy::default() };
     settings
 }
 
 /// Projects only: no images, and of Paper only what every catalog has.
-async fn projects(fetcher: &Fetcher, keys: &[&str], now: Timestamp) -> Reading {
+async fn projects(fetcher: &Fetcher, keys: &[&str], now: Timestamp) -> CatalogBuild {
     let keys: Vec<ProjectKey> = keys.iter().map(|text| key(text)).collect();
     let oldest = "99.0".parse().unwrap();
-    fetcher.catalog(Wanted { projects: &keys, oldest: Some(&oldest), ..Wanted::default() }, none, now).await
+    fetcher.catalog(CatalogQuery { projects: &keys, oldest: Some(&oldest), ..CatalogQuery::default() }, none, now).await
 }
 
-fn project<'a>(reading: &'a Reading, name: &str) -> &'a Project {
+fn project<'a>(reading: &'a CatalogBuild, name: &str) -> &'a Project {
     reading.catalog.project(&key(name)).unwrap_or_else(|| panic!("{name} in {:?}", reading.problems))
 }
 

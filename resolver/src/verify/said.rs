@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Broken, is_project, world};
+use super::{StaleFact, is_project, world};
 use crate::catalog::Catalog;
 use crate::explain::Unanswerable;
 use crate::facts::UsedFact;
@@ -20,7 +20,7 @@ pub fn unsaid(
     catalog: &Catalog,
     request: &Request,
     now: Timestamp,
-) -> Result<Vec<Broken>, Box<Unanswerable>> {
+) -> Result<Vec<StaleFact>, Box<Unanswerable>> {
     if request.software != lock.software {
         return Ok(Vec::new());
     }
@@ -48,7 +48,7 @@ pub fn unsaid(
             (plugin, version, needs, range) == (&said.plugin, &said.version, &said.needs, &said.range)
         };
         if !is_unread(&said.plugin, &said.version) && !facts.iter().any(is_it) {
-            broken.push(Broken::FactGone { said: said.clone() });
+            broken.push(StaleFact::FactGone { said: said.clone() });
         }
     }
     for guess in lock.guesses.iter().filter(|guess| !is_unread(&guess.plugin, &guess.version)) {
@@ -57,7 +57,7 @@ pub fn unsaid(
         };
         let now = guesses.iter().find(about_it);
         if now != Some(guess) {
-            broken.push(Broken::GuessChanged { guess: guess.clone(), now: now.cloned() });
+            broken.push(StaleFact::GuessChanged { guess: guess.clone(), now: now.cloned() });
         }
     }
     Ok(broken)

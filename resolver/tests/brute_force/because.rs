@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::Release;
-use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Lack, Nearly, NewerRelease, Solved};
+use resolver::explain::{
+    Blocker, ChosenPlugin, Explanation, IneligibleCandidate, NewerRelease, SolvedExplanation, UnmetNeed, WhyOlder,
+};
 use resolver::facts::UsedFact;
 use resolver::lock::Lock;
-use resolver::request::VersionWish;
+use resolver::request::VersionRequest;
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 use resolver::{Resolution, why_not};
@@ -183,26 +185,26 @@ pub(super) fn because_is_true(
     problem: &Problem,
     lock: &Lock,
     (plugin, objects, told): (&str, &[String], (&str, Option<Timestamp>)),
-    because: &Because,
+    because: &WhyOlder,
     tried: &Tried,
 ) -> Result<(), String> {
     let Some(asked) = Asked::of(problem, plugin, told, &lock.minecraft) else { return Ok(()) };
     tried.count(because);
-    if let Because::Others { facts, .. } = because {
+    if let WhyOlder::Others { facts, .. } = because {
         for _ in facts {
             tried.note("fact");
         }
     }
     match because {
-        Because::Unusable { unusable } => asked.is_kept_by(problem, Against::Unusable(unusable)),
-        Because::NotListed { up_to: told } if told.as_ref() != up_to(asked.release) => {
+        WhyOlder::Unusable { unusable } => asked.is_kept_by(problem, Against::Unusable(unusable)),
+        WhyOlder::NotListed { up_to: told } if told.as_ref() != up_to(asked.release) => {
             Err(format!("{} is not listed up to {told:?}", asked.release.version))
         }
-        Because::NotListed { .. } => asked.is_kept_by(problem, Against::List),
-        Because::Pinned => {
+        WhyOlder::NotListed { .. } => asked.is_kept_by(problem, Against::List),
+        WhyOlder::Pinned => {
             let mut free = problem.clone();
             let wishes = free.request.plugins.iter_mut().filter(|wish| objects.contains(&wish.object));
-            wishes.for_each(|wish| wish.version = VersionWish::Auto);
+            wishes.for_each(|wish| wish.version = VersionRequest::Auto);
             let goes = |problem: &Problem| {
                 Book::open(&problem.catalog, &problem.request, problem.now).ok().map(|book| {
                     let at = book.members.iter().position(|member| member.project.id == asked.project.id).unwrap();
@@ -214,14 +216,14 @@ pub(super) fn because_is_true(
             }
             Ok(())
         }
-        Because::Others { with, facts } => others_are_true(asked, problem, lock, [with, &[]], facts),
-        Because::Needs { needs } => others_are_true(asked, problem, lock, [&[], needs], &[]),
-        Because::OneVersion { .. } => Err(format!("{plugin} is one version on one server")),
+        WhyOlder::Others { with, facts } => others_are_true(asked, problem, lock, [with, &[]], facts),
+        WhyOlder::Needs { needs } => others_are_true(asked, problem, lock, [&[], needs], &[]),
+        WhyOlder::OneVersion { .. } => Err(format!("{plugin} is one version on one server")),
     }
 }
 
 /// Whether a plugin holds a Paper for the reason that is said.
-fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
+fn holder_is_true(problem: &Problem, holder: &Blocker, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
     let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
     let at = book.members.iter().position(|member| member.project.name == holder.name);
     let paper = book.papers.iter().position(|paper| paper.minecraft == minecraft);
@@ -280,7 +282,7 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
 pub(super) fn kept_twice(
     problem: &Problem,
     plugin: &str,
-    both: &Nearly,
+    both: &IneligibleCandidate,
     minecraft: &Minecraft,
     tried: &Tried,
 ) -> Result<(), String> {
@@ -311,7 +313,7 @@ fn pin_is_real(problem: &Problem, book: &Book<'_>, at: usize, nearest: &[String]
 }
 
 /// Whether what a holder would take of another plugin is kept from this Paper by what is said.
-fn lack_is_true(problem: &Problem, lack: &Lack, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
+fn lack_is_true(problem: &Problem, lack: &UnmetNeed, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
     let Some(release) = &lack.release else {
         tried.note("lacks, and there is none");
         return Ok(());
@@ -328,7 +330,7 @@ fn lack_is_true(problem: &Problem, lack: &Lack, minecraft: &Minecraft, tried: &T
 }
 
 /// Whether what is told of with a date has that alone against it: no list keeps it from this Paper (by place).
-fn date_brings_it(book: &Book<'_>, lack: &Lack, paper: usize) -> Result<(), String> {
+fn date_brings_it(book: &Book<'_>, lack: &UnmetNeed, paper: usize) -> Result<(), String> {
     let (Some(release), Some(Unusable::HeldBack { .. })) = (&lack.release, &lack.unusable) else { return Ok(()) };
     let Some(at) = book.members.iter().position(|member| member.project.name == lack.name) else { return Ok(()) };
     let is_it = |of: &&Release| of.version == release.version && of.published == release.published;
@@ -340,7 +342,7 @@ fn date_brings_it(book: &Book<'_>, lack: &Lack, paper: usize) -> Result<(), Stri
     }
 }
 
-fn all_is_true(problem: &Problem, lock: &Lock, solved: &Solved, tried: &[Tried; 2]) -> Result<(), String> {
+fn all_is_true(problem: &Problem, lock: &Lock, solved: &SolvedExplanation, tried: &[Tried; 2]) -> Result<(), String> {
     for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
         let told = (plugin.name.as_str(), plugin.objects.as_slice(), (newer.version.as_str(), newer.published));
         because_is_true(problem, lock, told, &newer.because, &tried[0])?;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::catalog::{Release, Source};
-use resolver::explain::Holder;
-use resolver::facts::{Says, UsedFact};
+use resolver::explain::Blocker;
+use resolver::facts::{FactSource, UsedFact};
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
@@ -71,31 +71,31 @@ pub(super) fn is_said(problem: &Problem, book: &Book<'_>, fact: &UsedFact) -> Re
             || objects_of(problem, name).iter().any(|object| object.eq_ignore_ascii_case(wanted))
     };
     let said = match &fact.says {
-        Says::Cluster { source, date } => problem.request.facts.all().iter().any(|of| {
+        FactSource::Cluster { source, date } => problem.request.facts.all().iter().any(|of| {
             (&of.source, &of.date, &of.requires.version) == (source, date, &fact.range)
                 && is(&fact.plugin, &of.plugin)
                 && is(&fact.needs, &of.requires.plugin)
                 && texts::in_range(of.releases.as_str(), &fact.version)
         }),
-        Says::Plugin { object } => {
+        FactSource::Plugin { object } => {
             let mut own = problem.request.plugins.iter().filter(|wish| wish.object == *object);
-            let says = |wish: &resolver::request::PluginWish| {
+            let says = |wish: &resolver::request::PluginRequest| {
                 let mut lines = wish.requires.iter();
                 lines.any(|line| line.version == fact.range && is(&fact.needs, &line.plugin))
             };
             objects_of(problem, &fact.plugin).contains(object) && own.any(says)
         }
         // Which tables are built in `words_about` knows; the one of this plugin is read here.
-        Says::BuiltIn { .. } if fact.plugin == "ViaBackwards" => {
+        FactSource::BuiltIn { .. } if fact.plugin == "ViaBackwards" => {
             least_viaversion(&fact.version).is_some_and(|least| fact.range.to_string() == format!(">={least}"))
         }
-        Says::BuiltIn { .. } => true,
+        FactSource::BuiltIn { .. } => true,
     };
     if counts && said { Ok(()) } else { Err(format!("{fact:?}: counts {counts}, said {said}")) }
 }
 
 /// Whether the authors of a plugin that holds a Paper are called silent since they last published, where it is for them to do something.
-pub(super) fn silence_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft) -> Result<(), String> {
+pub(super) fn silence_is_true(problem: &Problem, holder: &Blocker, minecraft: &Minecraft) -> Result<(), String> {
     let project = problem.catalog.projects.iter().find(|project| project.key == holder.key).unwrap();
     let dates = project.releases.iter().filter_map(|release| release.published);
     let last = dates.filter(|date| *date <= problem.now).max();

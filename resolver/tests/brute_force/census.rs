@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use resolver::catalog::{Dependency, DependencyKind, Project, Release, Source};
-use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginWish, Request};
+use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginRequest, Request};
 use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 
@@ -187,19 +187,19 @@ impl Census {
     /// Notes what people say.
     fn count_words(&mut self, problem: &Problem, chosen: &[String]) {
         let Problem { catalog, request, now: _ } = problem;
-        let of = |wish: &PluginWish| place_of(catalog, &wish.key).map(|place| &catalog.projects[place]);
+        let of = |wish: &PluginRequest| place_of(catalog, &wish.key).map(|place| &catalog.projects[place]);
         for (kind, mode) in [
             ("an override that adds to the list of a chosen release", OverrideMode::Add),
             ("an override that stands instead of the list of a chosen release", OverrideMode::Replace),
             ("an override that takes from the list of a chosen release", OverrideMode::Remove),
         ] {
-            let says = |wish: &&PluginWish| wish.compatibility.as_ref().is_some_and(|says| says.mode == mode);
+            let says = |wish: &&PluginRequest| wish.compatibility.as_ref().is_some_and(|says| says.mode == mode);
             let mut about = request.plugins.iter().filter(says).filter_map(of).flat_map(|project| &project.releases);
             self.note(kind, about.any(|release| chosen.contains(&release.id)));
         }
         self.note("a fact of the cluster", !request.facts.all().is_empty());
         self.note("a bound of a Plugin's own", request.plugins.iter().any(|wish| !wish.requires.is_empty()));
-        let runs_one = |wish: &&PluginWish| {
+        let runs_one = |wish: &&PluginRequest| {
             of(wish).is_some_and(|project| project.releases.iter().any(|release| runs(request, release)))
         };
         let holds = || request.plugins.iter().filter(|wish| wish.hold.is_some()).filter(runs_one);
@@ -281,10 +281,10 @@ fn lost(request: &Request) -> impl Iterator<Item = &String> {
 /// Whether a release is old enough itself, and what came out of a plugin that belongs to it in the same hour is not.
 fn held_back_together(problem: &Problem) -> bool {
     let Problem { catalog, request, now } = problem;
-    let asked: Vec<(&PluginWish, &Project)> = (request.plugins.iter())
+    let asked: Vec<(&PluginRequest, &Project)> = (request.plugins.iter())
         .filter_map(|wish| Some((wish, &catalog.projects[place_of(catalog, &wish.key)?])))
         .collect();
-    let names = |wish: &PluginWish, other: &Project| wish.delay_together.contains(&other.name);
+    let names = |wish: &PluginRequest, other: &Project| wish.delay_together.contains(&other.name);
     asked.iter().any(|(wish, project)| {
         let others = asked.iter().filter(|(other, of)| {
             let belong = texts::belong_together(&project.name, &of.name);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use jiff::SignedDuration;
 use resolver::explain::{Explanation, human};
-use resolver::request::{PaperWish, Request};
+use resolver::request::{PaperRequest, Request};
 use resolver::{Budget, Fleet, Resolution, Unsolvable};
 
 use super::generate::Dice;
@@ -25,7 +25,7 @@ fn group(pair: &Pair) -> Vec<Request> {
     if let Some(oldest) = oldest.filter(|_| pair.requests[0].plugins.len().is_multiple_of(2)) {
         let mut third = requests[1].clone();
         "games/mines".clone_into(&mut third.server);
-        third.paper = PaperWish::Pin { version: oldest.clone() };
+        third.paper = PaperRequest::Pin { version: oldest.clone() };
         (third.running, third.floor) = (None, None);
         requests.push(third);
     }

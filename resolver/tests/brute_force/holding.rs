@@ -1,8 +1,8 @@
 //! Pure. That everything that is said to be in the way is in the way, on random small problems: force it, and see it fail.
 
 use resolver::Resolution;
-use resolver::explain::{Because, ChosenPlugin, Explanation, HintStep, Holder, Solved, WhyNot};
-use resolver::request::VersionWish;
+use resolver::explain::{Blocker, ChosenPlugin, Explanation, HintStep, SolvedExplanation, WhyNot, WhyOlder};
+use resolver::request::VersionRequest;
 use resolver::version::Minecraft;
 use resolver::why_not;
 
@@ -13,18 +13,18 @@ use super::ready::{are_ready, made_usable};
 use super::rules::{self, Book};
 
 /// Whether a plugin holds a Paper, or needs who does.
-fn holds(holders: &[Holder], name: &str) -> bool {
+fn holds(holders: &[Blocker], name: &str) -> bool {
     holders.iter().any(|holder| holder.name == name || holder.needed_by.iter().any(|by| by == name))
 }
 
 /// The plugins asked for that do not.
-fn the_rest<'p>(problem: &'p Problem, holders: &[Holder]) -> Vec<&'p str> {
+fn the_rest<'p>(problem: &'p Problem, holders: &[Blocker]) -> Vec<&'p str> {
     let asked = problem.catalog.projects.iter().filter(|project| !objects_of(problem, &project.name).is_empty());
     asked.map(|project| project.name.as_str()).filter(|name| !holds(holders, name)).collect()
 }
 
 /// All who hold are named: with them taken away, the Paper can be had.
-fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Holder]) -> Result<(), String> {
+fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Blocker]) -> Result<(), String> {
     let rest = the_rest(problem, holders);
     let mut without = problem.clone();
     // One that runs for a JAR of people's own is taken away as well.
@@ -37,7 +37,7 @@ fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Holder
     if are_ready(&without, minecraft, &rest) { Ok(()) } else { Err(format!("{rest:?} are not ready for {minecraft}")) }
 }
 
-fn holders_hold(problem: &Problem, solved: &Solved, tried: &Tried) -> Result<(), String> {
+fn holders_hold(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) -> Result<(), String> {
     for newer in &solved.newer_paper {
         let usable = newer.unusable.as_ref().map(|_| made_usable(problem, &newer.minecraft));
         let problem = usable.as_ref().unwrap_or(problem);
@@ -100,7 +100,7 @@ fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
                 project.releases.iter().filter(|release| texts_equal(&release.version, version)).count() == 1
             };
             let objects = objects_of(problem, &plugin.name);
-            let unlisted = matches!(newer.because, Because::NotListed { .. } | Because::Others { .. });
+            let unlisted = matches!(newer.because, WhyOlder::NotListed { .. } | WhyOlder::Others { .. });
             if !unlisted || objects.len() != 1 || !unique(&newer.version) || !solved.unfollowed.is_empty() {
                 continue;
             }
@@ -111,15 +111,15 @@ fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
                 let chosen = lock.plugins.iter().find(|other| other.project_id == problem.catalog.projects[place].id);
                 let chosen = &chosen.unwrap().version;
                 if objects.contains(&wish.object) {
-                    wish.version = VersionWish::Pin { version: newer.version.clone() };
+                    wish.version = VersionRequest::Pin { version: newer.version.clone() };
                 } else if wish.object < objects[0] {
-                    wish.version = VersionWish::Pin { version: chosen.clone() };
+                    wish.version = VersionRequest::Pin { version: chosen.clone() };
                 }
             }
-            if !is_no(&changed) && matches!(newer.because, Because::NotListed { .. }) {
+            if !is_no(&changed) && matches!(newer.because, WhyOlder::NotListed { .. }) {
                 return Err(format!("{} {} can be forced in", plugin.name, newer.version));
             }
-            if let Because::Others { with, .. } = &newer.because
+            if let WhyOlder::Others { with, .. } = &newer.because
                 && with.is_empty()
             {
                 return Err(format!("{} {} does not go together with nobody", plugin.name, newer.version));

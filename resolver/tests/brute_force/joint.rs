@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Release};
-use resolver::request::{PaperWish, Request, Running, VersionWish};
+use resolver::request::{PaperRequest, Request, Running, VersionRequest};
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
@@ -76,8 +76,8 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
     let Problem { catalog, mut request, now } = generate::problem(seed);
     let mut dice = Dice::new(seed ^ 0x5EED);
     for wish in &mut request.plugins {
-        if wish.version == VersionWish::Auto && dice.chance(70) {
-            wish.version = VersionWish::Latest;
+        if wish.version == VersionRequest::Auto && dice.chance(70) {
+            wish.version = VersionRequest::Latest;
         }
     }
     let mut other = request.clone();
@@ -85,9 +85,9 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
     other.plugins.retain(|_| dice.chance(85));
     let paper = dice.one(&catalog.paper);
     other.paper = match dice.below(20) {
-        0..9 => PaperWish::Auto,
-        9..13 => PaperWish::Latest,
-        _ => PaperWish::Pin { version: paper.minecraft.clone() },
+        0..9 => PaperRequest::Auto,
+        9..13 => PaperRequest::Latest,
+        _ => PaperRequest::Pin { version: paper.minecraft.clone() },
     };
     other.floor = None;
     other.unmanaged.clear();
@@ -104,7 +104,7 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
         java: None,
         since: None,
     });
-    let shared = other.plugins.iter().any(|wish| wish.version == VersionWish::Latest);
+    let shared = other.plugins.iter().any(|wish| wish.version == VersionRequest::Latest);
     shared.then_some(Pair { catalog, requests: [other, request], now })
 }
 
@@ -209,7 +209,7 @@ impl<'a> Search<'_, 'a> {
         if holds || self.questions[seat].open[member] != Open::Must {
             return BTreeSet::new();
         }
-        of_it().filter(|wish| wish.version == VersionWish::Latest).map(|wish| wish.object.as_str()).collect()
+        of_it().filter(|wish| wish.version == VersionRequest::Latest).map(|wish| wish.object.as_str()).collect()
     }
 
     /// The member of the other seat that is one with this.

@@ -2,7 +2,7 @@
 //! without.
 
 use resolver::catalog::{Catalog, Release, Source};
-use resolver::request::{LostRelease, Request, RunsOn};
+use resolver::request::{DelistedRelease, Request, RunsOn};
 
 use super::generate::{self, Dice};
 use super::joint::{self, Pair};
@@ -62,7 +62,7 @@ fn known_by(
     catalog: &Catalog,
     request: &Request,
     (at, gone): (usize, &Release),
-) -> Option<LostRelease> {
+) -> Option<DelistedRelease> {
     let running = request.running.as_ref()?;
     let project = &catalog.projects[at];
     let mut came_for_it = Vec::new();
@@ -75,7 +75,7 @@ fn known_by(
     }
     // A lock has no file without a checksum.
     let files = gone.file.iter().chain(gone.further.iter().map(|jar| &jar.file)).filter(|file| verifiable(file));
-    LostRelease::new(
+    DelistedRelease::new(
         project.key.clone(),
         (gone.id.clone(), gone.version.clone()),
         RunsOn { software: running.software, minecraft: &running.minecraft, java: running.java },

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use resolver::catalog::{Project, Release};
-use resolver::explain::{Because, OtherRelease, Pinned, ReleaseState, WhyNotRelease};
+use resolver::explain::{OtherRelease, Pinned, ReleaseState, WhyNotRelease, WhyOlder};
 use resolver::lock::Lock;
-use resolver::request::{PluginWish, VersionWish};
+use resolver::request::{PluginRequest, VersionRequest};
 use resolver::{Budget, Fleet, Unsolvable};
 
 use super::because::{Tried, because_is_true};
@@ -18,10 +18,10 @@ use super::rules::{Book, age, runs};
 use super::stands::Asked;
 
 /// The same with every wish for this project pinned to a version.
-fn pinned(problem: &Problem, wish: &PluginWish, version: &str) -> Problem {
+fn pinned(problem: &Problem, wish: &PluginRequest, version: &str) -> Problem {
     let mut pinned = problem.clone();
     for other in pinned.request.plugins.iter_mut().filter(|other| other.key == wish.key) {
-        other.version = VersionWish::Pin { version: version.to_owned() };
+        other.version = VersionRequest::Pin { version: version.to_owned() };
     }
     pinned
 }
@@ -30,7 +30,7 @@ fn read(problem: &Problem) -> Fleet<'_> {
     Fleet::read(&problem.catalog, slice::from_ref(&problem.request), problem.now)
 }
 
-fn why_not(problem: &Problem, wish: &PluginWish, version: &str) -> Option<Result<WhyNotRelease, Unsolvable>> {
+fn why_not(problem: &Problem, wish: &PluginRequest, version: &str) -> Option<Result<WhyNotRelease, Unsolvable>> {
     let with_it = pinned(problem, wish, version);
     let (fleet, with_it) = (read(problem), read(&with_it));
     let with_it = with_it.decide(Budget::default());
@@ -56,7 +56,7 @@ fn state_is_true(
         (ReleaseState::Chosen, _) if version == Some(why.version.as_str()) => tried.note("chosen"),
         (ReleaseState::NothingMeets, None) => tried.note("nothing meets"),
         // Which of several reasons is told where there is no set, other properties say.
-        (ReleaseState::KeptOut { because: Because::Unusable { .. } }, None) => tried.note("kept out of nothing"),
+        (ReleaseState::KeptOut { because: WhyOlder::Unusable { .. } }, None) => tried.note("kept out of nothing"),
         (ReleaseState::Older, Some(lock)) => {
             let told = (why.version.as_str(), why.published);
             let Some(asked) = Asked::of(problem, &project.name, told, &lock.minecraft) else { return Ok(()) };

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::catalog::{BuildChannel, Release};
 use resolver::explain::{
-    Because, ChosenPlugin, Explanation, Impossible, NewerPaper, OneVersion, Reason, Solved, Takes,
+    ChosenPlugin, Conflict, Explanation, NewerPaper, OneVersion, Reason, ServerChoice, SolvedExplanation, WhyOlder,
 };
 use resolver::lock::Lock;
-use resolver::request::{ImagePolicy, PaperWish, VersionWish};
+use resolver::request::{ImagePolicy, PaperRequest, VersionRequest};
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
@@ -31,7 +31,7 @@ const STEPS: u64 = 1_000;
 fn goes_alone(pair: &Pair, seat: usize, paper: Option<&Minecraft>) -> Option<bool> {
     let mut request = pair.requests[seat].clone();
     if let Some(version) = paper.cloned() {
-        request.paper = PaperWish::Pin { version };
+        request.paper = PaperRequest::Pin { version };
     }
     let book = Book::open(&pair.catalog, &request, pair.now).ok()?;
     Some(matches!(oracle::best(&book), Outcome::Chosen { .. }))
@@ -64,14 +64,14 @@ fn sharing_only(pair: &Pair, seat: usize, one_version: &OneVersion) -> Pair {
     for wish in &mut only.requests[seat].plugins {
         let place = place_of(&pair.catalog, &wish.key).unwrap();
         let name = &pair.catalog.projects[place].name;
-        if wish.version == VersionWish::Latest && !one_version.plugins.iter().any(|told| told.plugin == *name) {
-            wish.version = VersionWish::Auto;
+        if wish.version == VersionRequest::Latest && !one_version.plugins.iter().any(|told| told.plugin == *name) {
+            wish.version = VersionRequest::Auto;
         }
     }
     only
 }
 
-fn aside_is_true(pair: &Pair, seat: usize, impossible: &Impossible) -> Result<u32, String> {
+fn aside_is_true(pair: &Pair, seat: usize, impossible: &Conflict) -> Result<u32, String> {
     let mut told = 0;
     for reason in &impossible.reasons {
         let Reason::OneVersion { one_version } = reason else { continue };
@@ -84,7 +84,7 @@ fn aside_is_true(pair: &Pair, seat: usize, impossible: &Impossible) -> Result<u3
 }
 
 /// Whether those who are told to stand against a release on a server, as it was chosen there, are just those.
-fn apart_there(pair: &Pair, seat: usize, lock: &Lock, told: &Takes, ids: &BTreeSet<&str>) -> Result<(), String> {
+fn apart_there(pair: &Pair, seat: usize, lock: &Lock, told: &ServerChoice, ids: &BTreeSet<&str>) -> Result<(), String> {
     let problem = Problem { catalog: pair.catalog.clone(), request: pair.requests[seat].clone(), now: pair.now };
     let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
     let found =
@@ -107,7 +107,7 @@ fn but_for_the_group(pair: &Pair, seat: usize, newer: &NewerPaper) -> Pair {
     let mut then = pair.clone();
     let request = &mut then.requests[seat];
     if newer.pinned.is_some() {
-        request.paper = PaperWish::Auto;
+        request.paper = PaperRequest::Auto;
     }
     match &newer.unusable {
         Some(Unusable::HeldBack { ripe_at, .. }) => then.now = *ripe_at,
@@ -131,11 +131,16 @@ fn budget() -> Budget {
     Budget { steps: STEPS, ..Budget::default() }
 }
 
-fn yes_is_true(pair: &Pair, seat: usize, locks: [Option<&Lock>; 2], solved: &Solved) -> Result<[u32; 4], String> {
+fn yes_is_true(
+    pair: &Pair,
+    seat: usize,
+    locks: [Option<&Lock>; 2],
+    solved: &SolvedExplanation,
+) -> Result<[u32; 4], String> {
     let papers = locks.map(|lock| lock.map(|lock| &lock.minecraft));
     let (mut releases, mut held, mut apart) = (0, [0, 0], 0);
     for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
-        let Because::OneVersion { one_version } = &newer.because else { continue };
+        let WhyOlder::OneVersion { one_version } = &newer.because else { continue };
         let place = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
         let same = pair.catalog.projects[place].releases.iter().filter(|release| release.version == newer.version);
         let ids: BTreeSet<&str> = same.map(|release| release.id.as_str()).collect();

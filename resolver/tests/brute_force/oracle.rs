@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use resolver::catalog::Release;
-use resolver::request::PaperWish;
+use resolver::request::PaperRequest;
 
 use super::rules::{Book, runs};
 
@@ -49,8 +49,8 @@ impl<'a> Question<'a> {
     pub(crate) fn of(book: &Book<'a>) -> Self {
         let strategy = &book.request.paper;
         let wanted = |paper: &usize| match strategy {
-            PaperWish::Auto | PaperWish::Latest => true,
-            PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+            PaperRequest::Auto | PaperRequest::Latest => true,
+            PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
                 book.papers[*paper].minecraft == version
             }
         };
@@ -58,7 +58,7 @@ impl<'a> Question<'a> {
         let mut papers: Vec<usize> = usable.filter(wanted).collect();
         let open = book.members.iter().map(|member| if member.must() { Open::Must } else { Open::May }).collect();
         let mut question = Self { papers: Vec::new(), open, unfollowed: BTreeMap::new(), leniently: false };
-        if *strategy == PaperWish::Latest {
+        if *strategy == PaperRequest::Latest {
             papers.truncate(1);
             if let [newest] = papers[..]
                 && question.complete(book, newest).is_none()

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
-use resolver::facts::Facts;
-use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperWish, Request, Unlisted, VersionWish};
+use resolver::facts::CompatibilityFacts;
+use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperRequest, Request, Unlisted, VersionRequest};
 use resolver::software::Software;
 
 use super::written;
@@ -82,7 +82,7 @@ impl Problem {
             }
         }
         for at in 0..self.request.plugins.len() {
-            with(&|p| p.request.plugins[at].version = VersionWish::Auto);
+            with(&|p| p.request.plugins[at].version = VersionRequest::Auto);
             with(&|p| p.request.plugins[at].compatibility = None);
             with(&|p| p.request.plugins[at].requires.clear());
             with(&|p| p.request.plugins[at].delay_together.clear());
@@ -91,7 +91,7 @@ impl Problem {
             with(&|p| p.request.plugins[at].delay = SignedDuration::ZERO);
             with(&|p| p.request.plugins[at].channel = Channel::Release);
         }
-        with(&|p| p.request.paper = PaperWish::Auto);
+        with(&|p| p.request.paper = PaperRequest::Auto);
         with(&|p| p.request.delay = SignedDuration::ZERO);
         with(&|p| p.request.channel = BuildChannel::Stable);
         with(&|p| p.request.floor = None);
@@ -105,7 +105,7 @@ impl Problem {
         with(&|p| p.request.unmanaged = Vec::new());
         with(&|p| p.request.hotfix_siblings = HotfixSiblings::Trust);
         with(&|p| p.request.unlisted = Unlisted::Assume);
-        with(&|p| p.request.facts = Facts::default());
+        with(&|p| p.request.facts = CompatibilityFacts::default());
         for at in 0..self.request.facts.all().len() {
             let mut facts = self.request.facts.all().to_vec();
             facts.remove(at);

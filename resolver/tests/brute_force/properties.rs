@@ -2,10 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::Catalog;
-use resolver::explain::{Explanation, Hint, HintStep, Impossible, Solved, human};
+use resolver::explain::{Conflict, Explanation, Hint, HintStep, SolvedExplanation, human};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
+    Request, Unlisted, VersionRequest,
 };
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve};
@@ -171,7 +171,7 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
 /// The same to a request alone.
 pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep]) {
     for step in steps {
-        let mut on = |object: &str, change: &dyn Fn(&mut PluginWish)| {
+        let mut on = |object: &str, change: &dyn Fn(&mut PluginRequest)| {
             let wishes = request.plugins.iter_mut();
             wishes.filter(|wish| wish.object == object).for_each(change);
         };
@@ -202,11 +202,11 @@ pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep
             HintStep::IgnoreUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Ignore,
             HintStep::AddPlugins { plugins } => {
                 for plugin in plugins {
-                    request.plugins.push(PluginWish {
+                    request.plugins.push(PluginRequest {
                         object: plugin.object.clone(),
                         key: plugin.key.clone(),
                         jars: Vec::new(),
-                        version: VersionWish::Auto,
+                        version: VersionRequest::Auto,
                         delay: request.delay,
                         channel: plugin.channel,
                         compatibility: plugin.allows.as_ref().map(|allows| CompatibilityOverride {
@@ -224,12 +224,12 @@ pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep
             }
             HintStep::TrustSiblings => request.hotfix_siblings = HotfixSiblings::Trust,
             HintStep::AssumeUnlisted => request.unlisted = Unlisted::Assume,
-            HintStep::UnpinServer => request.paper = PaperWish::Auto,
+            HintStep::UnpinServer => request.paper = PaperRequest::Auto,
             HintStep::PinServer { version, build: None } => {
-                request.paper = PaperWish::Pin { version: version.clone() };
+                request.paper = PaperRequest::Pin { version: version.clone() };
             }
             HintStep::PinServer { version, build: Some(build) } => {
-                request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
+                request.paper = PaperRequest::BuildPin { version: version.clone(), build: *build };
             }
             HintStep::AllowMinecraft { object, minecraft_versions, releases } => on(object, &|wish| {
                 wish.compatibility = Some(CompatibilityOverride {
@@ -245,10 +245,10 @@ pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep
             HintStep::Release { object, by: _ } => on(object, &|wish| wish.hold = None),
             HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
             HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
-            HintStep::PluginPerServer { object } => on(object, &|wish| wish.version = VersionWish::Auto),
-            HintStep::UnpinPlugin { object } => on(object, &|wish| wish.version = VersionWish::Auto),
+            HintStep::PluginPerServer { object } => on(object, &|wish| wish.version = VersionRequest::Auto),
+            HintStep::UnpinPlugin { object } => on(object, &|wish| wish.version = VersionRequest::Auto),
             HintStep::PinPlugin { object, version } => {
-                on(object, &|wish| wish.version = VersionWish::Pin { version: version.clone() });
+                on(object, &|wish| wish.version = VersionRequest::Pin { version: version.clone() });
             }
         }
     }
@@ -267,7 +267,7 @@ pub(super) fn keeps_its_word(problem: &Problem, hint: &Hint) -> Result<Resolutio
 }
 
 /// How much `latest` leaves behind: what is not installed counts for more than what stays.
-pub(super) fn left_behind(solved: &Solved) -> usize {
+pub(super) fn left_behind(solved: &SolvedExplanation) -> usize {
     solved.unfollowed.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count()
 }
 
@@ -344,12 +344,12 @@ fn no_step_of_a_hint_can_be_left_out() {
 pub(super) fn forced(
     problem: &Problem,
     minecraft: &resolver::version::Minecraft,
-    keep: &dyn Fn(&PluginWish) -> bool,
+    keep: &dyn Fn(&PluginRequest) -> bool,
 ) -> Problem {
     let mut forced = problem.clone();
     // A pinned build of this version says more: it may be used whatever its channel.
-    if !matches!(&forced.request.paper, PaperWish::BuildPin { version, .. } if version == minecraft) {
-        forced.request.paper = PaperWish::Pin { version: minecraft.clone() };
+    if !matches!(&forced.request.paper, PaperRequest::BuildPin { version, .. } if version == minecraft) {
+        forced.request.paper = PaperRequest::Pin { version: minecraft.clone() };
     }
     forced.request.plugins.retain(keep);
     forced
@@ -362,7 +362,7 @@ pub(super) fn can_stand_alone(problem: &Problem) -> bool {
 
 /// The Plugin objects that ask for the project of this name.
 pub(super) fn objects_of(problem: &Problem, name: &str) -> Vec<String> {
-    let named = |wish: &&PluginWish| {
+    let named = |wish: &&PluginRequest| {
         rules::place_of(&problem.catalog, &wish.key).is_some_and(|place| problem.catalog.projects[place].name == name)
     };
     problem.request.plugins.iter().filter(named).map(|wish| wish.object.clone()).collect()
@@ -377,7 +377,7 @@ pub(super) fn is_no(problem: &Problem) -> bool {
 }
 
 /// A no has to stay one when everything that it does not name is taken away.
-fn names_enough(problem: &Problem, impossible: &Impossible, tried: &Tried) -> Result<(), String> {
+fn names_enough(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Result<(), String> {
     let text = human::render(&Explanation::Impossible(impossible.clone()), problem.now);
     let mut fewer = problem.clone();
     fewer.request.plugins.retain(|wish| {

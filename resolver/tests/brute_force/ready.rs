@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, ImageTag, PaperVersion, Project};
-use resolver::request::{PaperWish, VersionWish};
+use resolver::request::{PaperRequest, VersionRequest};
 use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::version::Minecraft;
@@ -27,7 +27,7 @@ pub(crate) fn versions(catalog: &mut Catalog, software: Software) -> &mut Vec<Pa
 pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
     let mut usable = problem.clone();
     let (request, catalog) = (&mut usable.request, &mut usable.catalog);
-    request.paper = PaperWish::Pin { version: minecraft.clone() };
+    request.paper = PaperRequest::Pin { version: minecraft.clone() };
     request.floor = None;
     request.delay = SignedDuration::ZERO;
     request.channel = BuildChannel::Alpha;
@@ -94,7 +94,7 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
         let forced = forced(problem, minecraft, &|wish| own.contains(&wish.object) || taken.contains(&&wish.object));
         let mut free = forced.clone();
         for wish in free.request.plugins.iter_mut().filter(|wish| !own.contains(&wish.object)) {
-            wish.version = VersionWish::Auto;
+            wish.version = VersionRequest::Auto;
         }
         // A pin may be what lets a release be used that is too young.
         goes(&forced) || free != forced && goes(&free)

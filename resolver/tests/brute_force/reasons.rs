@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use resolver::Unsolvable;
 use resolver::catalog::Release;
-use resolver::explain::{Impossible, ListedRelease, Reason, Span};
+use resolver::explain::{Conflict, ListedRelease, Reason, Span};
 use resolver::facts::UsedFact;
-use resolver::request::{PaperWish, PluginWish, VersionWish};
+use resolver::request::{PaperRequest, PluginRequest, VersionRequest};
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 
@@ -60,7 +60,7 @@ impl<'p> Judged<'p> {
     }
 
     /// The Plugins that ask for a plugin.
-    fn wishes(&self, plugin: &str) -> Vec<&'p PluginWish> {
+    fn wishes(&self, plugin: &str) -> Vec<&'p PluginRequest> {
         let objects = objects_of(self.problem, plugin);
         self.problem.request.plugins.iter().filter(|wish| objects.contains(&wish.object)).collect()
     }
@@ -77,14 +77,13 @@ impl<'p> Judged<'p> {
     fn is_true(&self, reason: &Reason, tried: &Tried) -> Result<(), String> {
         let Problem { catalog, request, now: _ } = self.problem;
         let exists = |version: &Minecraft| self.book.papers.iter().any(|paper| paper.minecraft == version);
-        let pins =
-            |wish: &&PluginWish, pin: &String| matches!(&wish.version, VersionWish::Pin { version } if version == pin);
+        let pins = |wish: &&PluginRequest, pin: &String| matches!(&wish.version, VersionRequest::Pin { version } if version == pin);
         match reason {
             Reason::PaperPinned { version, build } => holds(
                 match &request.paper {
-                    PaperWish::Pin { version: pin } => (pin, None) == (version, *build),
-                    PaperWish::BuildPin { version: pin, build: number } => (pin, Some(*number)) == (version, *build),
-                    PaperWish::Auto | PaperWish::Latest => false,
+                    PaperRequest::Pin { version: pin } => (pin, None) == (version, *build),
+                    PaperRequest::BuildPin { version: pin, build: number } => (pin, Some(*number)) == (version, *build),
+                    PaperRequest::Auto | PaperRequest::Latest => false,
                 } && exists(version),
                 || format!("{:?} is asked for", request.paper),
             ),
@@ -311,7 +310,7 @@ impl<'p> Judged<'p> {
     }
 }
 
-fn each_is_true(problem: &Problem, impossible: &Impossible, tried: &Tried) -> Result<(), String> {
+fn each_is_true(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Result<(), String> {
     let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else {
         return Err("a no of what nobody can know".to_owned());
     };

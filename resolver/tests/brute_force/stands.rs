@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Channel, Project, Release};
-use resolver::request::{Dependencies, PluginWish, Unlisted, VersionWish};
+use resolver::request::{Dependencies, PluginRequest, Unlisted, VersionRequest};
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
@@ -137,11 +137,11 @@ impl<'p> Asked<'p> {
 
     /// The Plugins that ask for it, without a word of theirs that could keep the release; for what nobody asks for one that asks
     /// as those do who need it.
-    fn wishes(self, problem: &Problem, unusable: Option<&Unusable>) -> Option<Vec<PluginWish>> {
+    fn wishes(self, problem: &Problem, unusable: Option<&Unusable>) -> Option<Vec<PluginRequest>> {
         use Unusable as U;
         let objects = objects_of(problem, &self.project.name);
-        let asks = |wish: &&PluginWish| objects.is_empty() || objects.contains(&wish.object);
-        let mut wishes: Vec<PluginWish> = problem.request.plugins.iter().filter(asks).cloned().collect();
+        let asks = |wish: &&PluginRequest| objects.is_empty() || objects.contains(&wish.object);
+        let mut wishes: Vec<PluginRequest> = problem.request.plugins.iter().filter(asks).cloned().collect();
         if objects.is_empty() {
             wishes.truncate(1);
             let wish = wishes.first_mut()?;
@@ -156,14 +156,14 @@ impl<'p> Asked<'p> {
             }
         }
         // Of several the first that is no pin decides; it says what all say here.
-        let mut others: Vec<&PluginWish> =
-            wishes.iter().filter(|wish| !matches!(wish.version, VersionWish::Pin { .. })).collect();
+        let mut others: Vec<&PluginRequest> =
+            wishes.iter().filter(|wish| !matches!(wish.version, VersionRequest::Pin { .. })).collect();
         others.sort_by_key(|wish| &wish.object);
         let decides = others.first().copied().or((wishes.len() == 1).then(|| &wishes[0]))?.clone();
         for wish in &mut wishes {
             let (object, jars, hold) = (wish.object.clone(), wish.jars.clone(), wish.hold);
-            *wish = PluginWish { object, jars, hold, ..decides.clone() };
-            wish.version = VersionWish::Auto;
+            *wish = PluginRequest { object, jars, hold, ..decides.clone() };
+            wish.version = VersionRequest::Auto;
             if !matches!(unusable, Some(U::HeldBack { .. } | U::Superseded { .. })) {
                 wish.delay = SignedDuration::ZERO;
             }
@@ -183,7 +183,7 @@ impl<'p> Asked<'p> {
         if let Some(U::HeldBackTogether { object, .. }) = unusable {
             wishes.clone_from(&problem.request.plugins);
             for wish in wishes.iter_mut().filter(|wish| wish.object != *object) {
-                (wish.delay, wish.channel, wish.version) = (SignedDuration::ZERO, Channel::Alpha, VersionWish::Auto);
+                (wish.delay, wish.channel, wish.version) = (SignedDuration::ZERO, Channel::Alpha, VersionRequest::Auto);
                 (wish.allow_downgrade, wish.hold) = (true, None);
             }
         }

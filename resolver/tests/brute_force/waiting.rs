@@ -4,10 +4,10 @@
 use std::cell::Cell;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Reason};
-use resolver::facts::Facts;
+use resolver::explain::{Blocker, ChosenPlugin, Explanation, Reason, WhyOlder};
+use resolver::facts::CompatibilityFacts;
 use resolver::lock::Lock;
-use resolver::request::PaperWish;
+use resolver::request::PaperRequest;
 use resolver::unusable::Unusable;
 use resolver::{Resolution, Unsolvable};
 
@@ -62,13 +62,13 @@ fn held(answer: &Result<Resolution, Unsolvable>) -> Vec<Held> {
     match answer {
         Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
             for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
-                if let Because::Unusable { unusable } = &newer.because {
+                if let WhyOlder::Unusable { unusable } = &newer.because {
                     note(&plugin.name, &newer.version, unusable);
                 }
             }
             let holders = solved.newer_paper.iter().flat_map(|newer| &newer.held_by);
             let holders = holders.chain(solved.unfollowed.iter().map(|left| &left.holder));
-            for Holder { name, nearly, .. } in holders {
+            for Blocker { name, nearly, .. } in holders {
                 if let Some(nearly) = nearly {
                     note(name, &nearly.version, &nearly.unusable);
                 }
@@ -96,7 +96,7 @@ fn about(problem: &Problem, held: &Held) -> Option<Problem> {
     let objects = objects_of(problem, &held.plugin);
     let mut alone = problem.clone();
     alone.request.plugins.retain(|wish| objects.contains(&wish.object));
-    alone.request.facts = Facts::default();
+    alone.request.facts = CompatibilityFacts::default();
     alone.request.plugins.iter_mut().for_each(|wish| wish.requires.clear());
     let delay = alone.request.plugins.first()?.delay;
     let project = alone.catalog.projects.iter_mut().find(|project| project.name == held.plugin)?;
@@ -251,7 +251,7 @@ fn waiting_never_takes_a_release_away() {
             (Ok(_) | Err(_), _) => {}
         }
         // With `latest` it is decided first who follows.
-        if still.request.paper == PaperWish::Latest {
+        if still.request.paper == PaperRequest::Latest {
             return Ok(());
         }
         // Whom a name in a JAR means hangs on who takes part, and later more may.

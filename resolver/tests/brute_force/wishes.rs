@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 use resolver::catalog::{BuildChannel, Catalog, Channel, Project, ProjectKey, Source};
 use resolver::facts::{Requirement, VersionFact};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
-    Request, Running, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
+    Request, Running, Unlisted, VersionRequest,
 };
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
@@ -42,11 +42,13 @@ pub(super) fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Req
         server: "games/lobby".to_owned(),
         software: Software::Paper,
         paper: match dice.below(20) {
-            0..5 => PaperWish::Latest,
-            5..8 => PaperWish::Pin { version: if dice.chance(90) { version.clone() } else { "1.99".parse().unwrap() } },
-            8 => PaperWish::BuildPin { version: version.clone(), build },
-            9 => PaperWish::BuildPin { version: version.clone(), build: 6 },
-            _ => PaperWish::Auto,
+            0..5 => PaperRequest::Latest,
+            5..8 => {
+                PaperRequest::Pin { version: if dice.chance(90) { version.clone() } else { "1.99".parse().unwrap() } }
+            }
+            8 => PaperRequest::BuildPin { version: version.clone(), build },
+            9 => PaperRequest::BuildPin { version: version.clone(), build: 6 },
+            _ => PaperRequest::Auto,
         },
         delay: SignedDuration::from_hours(*dice.one(&[0, 0, 48])),
         channel: *dice.one(&[BuildChannel::Stable, BuildChannel::Stable, BuildChannel::Beta, BuildChannel::Alpha]),
@@ -112,7 +114,7 @@ fn strangers(dice: &mut Dice, named: &[&str]) -> Vec<UnmanagedJar> {
 }
 
 /// A word about versions: of a plugin that is there, mostly, by one of the names it has.
-fn requirement(dice: &mut Dice, catalog: &Catalog, wishes: &[PluginWish]) -> Requirement {
+fn requirement(dice: &mut Dice, catalog: &Catalog, wishes: &[PluginRequest]) -> Requirement {
     let other = dice.one(&catalog.projects);
     let plugin = match dice.below(20) {
         0 => "Ghost".to_owned(),
@@ -155,7 +157,7 @@ fn facts(dice: &mut Dice, catalog: &Catalog) -> Vec<VersionFact> {
     (0..count).map(|_| fact(dice)).collect()
 }
 
-fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> PluginWish {
+fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> PluginRequest {
     let pin = match dice.below(20) {
         // A file is one release, and its checksum pins it.
         _ if project.key.source == Source::Url => None,
@@ -164,7 +166,7 @@ fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> Plu
         3 if dice.chance(40) => Some("7.7.7".to_owned()),
         _ => None,
     };
-    PluginWish {
+    PluginRequest {
         object: format!("{}-{count}", dice.one(&["x", "y", "z"])),
         key: ProjectKey {
             source: project.key.source,
@@ -172,9 +174,9 @@ fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> Plu
         },
         jars: Vec::new(),
         version: match pin {
-            Some(version) => VersionWish::Pin { version },
-            None if dice.chance(20) => VersionWish::Latest,
-            None => VersionWish::Auto,
+            Some(version) => VersionRequest::Pin { version },
+            None if dice.chance(20) => VersionRequest::Latest,
+            None => VersionRequest::Auto,
         },
         delay: SignedDuration::from_hours(*dice.one(&[0, 0, 0, 24, 72])),
         channel: *dice.one(&[Channel::Release, Channel::Release, Channel::Beta, Channel::Alpha]),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use resolver::catalog::Catalog;
 use resolver::lock::LockReason;
-use resolver::request::{PaperWish, Request};
+use resolver::request::{PaperRequest, Request};
 use resolver::{Budget, Resolution, Unsolvable, resolve_within};
 
 use super::recorded::request;
@@ -76,7 +76,7 @@ fn each_recorded_plugin_alone_is_on_every_paper_what_it_was_on_twelve_days() {
         // Neighbours that differ in nothing are one row: the first and the last of them.
         let mut spans = vec![(String::new(), String::new())];
         for paper in &catalog.paper {
-            let pin = PaperWish::Pin { version: paper.minecraft.clone() };
+            let pin = PaperRequest::Pin { version: paper.minecraft.clone() };
             let ask = |slug: &&str| {
                 let mut request = request(pin.clone(), &[]);
                 request.plugins.push(further::wish(slug));

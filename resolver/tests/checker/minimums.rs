@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, Project, Release};
 use resolver::explain::{Explanation, Reason, human};
-use resolver::facts::Says;
-use resolver::request::PaperWish;
+use resolver::facts::FactSource;
+use resolver::request::PaperRequest;
 use resolver::{Resolution, Unsolvable, resolve};
 use serde::Deserialize;
 
@@ -83,7 +83,7 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
         assert!(recorded.contains(&(release, least)), "{release} checks for another one than {least}");
         let below = viaversion.iter().filter(|tag| numbers(tag) < numbers(least)).max_by_key(|tag| numbers(tag));
         let below = *below.unwrap();
-        let request = request(PaperWish::Auto, &["viabackwards"]);
+        let request = request(PaperRequest::Auto, &["viabackwards"]);
 
         // The one below came out last: without the rule it would be the newest.
         let both = tiny(&catalog, release, &[least, below], now);
@@ -94,7 +94,7 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
         let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
         let [fact] = solved.bounds.as_slice() else { panic!("{release}: {:?}", solved.bounds) };
         assert_eq!(
-            (fact.range.as_str(), matches!(fact.says, Says::BuiltIn { .. })),
+            (fact.range.as_str(), matches!(fact.says, FactSource::BuiltIn { .. })),
             (format!(">={least}").as_str(), true)
         );
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use resolver::explain::Explanation;
 use resolver::lock::{Difference, Lock};
-use resolver::verify::{Broken, Unmet};
+use resolver::verify::{StaleFact, Unmet};
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 
@@ -134,7 +134,7 @@ fn a_field_more_in_any_object_of_an_answer_is_passed_over() {
                 "explanation" => assert_passed_over::<Explanation>(answer.get("then").unwrap_or(&answer)),
                 "difference" => assert_passed_over::<Difference>(&answer),
                 "verify" => {
-                    assert_passed_over::<Vec<Broken>>(&answer["facts"]);
+                    assert_passed_over::<Vec<StaleFact>>(&answer["facts"]);
                     assert_passed_over::<Vec<Unmet>>(&answer["request"]);
                     answer.get("solve").into_iter().for_each(assert_passed_over::<Difference>);
                     answer.get("noSolution").into_iter().for_each(assert_passed_over::<Explanation>);

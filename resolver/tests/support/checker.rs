@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use resolver::catalog::{Artifact, Catalog, ImageTag, Release};
 use resolver::explain::Warning;
 use resolver::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
-use resolver::request::{PaperWish, Request};
+use resolver::request::{PaperRequest, Request};
 
 use super::own_jars;
 use super::rules::{Book, Terms, Unknown, runs};
@@ -42,7 +42,7 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock, told: Option<&[Warning
             found.push(format!("{} {} may not be used", plugin.name, plugin.version));
             continue;
         };
-        let stays = request.paper == PaperWish::Latest && runs(request, release);
+        let stays = request.paper == PaperRequest::Latest && runs(request, release);
         if book.refused(at, release, paper) {
             found.push(format!("{} refuses {} {}", lock.minecraft, plugin.name, plugin.version));
         }
@@ -110,10 +110,10 @@ fn paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String
     }
     let newest = book.papers.iter().rposition(|paper| paper.build.is_some());
     let wanted = match &request.paper {
-        PaperWish::Auto => true,
-        PaperWish::Latest => newest == Some(at),
-        PaperWish::Pin { version } => *version == lock.minecraft,
-        PaperWish::BuildPin { version, build } => *version == lock.minecraft && *build == lock.build,
+        PaperRequest::Auto => true,
+        PaperRequest::Latest => newest == Some(at),
+        PaperRequest::Pin { version } => *version == lock.minecraft,
+        PaperRequest::BuildPin { version, build } => *version == lock.minecraft && *build == lock.build,
     };
     if !wanted {
         found.push(format!("{:?} is asked for, not Paper {}", request.paper, lock.minecraft));
@@ -127,7 +127,7 @@ fn together(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found:
     for (at, release) in installed.iter().enumerate() {
         let member = &book.members[at];
         let Some(release) = release else {
-            if member.must() && book.request.paper != PaperWish::Latest {
+            if member.must() && book.request.paper != PaperRequest::Latest {
                 let why = if member.objects.is_empty() { "needed by a JAR of one's own" } else { "asked for" };
                 found.push(format!("{} is {why} and not there", member.project.name));
             }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use resolver::catalog::{
     Artifact, BuildChannel, Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source,
 };
-use resolver::request::PluginWish;
+use resolver::request::PluginRequest;
 use serde::Deserialize;
 
 use super::recorded::{self, ModrinthVersion, READ_AT, made_up_checksum, read};
@@ -165,7 +165,7 @@ pub(crate) fn as_of(catalog: &Catalog, now: Timestamp) -> Catalog {
 }
 
 /// A plugin at its newest, by its slug at the source that it is recorded of.
-pub(crate) fn wish(slug: &str) -> PluginWish {
+pub(crate) fn wish(slug: &str) -> PluginRequest {
     let mut wish = recorded::wish(slug);
     if HANGAR.iter().any(|(hangar, _)| *hangar == slug) {
         wish.key.source = Source::Hangar;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, Project, Release};
-use resolver::request::{OverrideMode, PluginWish, Request, Unlisted, VersionWish};
+use resolver::request::{OverrideMode, PluginRequest, Request, Unlisted, VersionRequest};
 
 use super::called::Called;
 use super::known_files::known_files;
@@ -125,15 +125,15 @@ impl<'a> Membership<'a> {
     }
 
     fn asked(self) -> Result<Asked<'a>, Unknown> {
-        let mut groups: BTreeMap<usize, Vec<&'a PluginWish>> = BTreeMap::new();
+        let mut groups: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
         for wish in &self.request.plugins {
             groups.entry(place_of(self.catalog, &wish.key).ok_or(Unknown)?).or_default().push(wish);
         }
         let decided = groups.into_iter().map(|(place, mut wishes)| {
             wishes.sort_by_key(|wish| &wish.object);
-            let pin = |wish: &&'a PluginWish| match &wish.version {
-                VersionWish::Pin { version } => Some(version.as_str()),
-                VersionWish::Latest | VersionWish::Auto => None,
+            let pin = |wish: &&'a PluginRequest| match &wish.version {
+                VersionRequest::Pin { version } => Some(version.as_str()),
+                VersionRequest::Latest | VersionRequest::Auto => None,
             };
             let mut decides = wishes[0];
             for wish in &wishes {

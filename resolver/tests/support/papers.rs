@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
-use resolver::request::{ImagePolicy, PaperWish, Request, Running};
+use resolver::request::{ImagePolicy, PaperRequest, Request, Running};
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
@@ -35,8 +35,8 @@ pub(crate) fn paper<'a>(
     let old_enough = |build: &Build| build.published.checked_add(request.delay).is_ok_and(|ripe| ripe <= now);
     let by_rule = |build: &&&Build| runs(build) || build.channel >= request.channel && old_enough(build);
     let pinned = match &request.paper {
-        PaperWish::BuildPin { version, build } if version == minecraft => Some(*build),
-        PaperWish::BuildPin { .. } | PaperWish::Auto | PaperWish::Latest | PaperWish::Pin { .. } => None,
+        PaperRequest::BuildPin { version, build } if version == minecraft => Some(*build),
+        PaperRequest::BuildPin { .. } | PaperRequest::Auto | PaperRequest::Latest | PaperRequest::Pin { .. } => None,
     };
     // An image that carries one build leaves nothing else.
     let is_built =
@@ -54,8 +54,8 @@ pub(crate) fn paper<'a>(
         None => out.iter().filter(|build| to_be_had(&build.file)).rfind(by_rule).copied(),
     };
     let named = match &request.paper {
-        PaperWish::BuildPin { version, .. } | PaperWish::Pin { version } => version == minecraft,
-        PaperWish::Auto | PaperWish::Latest => false,
+        PaperRequest::BuildPin { version, .. } | PaperRequest::Pin { version } => version == minecraft,
+        PaperRequest::Auto | PaperRequest::Latest => false,
     };
     let without = if request.software == Software::Velocity { 21 } else { minecraft.vanilla_java() };
     let java = version.java.unwrap_or(without);

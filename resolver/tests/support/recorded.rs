@@ -11,7 +11,7 @@ use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
 use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 use serde::Deserialize;
@@ -180,12 +180,12 @@ pub(crate) fn catalog() -> Catalog {
 }
 
 /// A plugin of Modrinth, at its newest.
-pub(crate) fn wish(slug: &str) -> PluginWish {
-    PluginWish {
+pub(crate) fn wish(slug: &str) -> PluginRequest {
+    PluginRequest {
         object: slug.to_owned(),
         key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
         jars: Vec::new(),
-        version: VersionWish::Auto,
+        version: VersionRequest::Auto,
         delay: SignedDuration::ZERO,
         channel: Channel::Release,
         compatibility: None,
@@ -198,7 +198,7 @@ pub(crate) fn wish(slug: &str) -> PluginWish {
 }
 
 /// A server with these plugins, without any delay.
-pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
+pub(crate) fn request(paper: PaperRequest, plugins: &[&str]) -> Request {
     Request {
         server: "games/lobby".to_owned(),
         software: Software::Paper,
@@ -216,6 +216,6 @@ pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: resolver::request::HotfixSiblings::default(),
         unlisted: resolver::request::Unlisted::default(),
-        facts: resolver::facts::Facts::default(),
+        facts: resolver::facts::CompatibilityFacts::default(),
     }
 }

@@ -9,10 +9,10 @@ use resolver::catalog::{
     BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, OtherSoftware, Owner, Project, ProjectKey,
     Source,
 };
-use resolver::facts::{Facts, Requirement};
+use resolver::facts::{CompatibilityFacts, Requirement};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, LostRelease, OverrideMode, PaperWish,
-    PluginWish, Request, Running, RunningVersion, RunsOn, Unlisted, VersionWish,
+    CompatibilityOverride, DelistedRelease, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode,
+    PaperRequest, PluginRequest, Request, Running, RunningVersion, RunsOn, Unlisted, VersionRequest,
 };
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
     files: Vec<String>,
     /// The cluster's facts.
     #[serde(default)]
-    facts: Facts,
+    facts: CompatibilityFacts,
     /// Names people know, where they differ from the project's.
     #[serde(default)]
     names: BTreeMap<String, String>,
@@ -309,14 +309,14 @@ impl Scenario {
     pub(crate) fn request(&self, server: &str, wanted: &Wanted) -> Request {
         let plugins = wanted.plugins.iter().map(|(name, version)| {
             let fields = self.plugin.get(name);
-            PluginWish {
+            PluginRequest {
                 object: name.clone(),
                 key: self.key(fields.and_then(|fields| fields.project.as_deref()).unwrap_or(name)),
                 jars: fields.map(|fields| fields.jars.clone()).unwrap_or_default(),
                 version: match version.strip_prefix('=') {
-                    Some(version) => VersionWish::Pin { version: version.to_owned() },
-                    None if version == "latest" => VersionWish::Latest,
-                    None => VersionWish::Auto,
+                    Some(version) => VersionRequest::Pin { version: version.to_owned() },
+                    None if version == "latest" => VersionRequest::Latest,
+                    None => VersionRequest::Auto,
                 },
                 delay: delay(fields.and_then(|fields| fields.delay.as_deref()).or(self.policy.delay.as_deref())),
                 channel: fields.and_then(|fields| fields.channel).unwrap_or(Channel::Release),
@@ -337,9 +337,9 @@ impl Scenario {
         });
         let pinned = |text: &str| match text.split_once('#') {
             Some((version, build)) => {
-                PaperWish::BuildPin { version: version.parse().unwrap(), build: build.parse().unwrap() }
+                PaperRequest::BuildPin { version: version.parse().unwrap(), build: build.parse().unwrap() }
             }
-            None => PaperWish::Pin { version: text.parse().unwrap() },
+            None => PaperRequest::Pin { version: text.parse().unwrap() },
         };
         let running = wanted.running.as_ref().map(|running| {
             let (minecraft, build) = running[0].split_once('#').unwrap();
@@ -360,7 +360,7 @@ impl Scenario {
                         let on = RunsOn { software: wanted.running_software, minecraft: &minecraft, java: None };
                         let ids = (text.replace(' ', "-"), version.to_owned());
                         let file = artifact(&ids.0, true);
-                        LostRelease::new(self.key(slug), ids, on, needs.iter().map(|slug| self.id(slug)), [file])
+                        DelistedRelease::new(self.key(slug), ids, on, needs.iter().map(|slug| self.id(slug)), [file])
                             .unwrap()
                     })
                     .collect(),
@@ -377,8 +377,8 @@ impl Scenario {
             server: format!("games/{server}"),
             software: wanted.software,
             paper: match wanted.paper.as_str() {
-                "auto" => PaperWish::Auto,
-                "latest" => PaperWish::Latest,
+                "auto" => PaperRequest::Auto,
+                "latest" => PaperRequest::Latest,
                 pin => pinned(pin),
             },
             delay: delay(self.policy.delay.as_deref()),

@@ -8,11 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
-use super::desk::Act;
-use super::shared::Shared;
+use super::desk::ConsoleLease;
+use super::shared::SidecarState;
 use super::{Chain, hot_copy, settings};
 use crate::countdown::places::{alone, fill};
-use crate::countdown::{self, Line};
+use crate::countdown::{self, AnnouncementLine};
 use crate::protocol::{Announce, CancelAnnouncement, Place};
 use crate::rcon::{Error, Online};
 
@@ -22,7 +22,7 @@ const LINE: Duration = Duration::from_secs(5);
 /// The last line that was said, beside the socket: what an agent that has died said is known to the next one of this pod, which is given the
 /// same countdown. Only what was said is in it. Whether to go on is the operator's word, who may have called the countdown off meanwhile.
 #[derive(Debug, Serialize, Deserialize)]
-struct LastSaid {
+struct LastAnnounced {
     act: String,
     ends: Timestamp,
     /// Of the time left, as players read it.
@@ -31,7 +31,7 @@ struct LastSaid {
 
 /// Begins a countdown. The same act with the same end is not announced twice; the same act with another end is announced anew. Answers why it
 /// cannot begin yet: the operator then promises an end that leaves players the whole time.
-pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) -> Result<(), &'static str> {
+pub(super) fn begin(shared: &Arc<SidecarState>, announce: Announce) -> Result<(), &'static str> {
     let mut state = shared.state();
     if state.announced.as_ref().is_some_and(|known| known.act == announce.act && known.ends == announce.ends) {
         return Ok(());
@@ -48,7 +48,7 @@ pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) -> Result<(), &'st
 }
 
 /// Ends the countdown of an act that does not come, also one that has run out. Of another act nothing is ended.
-pub(super) async fn end(shared: &Arc<Shared>, call_off: &CancelAnnouncement) {
+pub(super) async fn end(shared: &Arc<SidecarState>, call_off: &CancelAnnouncement) {
     {
         let mut state = shared.state();
         if state.announced.take_if(|known| known.act == call_off.act).is_none() {
@@ -65,7 +65,7 @@ pub(super) async fn end(shared: &Arc<Shared>, call_off: &CancelAnnouncement) {
     }
 }
 
-async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
+async fn count_down(shared: &Arc<SidecarState>, announce: &Announce) {
     let act = shared.desk.act();
     let mut last_said = said_before(shared, announce).await;
     while let Some(line) = countdown::next_line(announce.ends, last_said, shared.operators_now()) {
@@ -85,20 +85,20 @@ async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
     }
 }
 
-fn note_path(shared: &Shared) -> PathBuf {
+fn note_path(shared: &SidecarState) -> PathBuf {
     shared.settings.shared.join(settings::LAST_SAID)
 }
 
 /// What an earlier agent of this pod has said of this very countdown. A note that cannot be read is none: then a line is said once more, with
 /// the time that is really left.
-async fn said_before(shared: &Shared, announce: &Announce) -> Option<SignedDuration> {
+async fn said_before(shared: &SidecarState, announce: &Announce) -> Option<SignedDuration> {
     let bytes = tokio::fs::read(note_path(shared)).await.ok()?;
-    let note: LastSaid = serde_json::from_slice(&bytes).ok()?;
+    let note: LastAnnounced = serde_json::from_slice(&bytes).ok()?;
     (note.act == announce.act && note.ends == announce.ends).then_some(note.left)
 }
 
-async fn note(shared: &Shared, announce: &Announce, line: Line) {
-    let said = LastSaid { act: announce.act.clone(), ends: announce.ends, left: line.left };
+async fn note(shared: &SidecarState, announce: &Announce, line: AnnouncementLine) {
+    let said = LastAnnounced { act: announce.act.clone(), ends: announce.ends, left: line.left };
     let bytes = serde_json::to_vec(&said).expect("strings and numbers");
     if let Err(error) = tokio::fs::write(note_path(shared), bytes).await {
         warn!("an agent after this one will not know what was said: {error}");
@@ -107,7 +107,7 @@ async fn note(shared: &Shared, announce: &Announce, line: Line) {
 
 /// By the server's own list: a ping is seconds old, and may not show everybody. What cannot be read is left to the operator, who stops no
 /// server that it could not ask.
-async fn somebody_is_on(shared: &Shared, act: &Act) -> bool {
+async fn somebody_is_on(shared: &SidecarState, act: &ConsoleLease) -> bool {
     match act.console().await.list(LINE).await {
         Ok(Online::Known { count, max: _ }) => {
             shared.state().witness.listed(count);
@@ -118,7 +118,7 @@ async fn somebody_is_on(shared: &Shared, act: &Act) -> bool {
 }
 
 /// Ends a countdown that is for an empty server only. Who joined may have read a line of it.
-async fn call_off(shared: &Shared, act: &Act, announce: &Announce, was_begun: bool) {
+async fn call_off(shared: &SidecarState, act: &ConsoleLease, announce: &Announce, was_begun: bool) {
     info!("somebody joined: {} is called off", announce.act);
     // Whoever calls it off as well says nothing more.
     shared.state().announced.take_if(|known| known.act == announce.act);
@@ -129,7 +129,13 @@ async fn call_off(shared: &Shared, act: &Act, announce: &Announce, was_begun: bo
 }
 
 /// Says a line in one place, with what is left by now.
-async fn say(shared: &Shared, act: &Act, announce: &Announce, line: Line, place: Place) -> Result<(), Error> {
+async fn say(
+    shared: &SidecarState,
+    act: &ConsoleLease,
+    announce: &Announce,
+    line: AnnouncementLine,
+    place: Place,
+) -> Result<(), Error> {
     let mut console = act.console().await;
     let Some(left) = line.left_at(announce.ends, shared.operators_now()) else { return Ok(()) };
     let short = announce.short.as_ref().unwrap_or(&announce.text);

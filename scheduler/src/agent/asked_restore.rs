@@ -11,14 +11,14 @@ use tracing::{info, warn};
 use super::copies::{RestoreError, opens};
 use super::{Chain, clock, settings};
 use crate::backup::Backup;
-use crate::backup::restore::{self, Part, Wish, restore};
-use crate::backup::shelf::{self, NotCounted, Shelf};
+use crate::backup::restore::{self, RestorePart, RestoreTarget, restore};
+use crate::backup::shelf::{self, BackupRepository, IgnoredBackup};
 use crate::protocol::last_words::{NAMED, WorldRefused};
 use crate::protocol::restore::{ASKED_ORDER, AskedRestore, LISTED, ListedCopy, RestoreRefused};
 use crate::protocol::{FileSet, Restored};
-use crate::staging::disk::{self, Disk, Unhindered};
+use crate::staging::disk::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
-use crate::world::{Refusal, Worlds};
+use crate::world::{WorldRefusal, Worlds};
 
 /// Why an order is not obeyed.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ enum NotObeyed {
 /// Puts a copy in place if a person has asked for that, with `set`, and it was not done or refused before. The caller holds
 /// the locks on `worlds`. An error: all is being exchanged, and nothing starts before that has ended.
 pub(super) fn restore_if_asked(
-    settings: &settings::Copies,
+    settings: &settings::BackupConfig,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
@@ -63,8 +63,8 @@ pub(super) fn restore_if_asked(
             return Ok(None);
         }
     };
-    let mut disk = Disk::new(Unhindered);
-    match obey(&order, &Shelf::new(backups), volume, worlds, set, &mut disk) {
+    let mut disk = Disk::new(RealFs);
+    match obey(&order, &BackupRepository::new(backups), volume, worlds, set, &mut disk) {
         Ok(done) => Ok(Some(done)),
         Err(NotObeyed::Restore(error)) if disk::is_there(&volume.restore_journal_path()) => Err(error.into()),
         Err(error) => {
@@ -103,11 +103,11 @@ pub(super) fn awaited(orders: &Path, volume: &Volume, now: Timestamp) -> Result<
 
 fn obey(
     order: &AskedRestore,
-    shelf: &Shelf,
+    shelf: &BackupRepository,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
-    disk: &mut Disk<Unhindered>,
+    disk: &mut Disk<RealFs>,
 ) -> Result<Restored, NotObeyed> {
     let now = clock::now();
     if order.not_after <= now {
@@ -119,7 +119,7 @@ fn obey(
     let id = &order.copy;
     let copy = shelf.list()?.into_iter().find(|copy| copy.id == *id).ok_or(NotObeyed::NoSuchCopy(id.clone()))?;
     // One that could not be read the last time is tried: a person has named it.
-    let backup = copy.state.or_else(|NotCounted { why, unread }| match unread {
+    let backup = copy.state.or_else(|IgnoredBackup { why, unread }| match unread {
         Some(backup) => Ok(*backup),
         None => Err(NotObeyed::NotGood { id: id.clone(), why }),
     })?;
@@ -132,37 +132,38 @@ fn obey(
     if !opens(&backup, set) {
         return Err(NotObeyed::Newer(id.clone()));
     }
-    let part = if order.everything { Part::Everything } else { Part::Worlds };
+    let part = if order.everything { RestorePart::Everything } else { RestorePart::Worlds };
     info!("putting {part:?} of the copy {id} in place, as a person asked; what is here is set aside");
-    Ok(restore(shelf, &backup, volume, worlds, Wish { part, request: Some(&order.request) }, disk, now)?)
+    Ok(restore(shelf, &backup, volume, worlds, RestoreTarget { part, request: Some(&order.request) }, disk, now)?)
 }
 
 /// What is left behind where `set` must not open the worlds: also which copies a person could ask for, and what came of what was asked for.
 pub(super) fn last_words(
-    settings: &settings::Copies,
+    settings: &settings::BackupConfig,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
-    refusal: &Refusal,
+    refusal: &WorldRefusal,
 ) -> WorldRefused {
     let stands = |orders: &Path| read_record::<AskedRestore>(&orders.with_file_name(ASKED_ORDER)).ok().flatten();
     let order = settings.restore_order.as_deref().and_then(stands).filter(|order| order.to == set.lock);
     let record = read_record::<RestoreRefused>(&volume.restore_refused_path()).ok().flatten();
     let not_obeyed = record.filter(|refused| order.is_some_and(|order| order.request == refused.request));
-    let copies = settings.backups.as_ref().and_then(|backups| Shelf::new(backups).list().ok()).map(|listed| {
-        let good = listed.into_iter().rev().filter_map(|copy| copy.state.ok());
-        let would_do =
-            |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty() && opens(backup, set);
-        good.filter(would_do).take(NAMED).map(|backup| backup.id).collect()
-    });
+    let copies =
+        settings.backups.as_ref().and_then(|backups| BackupRepository::new(backups).list().ok()).map(|listed| {
+            let good = listed.into_iter().rev().filter_map(|copy| copy.state.ok());
+            let would_do =
+                |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty() && opens(backup, set);
+            good.filter(would_do).take(NAMED).map(|backup| backup.id).collect()
+        });
     let not_obeyed = not_obeyed.map(|refused| (refused.request, refused.why));
     let floor = worlds.floor().map(|floor| floor.data_version);
     WorldRefused { why: refusal.to_string(), floor, copies, not_obeyed }
 }
 
 /// The newest copies, newest first, for a person to choose from.
-pub(super) fn listed(copies: &[shelf::Shelved]) -> Vec<ListedCopy> {
-    let seen = |copy: &shelf::Shelved| {
+pub(super) fn listed(copies: &[shelf::StoredBackup]) -> Vec<ListedCopy> {
+    let seen = |copy: &shelf::StoredBackup| {
         let record = copy.record();
         ListedCopy {
             id: copy.id.clone(),

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use walkdir::WalkDir;
 
-use super::keeping::Keeping;
+use super::keeping::RetentionInput;
 use super::{Chain, asked_restore, clock, damage, new_volume, settings};
 use crate::backup::due::due;
-use crate::backup::restore::{self, Part, Wish, finish, restore};
-use crate::backup::shelf::{self, Shelf, Shelved, way_back_from};
-use crate::backup::take::{self, Order, take};
-use crate::backup::{Backup, Reading, Trigger};
+use crate::backup::restore::{self, RestorePart, RestoreTarget, finish, restore};
+use crate::backup::shelf::{self, BackupRepository, StoredBackup, way_back_from};
+use crate::backup::take::{self, BackupSpec, take};
+use crate::backup::{Backup, LiveReads, Trigger};
 use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet, RestoreOrder, Restored};
-use crate::staging::disk::{self, Disk, Unhindered};
+use crate::staging::disk::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 use crate::world::damage::DamageLog;
@@ -78,14 +78,14 @@ pub(super) enum RestoreError {
 /// `played.json`: somebody was seen on the server, first at this instant since its pod started.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Played {
+struct PlayedMarker {
     at: Timestamp,
 }
 
 /// `copied.json`: the copy for this step lies there. Ends with the step, so that a later one of the same two locks is copied again.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Copied {
+struct BackupMarker {
     from: Option<String>,
     to: String,
     id: String,
@@ -93,7 +93,7 @@ struct Copied {
 
 /// Takes the copy that is due before `set` starts, unless the same step has it already. The caller holds the locks on the worlds.
 pub(super) fn copy_if_due(
-    settings: &settings::Copies,
+    settings: &settings::BackupConfig,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
@@ -106,8 +106,8 @@ pub(super) fn copy_if_due(
     }
     let Some(contents) = due(settings.backup_before, manifest.as_ref(), set, worlds) else { return Ok(()) };
     let from = manifest.map(|manifest| manifest.lock);
-    let shelf = Shelf::new(backups);
-    if let Some(copied) = read_record::<Copied>(&volume.copied_path())?
+    let shelf = BackupRepository::new(backups);
+    if let Some(copied) = read_record::<BackupMarker>(&volume.copied_path())?
         && (&copied.from, &copied.to) == (&from, &set.lock)
         && is_good(&shelf, &copied.id)
     {
@@ -117,15 +117,15 @@ pub(super) fn copy_if_due(
     if contents.has_worlds() && !worlds.whole() {
         return Err(Error::HalfMoved);
     }
-    let keeping = Keeping::of_init(settings, volume);
-    let mut disk = Disk::new(Unhindered);
+    let keeping = RetentionInput::of_init(settings, volume);
+    let mut disk = Disk::new(RealFs);
     // A volume that is full of copies which nobody wants any more would have no room for another one, ever.
     keeping.prune(&shelf, None, &mut disk);
     info!("taking a copy of the {contents:?} before this update; it is read back before anything is changed");
-    let order = Order {
+    let order = BackupSpec {
         data: volume.root(),
         worlds,
-        reading: Reading::Still,
+        reading: LiveReads::Still,
         contents,
         trigger: Trigger::BeforeUpdate,
         lock: from.as_deref(),
@@ -134,7 +134,7 @@ pub(super) fn copy_if_due(
         after_damage: damage::is_told(&mut DamageLog::new(volume.clone())),
     };
     let backup = take(&order, &shelf, &mut disk, clock::now)?;
-    disk.write_record(&volume.copied_path(), &Copied { from, to: set.lock.clone(), id: backup.id.clone() })?;
+    disk.write_record(&volume.copied_path(), &BackupMarker { from, to: set.lock.clone(), id: backup.id.clone() })?;
     disk.remove(&volume.copy_failed_path())?;
     say(&backup);
     for name in &backup.left_out {
@@ -148,7 +148,7 @@ pub(super) fn copy_if_due(
 /// may be of another lock, which somebody started in between. Where the disk does not give that copy, the one before it does: a bad sector stays
 /// where it is, and nothing runs meanwhile. None: nothing is ordered, or there is no such copy.
 pub(super) fn restore_if_ordered(
-    settings: &settings::Copies,
+    settings: &settings::BackupConfig,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
@@ -157,7 +157,7 @@ pub(super) fn restore_if_ordered(
     let Some(order) = read_record::<RestoreOrder>(order)?.filter(|order| order.worlds && order.to == set.lock) else {
         return Ok(None);
     };
-    let shelf = Shelf::new(backups);
+    let shelf = BackupRepository::new(backups);
     let is_meant = |backup: &Backup| {
         backup.contents.has_worlds() && backup.before.as_ref() == Some(&order.failed) && opens(backup, set)
     };
@@ -165,14 +165,14 @@ pub(super) fn restore_if_ordered(
     listed.reverse();
     // A damaged one may be meant: when the order was given it may have been the newest.
     let newest = listed.iter().find(|copy| copy.record().is_none_or(is_meant)).map(|copy| copy.id.clone());
-    let mut meant: Vec<Shelved> = listed.into_iter().filter(|copy| copy.record().is_some_and(is_meant)).collect();
+    let mut meant: Vec<StoredBackup> = listed.into_iter().filter(|copy| copy.record().is_some_and(is_meant)).collect();
     if meant.is_empty() {
         warn!("the worlds are to be put back, and there is no good copy from before the set that failed");
     }
     // What the disk did not give the last time comes last, and is tried all the same.
     meant.sort_by_key(|copy| copy.state.is_err());
     let mut first_error = None;
-    for backup in meant.iter().filter_map(Shelved::record) {
+    for backup in meant.iter().filter_map(StoredBackup::record) {
         let is_newest = newest.as_ref() == Some(&backup.id);
         // That nobody has played was said of the newest copy, and not of those before it.
         if (order.unless_played || !is_newest) && played_since(volume, worlds, backup.started_at) {
@@ -180,8 +180,8 @@ pub(super) fn restore_if_ordered(
             continue;
         }
         info!("putting the worlds back as they are in the copy {}; those that are here are set aside", backup.id);
-        let wish = Wish { part: Part::Worlds, request: None };
-        match restore(&shelf, backup, volume, worlds, wish, &mut Disk::new(Unhindered), clock::now()) {
+        let wish = RestoreTarget { part: RestorePart::Worlds, request: None };
+        match restore(&shelf, backup, volume, worlds, wish, &mut Disk::new(RealFs), clock::now()) {
             Ok(done) => return Ok(Some(done)),
             Err(error) if leads_to_the_next(&error, is_newest) => {
                 warn!("{}", Chain(&error));
@@ -215,12 +215,12 @@ pub(super) fn opens(backup: &Backup, set: &FileSet) -> bool {
 
 /// Ends a restore that was begun by an init container before this one.
 pub(super) fn finish_restore(volume: &Volume) -> Result<Option<Restored>, RestoreError> {
-    Ok(finish(volume, &mut Disk::new(Unhindered))?)
+    Ok(finish(volume, &mut Disk::new(RealFs))?)
 }
 
 /// Remembers that somebody plays: neither worlds nor plugins' data are put back over that.
 pub(super) fn note_players(volume: &Volume) -> Result<(), disk::Error> {
-    Disk::new(Unhindered).write_record(&volume.played_path(), &Played { at: clock::now() })
+    Disk::new(RealFs).write_record(&volume.played_path(), &PlayedMarker { at: clock::now() })
 }
 
 /// Whether somebody may have played since `copied_at`, when a copy was begun: by what an agent noted, and by the files that Minecraft writes about each player.
@@ -230,7 +230,7 @@ pub(super) fn played_since(volume: &Volume, worlds: &Worlds, copied_at: Timestam
     if copied_at > clock::now() {
         return true;
     }
-    match read_record::<Played>(&volume.played_path()) {
+    match read_record::<PlayedMarker>(&volume.played_path()) {
         Ok(Some(played)) if played.at > copied_at => return true,
         Err(_) => return true,
         Ok(_) => {}
@@ -251,13 +251,13 @@ pub(super) fn played_since(volume: &Volume, worlds: &Worlds, copied_at: Timestam
 
 /// The step is over: the server starts, and the next step is another one.
 pub(super) fn step_is_over(volume: &Volume) -> Result<(), disk::Error> {
-    Disk::new(Unhindered).remove(&volume.copied_path())
+    Disk::new(RealFs).remove(&volume.copied_path())
 }
 
 /// Leaves word of a copy that was not taken, for the operator to read when the set before runs again.
 pub(super) fn note_failure(volume: &Volume, set: &FileSet, why: String) {
     let record = BackupFailed { at: clock::now(), before: set.lock.clone(), why };
-    if let Err(error) = Disk::new(Unhindered).write_record(&volume.copy_failed_path(), &record) {
+    if let Err(error) = Disk::new(RealFs).write_record(&volume.copy_failed_path(), &record) {
         warn!("{}", Chain(&error));
     }
 }
@@ -267,7 +267,7 @@ pub(super) fn look(backups: &Path, volume: &Volume, lock: Option<&str>, worlds: 
     let failed = read_record(&volume.copy_failed_path()).unwrap_or(None);
     let restored = read_record(&volume.restored_path()).unwrap_or(None);
     let restore_refused = read_record(&volume.restore_refused_path()).unwrap_or(None);
-    let listed = match Shelf::new(backups).list() {
+    let listed = match BackupRepository::new(backups).list() {
         Ok(listed) => listed,
         Err(error) => {
             let problem = Some(Chain(&error).to_string());
@@ -332,7 +332,7 @@ fn seen(backup: &Backup) -> BackupSeen {
     }
 }
 
-fn is_good(shelf: &Shelf, id: &str) -> bool {
+fn is_good(shelf: &BackupRepository, id: &str) -> bool {
     shelf.list().is_ok_and(|listed| listed.iter().any(|copy| copy.id == id && copy.state.is_ok()))
 }
 

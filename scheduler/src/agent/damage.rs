@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::shared::Shared;
+use super::shared::SidecarState;
 use super::{Chain, clock};
 use crate::world::damage::DamageLog;
 
@@ -14,20 +14,20 @@ use crate::world::damage::DamageLog;
 const AGAIN: Duration = Duration::from_mins(1);
 
 /// Reads on for ever.
-pub(super) async fn keep(shared: Arc<Shared>) {
+pub(super) async fn keep(shared: Arc<SidecarState>) {
     loop {
-        look(&shared, Shared::damage).await;
+        look(&shared, SidecarState::damage).await;
         tokio::time::sleep(AGAIN).await;
     }
 }
 
 /// Reads all that is there.
-pub(super) async fn read_to_the_end(shared: &Arc<Shared>) {
-    look(shared, Shared::may_be_damaged).await;
+pub(super) async fn read_to_the_end(shared: &Arc<SidecarState>) {
+    look(shared, SidecarState::may_be_damaged).await;
 }
 
 /// Reads for the sake of what is remembered: the answer is for others.
-async fn look<T: Send + 'static>(shared: &Arc<Shared>, read: fn(&Shared) -> T) {
+async fn look<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarState) -> T) {
     let task = Arc::clone(shared);
     if let Err(error) = tokio::task::spawn_blocking(move || read(&task)).await {
         warn!("{error}");

@@ -10,37 +10,37 @@ use crate::rcon::Console;
 
 /// Where acts queue for the console.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ConsoleSession {
     console: Mutex<Console>,
     acts: AtomicUsize,
 }
 
-impl Desk {
+impl ConsoleSession {
     pub(super) fn new(console: Console) -> Arc<Self> {
         Arc::new(Self { console: Mutex::new(console), acts: AtomicUsize::new(0) })
     }
 
     /// Begins an act.
-    pub(super) fn act(self: &Arc<Self>) -> Act {
+    pub(super) fn act(self: &Arc<Self>) -> ConsoleLease {
         self.acts.fetch_add(1, Ordering::SeqCst);
-        Act { desk: Arc::clone(self) }
+        ConsoleLease { desk: Arc::clone(self) }
     }
 }
 
 /// Some commands that belong together. Dropping the last one that lives closes the connection.
 #[derive(Debug)]
-pub(super) struct Act {
-    desk: Arc<Desk>,
+pub(super) struct ConsoleLease {
+    desk: Arc<ConsoleSession>,
 }
 
-impl Act {
+impl ConsoleLease {
     /// The console, for one command.
     pub(super) async fn console(&self) -> MutexGuard<'_, Console> {
         self.desk.console.lock().await
     }
 }
 
-impl Drop for Act {
+impl Drop for ConsoleLease {
     fn drop(&mut self) {
         if self.desk.acts.fetch_sub(1, Ordering::SeqCst) == 1
             && let Ok(mut console) = self.desk.console.try_lock()

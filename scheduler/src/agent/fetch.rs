@@ -8,7 +8,7 @@ use futures::StreamExt;
 use super::Chain;
 use crate::protocol::File;
 use crate::staging::hash::Hash;
-use crate::staging::store::{self, Store};
+use crate::staging::store::{self, ContentStore};
 
 /// For a connection and for each pause between two pieces; the whole may take as long as it moves.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[error("could not fetch `{path}`: {}", in_words(tries))]
 pub struct Error {
     path: String,
-    tries: Vec<(String, Why)>,
+    tries: Vec<(String, SourceError)>,
 }
 
 /// Why one address did not help.
 #[derive(Debug, thiserror::Error)]
-enum Why {
+enum SourceError {
     #[error("it answered {0}")]
     Status(reqwest::StatusCode),
     #[error("the download failed")]
@@ -34,7 +34,7 @@ enum Why {
     Store(#[from] store::Error),
 }
 
-fn in_words(tries: &[(String, Why)]) -> String {
+fn in_words(tries: &[(String, SourceError)]) -> String {
     if tries.is_empty() {
         return "the lock names no address and there is no store".to_owned();
     }
@@ -70,7 +70,7 @@ impl Fetcher {
     }
 
     /// Brings `file` into `store`, verified.
-    pub async fn fetch(&self, store: &Store, file: &File) -> Result<(), Error> {
+    pub async fn fetch(&self, store: &ContentStore, file: &File) -> Result<(), Error> {
         let in_store = self.store_url.as_ref().zip(Hash::parse(&file.hash).ok());
         let in_store = in_store.map(|(url, hash)| format!("{url}/files/{}/{}", hash.algorithm().name(), hash.hex()));
         let source = (!file.url.is_empty()).then(|| file.url.clone());
@@ -84,15 +84,15 @@ impl Fetcher {
         Err(Error { path: file.path.clone(), tries })
     }
 
-    async fn fetch_from(&self, address: &str, store: &Store, file: &File) -> Result<(), Why> {
-        let answer = in_time(self.client.get(address).send()).await?.map_err(Why::Http)?;
+    async fn fetch_from(&self, address: &str, store: &ContentStore, file: &File) -> Result<(), SourceError> {
+        let answer = in_time(self.client.get(address).send()).await?.map_err(SourceError::Http)?;
         if !answer.status().is_success() {
-            return Err(Why::Status(answer.status()));
+            return Err(SourceError::Status(answer.status()));
         }
         let mut incoming = store.receive(file)?;
         let mut pieces = answer.bytes_stream();
         while let Some(piece) = in_time(pieces.next()).await? {
-            incoming.write(&piece.map_err(Why::Http)?)?;
+            incoming.write(&piece.map_err(SourceError::Http)?)?;
         }
         // Waits for the disk, so not on the thread that answers probes.
         let kept = tokio::task::spawn_blocking(|| incoming.keep()).await;
@@ -100,6 +100,6 @@ impl Fetcher {
     }
 }
 
-async fn in_time<T>(future: impl Future<Output = T>) -> Result<T, Why> {
-    tokio::time::timeout(PATIENCE, future).await.map_err(|_| Why::Silence)
+async fn in_time<T>(future: impl Future<Output = T>) -> Result<T, SourceError> {
+    tokio::time::timeout(PATIENCE, future).await.map_err(|_| SourceError::Silence)
 }

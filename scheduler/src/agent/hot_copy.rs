@@ -14,21 +14,21 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::clock;
-use super::shared::{Shared, State};
+use super::shared::{MutableState, SidecarState};
 use crate::backup::Trigger;
-use crate::backup::shelf::Shelf;
+use crate::backup::shelf::BackupRepository;
 use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
-use halt::Halt;
+use halt::CancellationToken;
 use job::Job;
 pub(super) use record::remembered;
-use saving::On;
+use saving::AutosaveResult;
 
 /// The longest name of a request, in bytes. It goes into records and messages.
 const LONGEST_NAME: usize = 64;
 
 /// A request that is not served.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum OnlineBackupRefused {
     /// It will never be: why, in words.
     Malformed(String),
     /// Not now.
@@ -40,13 +40,13 @@ pub(super) enum Refused {
 /// What occupies the one place for copies of the running server, until saving is on again and nothing of it is left.
 #[derive(Debug, Default)]
 pub(super) struct Copying {
-    halt: Halt,
-    stage: Stage,
+    halt: CancellationToken,
+    stage: BackupStage,
 }
 
 /// How far a copy has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum BackupStage {
     /// The server was told nothing.
     #[default]
     Preparing,
@@ -63,29 +63,29 @@ impl Copying {
     /// minutes ago: such a countdown has to wait, and a flush that was not sent yet is not sent. Answers why it has to wait.
     fn countdown_begins(&self) -> Result<(), &'static str> {
         match self.stage {
-            Stage::Preparing => {
+            BackupStage::Preparing => {
                 self.halt.tell(
                     "players were to be told of a stop before its files were read, and nothing can be told to them while the worlds are \
                      brought to the disk: ask for another copy when that is over",
                 );
                 Ok(())
             }
-            Stage::Flushing => Err(
+            BackupStage::Flushing => Err(
                 "the worlds are being brought to the disk for a copy of the running server, and players can be told nothing \
                  meanwhile: ask again in a moment",
             ),
             // The console is free. If it stops before all is read, the stop ends the copy.
-            Stage::Reading | Stage::AllRead => Ok(()),
+            BackupStage::Reading | BackupStage::AllRead => Ok(()),
         }
     }
 }
 
 /// Begins a copy. The same request again is the same copy, whatever came of it.
-pub(super) async fn begin(shared: &Arc<Shared>, asked: HotCopy) -> Result<(), Refused> {
+pub(super) async fn begin(shared: &Arc<SidecarState>, asked: HotCopy) -> Result<(), OnlineBackupRefused> {
     let Some(backups) = shared.settings.backups.clone() else {
-        return Err(Refused::Malformed("this server takes no copies: switch on `spec.backup`".to_owned()));
+        return Err(OnlineBackupRefused::Malformed("this server takes no copies: switch on `spec.backup`".to_owned()));
     };
-    check(&asked).map_err(Refused::Malformed)?;
+    check(&asked).map_err(OnlineBackupRefused::Malformed)?;
     let begun = HotCopySeen { request: asked.request.clone(), at: clock::now(), outcome: HotCopyOutcome::Running };
     let (job, before) = {
         // A stop that is under way holds its turn until `stop` was sent.
@@ -95,10 +95,12 @@ pub(super) async fn begin(shared: &Arc<Shared>, asked: HotCopy) -> Result<(), Re
             return Ok(());
         }
         if turn.is_err() || !state.witness.is_up() || state.witness.is_stopping() || state.stop.is_some() {
-            return Err(Refused::NotNow("the server does not run, or is stopping: ask again when it is up".to_owned()));
+            return Err(OnlineBackupRefused::NotNow(
+                "the server does not run, or is stopping: ask again when it is up".to_owned(),
+            ));
         }
         if state.copying.is_some() {
-            return Err(Refused::NotNow(
+            return Err(OnlineBackupRefused::NotNow(
                 "another copy of the running server is not over, or saving is not on again after one: ask again later"
                     .to_owned(),
             ));
@@ -107,7 +109,7 @@ pub(super) async fn begin(shared: &Arc<Shared>, asked: HotCopy) -> Result<(), Re
         let halt = copying.halt.clone();
         state.copying = Some(copying);
         let before = state.hot.replace(begun.clone());
-        let shelf = Shelf::new(backups);
+        let shelf = BackupRepository::new(backups);
         (Job { shared: Arc::clone(shared), life: state.life, asked, shelf, halt }, before)
     };
     // On its own: whoever asked may hang up, and the place must not stay occupied.
@@ -115,13 +117,13 @@ pub(super) async fn begin(shared: &Arc<Shared>, asked: HotCopy) -> Result<(), Re
         if let Err(why) = record::write(&job.shared, &begun).await {
             let mut state = job.shared.state();
             (state.hot, state.copying) = (before, None);
-            return Err(Refused::NotNoted(why));
+            return Err(OnlineBackupRefused::NotNoted(why));
         }
         info!("taking a copy of the running server: {}", job.asked.request);
         tokio::spawn(job.run());
         Ok(())
     });
-    noted.await.unwrap_or_else(|error| Err(Refused::NotNoted(error.to_string())))
+    noted.await.unwrap_or_else(|error| Err(OnlineBackupRefused::NotNoted(error.to_string())))
 }
 
 fn check(asked: &HotCopy) -> Result<(), String> {
@@ -145,18 +147,18 @@ fn check(asked: &HotCopy) -> Result<(), String> {
 }
 
 /// The server is about to stop: what was not read by now would be read of worlds that are written.
-pub(super) fn server_stops(shared: &Shared) {
+pub(super) fn server_stops(shared: &SidecarState) {
     halt_reading(shared, "the server was stopped while its files were read");
 }
 
 /// A process is gone. The next one begins with saving switched on.
-pub(super) async fn server_ended(shared: &Shared) {
+pub(super) async fn server_ended(shared: &SidecarState) {
     halt_reading(shared, "the server ended while its files were read");
     saving::forget(shared).await;
 }
 
 /// A process answers. If an agent before this one left word that saving may be off, it is switched on before anything else.
-pub(super) async fn server_began(shared: &Arc<Shared>) {
+pub(super) async fn server_began(shared: &Arc<SidecarState>) {
     if !saving::is_noted(shared).await {
         return;
     }
@@ -170,21 +172,21 @@ pub(super) async fn server_began(shared: &Arc<Shared>) {
         state.life
     };
     warn!("a copy broke off with saving switched off, so it is switched on again");
-    if let On::Unclear(answer) = saving::on(shared, life).await {
+    if let AutosaveResult::Unclear(answer) = saving::on(shared, life).await {
         warn!("{}", saving::still_off(&answer));
     }
     shared.state().copying = None;
 }
 
 /// The agent ends. Nothing may keep it, so what is not on the shelf yet does not go there.
-pub(super) fn agent_ends(shared: &Shared) {
+pub(super) fn agent_ends(shared: &SidecarState) {
     if let Some(copying) = &shared.state().copying {
         copying.halt.tell("the agent ended before it was read back");
     }
 }
 
 /// We are about to have the worlds written for another reason: `save-all` does that whatever `save-off` said.
-pub(super) fn worlds_are_saved(shared: &Shared) {
+pub(super) fn worlds_are_saved(shared: &SidecarState) {
     halt_reading(
         shared,
         "the worlds were saved for a stop or a drain before all files were read, which writes to them although saving is off: \
@@ -193,12 +195,12 @@ pub(super) fn worlds_are_saved(shared: &Shared) {
 }
 
 /// A countdown is about to begin; `state` stays in hand until it has. Answers why it cannot begin yet.
-pub(super) fn countdown_begins(state: &State) -> Result<(), &'static str> {
+pub(super) fn countdown_begins(state: &MutableState) -> Result<(), &'static str> {
     state.copying.as_ref().map_or(Ok(()), Copying::countdown_begins)
 }
 
-fn halt_reading(shared: &Shared, why: &str) {
-    if let Some(copying) = shared.state().copying.as_ref().filter(|copying| copying.stage != Stage::AllRead) {
+fn halt_reading(shared: &SidecarState, why: &str) {
+    if let Some(copying) = shared.state().copying.as_ref().filter(|copying| copying.stage != BackupStage::AllRead) {
         copying.halt.tell(why);
     }
 }
@@ -210,10 +212,10 @@ mod tests {
     #[test]
     fn a_countdown_ends_a_copy_before_its_flush_waits_for_the_flush_and_lets_the_files_be_read() {
         for (stage, begins, goes_on) in [
-            (Stage::Preparing, true, false),
-            (Stage::Flushing, false, true),
-            (Stage::Reading, true, true),
-            (Stage::AllRead, true, true),
+            (BackupStage::Preparing, true, false),
+            (BackupStage::Flushing, false, true),
+            (BackupStage::Reading, true, true),
+            (BackupStage::AllRead, true, true),
         ] {
             let copying = Copying { stage, ..Copying::default() };
             assert_eq!(copying.countdown_begins().is_ok(), begins, "{stage:?}");

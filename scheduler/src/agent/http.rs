@@ -12,11 +12,13 @@ use axum::routing::{any, get};
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
-use super::on_volume::OnVolume;
-use super::shared::Shared;
+use super::on_volume::VolumeReport;
+use super::shared::SidecarState;
 use super::{Chain, announce, clock, hot_copy, loaded, stage};
-use crate::protocol::signature::{Headers, Received, Refused, verify};
-use crate::protocol::{Announce, CancelAnnouncement, FileSet, HotCopy, KeepCopy, Players, Refusal, Save, Saved};
+use crate::protocol::signature::{Headers, Received, SignatureError, verify};
+use crate::protocol::{
+    Announce, CancelAnnouncement, FileSet, HotCopy, KeepCopy, PlayerCount, RequestRefusal, Save, Saved,
+};
 use crate::rcon::{Online, text};
 
 /// For `minecraft:list`. Longer than a tick stall.
@@ -28,7 +30,7 @@ const LONGEST_TEXT: usize = 1000;
 const TOO_LONG: &str = "the text is longer than 1000 bytes";
 
 /// All routes.
-pub(super) fn routes(shared: Arc<Shared>) -> Router {
+pub(super) fn routes(shared: Arc<SidecarState>) -> Router {
     Router::new()
         .route("/started", get(started))
         .route("/ready", get(ready))
@@ -36,7 +38,7 @@ pub(super) fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn started(State(shared): State<Arc<Shared>>) -> Response {
+async fn started(State(shared): State<Arc<SidecarState>>) -> Response {
     if shared.state().witness.is_up() {
         (StatusCode::OK, "the server has answered\n").into_response()
     } else {
@@ -44,7 +46,7 @@ async fn started(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+async fn ready(State(shared): State<Arc<SidecarState>>) -> Response {
     let state = shared.state();
     if state.witness.is_ready(clock::now()) {
         return (StatusCode::OK, "the server answers\n").into_response();
@@ -58,7 +60,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn signed(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<SidecarState>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -80,7 +82,8 @@ async fn signed(
             Ok(match announce::begin(&shared, announce) {
                 Ok(()) => StatusCode::ACCEPTED.into_response(),
                 Err(why) => {
-                    (StatusCode::CONFLICT, Json(Refusal { not_now: true, ..Refusal::because(why) })).into_response()
+                    (StatusCode::CONFLICT, Json(RequestRefusal { not_now: true, ..RequestRefusal::because(why) }))
+                        .into_response()
                 }
             })
         }),
@@ -109,7 +112,13 @@ async fn signed(
     }
 }
 
-fn check(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response>> {
+fn check(
+    shared: &SidecarState,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<(), Box<Response>> {
     let headers = Headers::collect(|name| headers.get(name)?.to_str().ok());
     let Some(headers) = headers else {
         return Err(Box::new(refuse(StatusCode::UNAUTHORIZED, "a header of the signature is missing")));
@@ -122,20 +131,22 @@ fn check(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body:
     verified.map_err(|refused| {
         warn!("refused {method} {path}: {refused}");
         let status = match refused {
-            Refused::Fenced { .. } | Refused::Replayed => StatusCode::CONFLICT,
-            Refused::Malformed(_) => StatusCode::BAD_REQUEST,
-            Refused::Signature | Refused::Skew { .. } | Refused::BeforeStart => StatusCode::UNAUTHORIZED,
+            SignatureError::Fenced { .. } | SignatureError::Replayed => StatusCode::CONFLICT,
+            SignatureError::Malformed(_) => StatusCode::BAD_REQUEST,
+            SignatureError::Signature | SignatureError::Skew { .. } | SignatureError::BeforeStart => {
+                StatusCode::UNAUTHORIZED
+            }
         };
         Box::new((status, Json(refused.told())).into_response())
     })
 }
 
-async fn report(shared: &Arc<Shared>) -> Response {
+async fn report(shared: &Arc<SidecarState>) -> Response {
     let task = Arc::clone(shared);
     let report = tokio::task::spawn_blocking(move || {
         // Before the copies are listed: one that ends meanwhile is still told as under way, and not as done without being there.
         let beside = task.beside_copies();
-        let found = OnVolume::read(&task.volume, task.settings.backups.as_deref())?;
+        let found = VolumeReport::read(&task.volume, task.settings.backups.as_deref())?;
         Ok(task.report(clock::now(), found, beside))
     });
     match report.await.unwrap_or_else(|error| Err(error.to_string())) {
@@ -144,7 +155,7 @@ async fn report(shared: &Arc<Shared>) -> Response {
     }
 }
 
-async fn save(shared: &Arc<Shared>, timeout_seconds: u32) -> Saved {
+async fn save(shared: &Arc<SidecarState>, timeout_seconds: u32) -> Saved {
     // Before the console is waited for: a copy may have it until its own flush is done.
     hot_copy::worlds_are_saved(shared);
     let act = shared.desk.act();
@@ -169,28 +180,28 @@ async fn save(shared: &Arc<Shared>, timeout_seconds: u32) -> Saved {
     Saved { confirmed, took_ms, problem }
 }
 
-async fn backup(shared: &Arc<Shared>, asked: HotCopy) -> Response {
+async fn backup(shared: &Arc<SidecarState>, asked: HotCopy) -> Response {
     match hot_copy::begin(shared, asked).await {
         Ok(()) => StatusCode::ACCEPTED.into_response(),
-        Err(hot_copy::Refused::Malformed(why)) => refuse(StatusCode::BAD_REQUEST, why),
-        Err(hot_copy::Refused::NotNow(why)) => refuse(StatusCode::CONFLICT, why),
-        Err(hot_copy::Refused::NotNoted(why)) => refuse(StatusCode::INTERNAL_SERVER_ERROR, why),
+        Err(hot_copy::OnlineBackupRefused::Malformed(why)) => refuse(StatusCode::BAD_REQUEST, why),
+        Err(hot_copy::OnlineBackupRefused::NotNow(why)) => refuse(StatusCode::CONFLICT, why),
+        Err(hot_copy::OnlineBackupRefused::NotNoted(why)) => refuse(StatusCode::INTERNAL_SERVER_ERROR, why),
     }
 }
 
-async fn players(shared: &Arc<Shared>) -> Response {
+async fn players(shared: &Arc<SidecarState>) -> Response {
     let act = shared.desk.act();
     let answer = act.console().await.list(LIST).await;
     let players = match answer {
         Ok(Online::Known { count, max: _ }) => {
             shared.state().witness.listed(count);
-            if count == 0 { Players::Nobody } else { Players::Some { count } }
+            if count == 0 { PlayerCount::Nobody } else { PlayerCount::Some { count } }
         }
         Ok(Online::Unknown) | Err(_) => match shared.state().witness.players(clock::now()) {
             // The ping alone never proves that a server is empty.
-            Players::Some { count } => Players::Some { count },
-            Players::Nobody => Players::Unknown { since: clock::now() },
-            unknown @ Players::Unknown { .. } => unknown,
+            PlayerCount::Some { count } => PlayerCount::Some { count },
+            PlayerCount::Nobody => PlayerCount::Unknown { since: clock::now() },
+            unknown @ PlayerCount::Unknown { .. } => unknown,
         },
     };
     Json(players).into_response()
@@ -202,5 +213,5 @@ fn with_body<T: DeserializeOwned>(body: &[u8], act: impl FnOnce(T) -> Result<Res
 }
 
 fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
-    (status, Json(Refusal::because(error))).into_response()
+    (status, Json(RequestRefusal::because(error))).into_response()
 }

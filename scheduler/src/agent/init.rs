@@ -14,18 +14,18 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::obstacle::Obstacle;
+use super::obstacle::PersistentFailure;
 use super::{Chain, asked_restore, copies, new_volume, plugin_data, running, settings, stage};
 use crate::properties;
 use crate::protocol::last_words::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
-use crate::staging::disk::{self, Disk, Unhindered};
-use crate::staging::hash::Known;
-use crate::staging::store::{self, Store};
-use crate::staging::swap::{self, Swapped, swap};
+use crate::staging::disk::{self, Disk, RealFs};
+use crate::staging::hash::HashCache;
+use crate::staging::store::{self, ContentStore};
+use crate::staging::swap::{self, SwapReport, swap};
 use crate::staging::{RecordError, Volume};
 use crate::world::lock::{self, SessionLocks};
-use crate::world::{Refusal, Worlds, may_open};
+use crate::world::{WorldRefusal, Worlds, may_open};
 
 /// How often a held `session.lock` is asked for again, and how many of those looks lie between two sentences about it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ const NO_NEW_WORLD: &str = "Nothing starts, so that no new world takes the place
 
 /// How it ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum InitResult {
     /// The server may start. The locks on its worlds are held until the process ends.
     Ready(SessionLocks),
     /// It must not: for what reason, in words.
@@ -117,14 +117,14 @@ enum Error {
 }
 
 /// Runs until the volume is ready or the start is refused.
-pub async fn run(settings: &settings::Init) -> Outcome {
+pub async fn run(settings: &settings::InitConfig) -> InitResult {
     let mut locks = SessionLocks::default();
     let mut backoff = Backoff::default();
     let (mut copies_failed, mut read_only) = (0, 0);
-    let mut obstacle = Obstacle::new(&settings.shared);
+    let mut obstacle = PersistentFailure::new(&settings.shared);
     loop {
         match prepare(settings, &mut locks, &obstacle).await {
-            Ok(Prepared::Ready) => return Outcome::Ready(locks),
+            Ok(Prepared::Ready) => return InitResult::Ready(locks),
             Ok(Prepared::Refused(refused)) => return refuse(settings, refused.to_string()),
             Err(Error::Copy(error)) => {
                 copies_failed += 1;
@@ -151,7 +151,7 @@ pub async fn run(settings: &settings::Init) -> Outcome {
                 }
                 if stays || read_only == READ_ONLY_TRIES {
                     leave_last_words(settings, &why);
-                    return Outcome::TryAnew(why);
+                    return InitResult::TryAnew(why);
                 }
                 wait(&mut backoff, &why).await;
             }
@@ -171,12 +171,12 @@ async fn wait(backoff: &mut Backoff, why: &str) {
     tokio::time::sleep(wait).await;
 }
 
-fn refuse(settings: &settings::Init, words: String) -> Outcome {
+fn refuse(settings: &settings::InitConfig, words: String) -> InitResult {
     leave_last_words(settings, &words);
-    Outcome::Refused(words)
+    InitResult::Refused(words)
 }
 
-fn leave_last_words(settings: &settings::Init, words: &str) {
+fn leave_last_words(settings: &settings::InitConfig, words: &str) {
     warn!("{words}");
     if let Err(error) = fs::write(&settings.termination_log, words) {
         warn!("could not leave last words at {}: {error}", settings.termination_log.display());
@@ -185,12 +185,22 @@ fn leave_last_words(settings: &settings::Init, words: &str) {
 
 impl Prepared {
     /// Says what a person could have put in the place of such worlds.
-    fn refused(settings: &settings::Init, volume: &Volume, worlds: &Worlds, set: &FileSet, refusal: &Refusal) -> Self {
+    fn refused(
+        settings: &settings::InitConfig,
+        volume: &Volume,
+        worlds: &Worlds,
+        set: &FileSet,
+        refusal: &WorldRefusal,
+    ) -> Self {
         Self::Refused(asked_restore::last_words(&settings.copies, volume, worlds, set, refusal))
     }
 }
 
-async fn prepare(settings: &settings::Init, locks: &mut SessionLocks, obstacle: &Obstacle) -> Result<Prepared, Error> {
+async fn prepare(
+    settings: &settings::InitConfig,
+    locks: &mut SessionLocks,
+    obstacle: &PersistentFailure,
+) -> Result<Prepared, Error> {
     place_hook(&settings.hook, &settings.shared.join("agent"))?;
     let set = read_files(&settings.files)?;
     let volume = Volume::new(&settings.data);
@@ -240,15 +250,15 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks, obstacle: 
             "a world lies here in the old and in the new layout: a move of the worlds did not end, and Paper ends at each start on such a one"
         );
     }
-    let mut known = Known::default();
-    fill_store(settings, &Store::new(volume.clone()), &set, &mut known).await?;
+    let mut known = HashCache::default();
+    fill_store(settings, &ContentStore::new(volume.clone()), &set, &mut known).await?;
     // Last of all that can take long, and before anything is changed.
     let (copies, files) = (settings.copies.clone(), set.clone());
     of_copies(&volume, move |volume| copies::copy_if_due(&copies, &volume, &worlds, &files)).await??;
     let (limit, order, files) = (settings.keep_plugin_data, settings.copies.restore_order.clone(), set.clone());
     of_copies(&volume, move |volume| plugin_data::before_swap(&volume, &files, limit, order.as_deref())).await??;
-    say(&swap(&volume, &set, &mut known, &mut Disk::new(Unhindered))?);
-    let settings::Init { rcon_enabled: enabled, rcon_port: port, rcon_password: password, .. } = settings;
+    say(&swap(&volume, &set, &mut known, &mut Disk::new(RealFs))?);
+    let settings::InitConfig { rcon_enabled: enabled, rcon_port: port, rcon_password: password, .. } = settings;
     properties::write(&settings.data, properties::Rcon { enabled: *enabled, port: *port, password })?;
     copies::step_is_over(&volume)?;
     plugin_data::step_is_over(&volume, &set)?;
@@ -269,7 +279,7 @@ async fn of_copies<T: Send + 'static>(
 }
 
 /// Other folders lie there now: the locks on those before are of no use.
-async fn lock_anew(data: &Path, locks: &mut SessionLocks, obstacle: &Obstacle) -> Result<Worlds, Error> {
+async fn lock_anew(data: &Path, locks: &mut SessionLocks, obstacle: &PersistentFailure) -> Result<Worlds, Error> {
     *locks = SessionLocks::default();
     lock_worlds(data, locks, obstacle).await
 }
@@ -303,7 +313,7 @@ fn read_files(path: &Path) -> Result<FileSet, Error> {
 }
 
 /// Waits until no server has a world of this volume open, and keeps it so. One that goes on is an error once in a pod, so that it is told.
-async fn lock_worlds(data: &Path, locks: &mut SessionLocks, obstacle: &Obstacle) -> Result<Worlds, Error> {
+async fn lock_worlds(data: &Path, locks: &mut SessionLocks, obstacle: &PersistentFailure) -> Result<Worlds, Error> {
     let mut tries = 0_u32;
     loop {
         let worlds = Worlds::read(data).map_err(Error::Worlds)?;
@@ -323,7 +333,12 @@ async fn lock_worlds(data: &Path, locks: &mut SessionLocks, obstacle: &Obstacle)
     }
 }
 
-async fn fill_store(settings: &settings::Init, store: &Store, set: &FileSet, known: &mut Known) -> Result<(), Error> {
+async fn fill_store(
+    settings: &settings::InitConfig,
+    store: &ContentStore,
+    set: &FileSet,
+    known: &mut HashCache,
+) -> Result<(), Error> {
     let missing = store.missing(set, known)?;
     if missing.is_empty() {
         return Ok(());
@@ -337,8 +352,8 @@ async fn fill_store(settings: &settings::Init, store: &Store, set: &FileSet, kno
     Ok(())
 }
 
-fn say(done: &Swapped) {
-    let Swapped { placed, removed, adopted, set_aside } = done;
+fn say(done: &SwapReport) {
+    let SwapReport { placed, removed, adopted, set_aside } = done;
     for (what, paths) in [("placed", placed), ("removed", removed), ("adopted", adopted)] {
         for path in paths {
             info!("{what} {path}");

@@ -7,14 +7,14 @@ use tracing::{info, warn};
 
 use super::{Chain, asked_restore, clock, settings};
 use crate::backup::retention::Retention;
-use crate::backup::shelf::{self, Shelf, Shelved, way_back_from};
+use crate::backup::shelf::{self, BackupRepository, StoredBackup, way_back_from};
 use crate::protocol::KeepCopy;
-use crate::staging::disk::{Disk, Steps};
+use crate::staging::disk::{Disk, FsHook};
 use crate::staging::{RecordError, Volume};
 
 /// Nobody knows which copies are needed.
 #[derive(Debug, thiserror::Error)]
-enum Unknown {
+enum UnknownBackup {
     /// A record of ours cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -25,7 +25,7 @@ enum Unknown {
 
 /// What decides which copies of one server stay.
 #[derive(Debug, Clone)]
-pub(super) struct Keeping {
+pub(super) struct RetentionInput {
     /// None: nobody said how many are wanted, so all stay.
     retention: Option<Retention>,
     /// Where orders are mounted. None where they are not: what a sidecar has to know of them the operator tells it.
@@ -36,22 +36,22 @@ pub(super) struct Keeping {
     volume: Volume,
 }
 
-impl Keeping {
+impl RetentionInput {
     /// As the init container is told it.
-    pub(super) fn of_init(copies: &settings::Copies, volume: &Volume) -> Self {
+    pub(super) fn of_init(copies: &settings::BackupConfig, volume: &Volume) -> Self {
         let retention = Some(retention(copies.backup_max_count, copies.backup_max_age));
         Self { retention, orders: copies.restore_order.clone(), kept: None, volume: volume.clone() }
     }
 
     /// As the sidecar is told it.
-    pub(super) fn of_sidecar(sidecar: &settings::Sidecar, kept: Option<KeepCopy>, volume: &Volume) -> Self {
+    pub(super) fn of_sidecar(sidecar: &settings::SidecarConfig, kept: Option<KeepCopy>, volume: &Volume) -> Self {
         let retention = sidecar.backup_max_count.map(|max_count| retention(max_count, sidecar.backup_max_age));
         Self { retention, orders: None, kept, volume: volume.clone() }
     }
 
     /// Removes what does not stay. `taken` is the copy that was read back just now. None: one is about to be taken, and it takes no place
     /// yet, because it may fail; only what is too many or too old without it goes.
-    pub(super) fn prune<S: Steps>(&self, place: &Shelf, taken: Option<&str>, disk: &mut Disk<S>) {
+    pub(super) fn prune<S: FsHook>(&self, place: &BackupRepository, taken: Option<&str>, disk: &mut Disk<S>) {
         let Some(retention) = self.retention else { return };
         let now = clock::now();
         let needed = match self.needed(place, now) {
@@ -72,13 +72,13 @@ impl Keeping {
 
     /// The copy that an order names, and the way back from what lies here: that update may not be over, and a copy that is dated ahead, by a clock
     /// that has been mended since, passes for a newer way back than it.
-    fn needed(&self, place: &Shelf, now: Timestamp) -> Result<Vec<String>, Unknown> {
+    fn needed(&self, place: &BackupRepository, now: Timestamp) -> Result<Vec<String>, UnknownBackup> {
         let lock = self.volume.manifest()?.map(|manifest| manifest.lock);
         let listed = place.list()?;
         let good = listed.iter().filter_map(|copy| copy.state.as_ref().ok());
         let way_back = lock.and_then(|lock| {
             // One that the disk did not give may be all that there is.
-            way_back_from(&lock, good).or_else(|| way_back_from(&lock, listed.iter().filter_map(Shelved::record)))
+            way_back_from(&lock, good).or_else(|| way_back_from(&lock, listed.iter().filter_map(StoredBackup::record)))
         });
         Ok(self.awaited(now)?.into_iter().chain(way_back.map(|backup| backup.id.clone())).collect())
     }

@@ -13,19 +13,19 @@ use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
-use record::{Now, OWN, Record, Start};
+use record::{LoadedRecord, Now, OWN, StartId};
 
-use super::desk::Act;
-use super::shared::Shared;
+use super::desk::ConsoleLease;
+use super::shared::SidecarState;
 use super::{Chain, log};
 use crate::protocol::Server;
 use crate::protocol::loaded::{AtStart, Loaded, MOST};
 use crate::rcon::text;
-use crate::staging::disk::{Disk, Unhindered};
+use crate::staging::disk::{Disk, RealFs};
 use crate::staging::read_record;
 use crate::world::Worlds;
 use crate::world::lock;
-use crate::world::opened::{self, Tells};
+use crate::world::opened::{self, OpenEvidence};
 
 mod record;
 
@@ -44,7 +44,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 /// Reads what the start has opened. A look at what is not open yet is repeated, because plugins open worlds when they like. The first look is part
 /// of `act`.
-pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
+pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, act: ConsoleLease) {
     let mut act = Some(act);
     let (life, since, seen) = {
         let state = shared.state();
@@ -52,7 +52,7 @@ pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
         (state.life, since, state.saw_none)
     };
     // Now: at midnight the log is put away.
-    let start = Start { seen, ..what_started(shared).await };
+    let start = StartId { seen, ..what_started(shared).await };
     let expected = change_record(shared, |record| record.expected_worlds()).await;
     let ends = (began + ENDS_WITHIN).max(Instant::now() + COMMAND);
     let (mut worlds, mut datapacks): (Now, Now) = (None, None);
@@ -108,7 +108,7 @@ fn is_read(worlds: Option<&BTreeMap<String, Option<bool>>>, is_known: bool, expe
 }
 
 /// Looks again at what the start has opened, right after the server was saved: its `level.dat` tells what is enabled now.
-pub(super) async fn look_again(shared: &Arc<Shared>) {
+pub(super) async fn look_again(shared: &Arc<SidecarState>) {
     let Some(Loaded { worlds, .. }) = shared.state().start.loaded.clone() else { return };
     let Server::Up { since, .. } = shared.state().witness.server() else { return };
     let asks = |name: &str| {
@@ -132,17 +132,17 @@ pub(super) async fn look_again(shared: &Arc<Shared>) {
 }
 
 /// The worlds on the volume, less those of the layout since 26.1 for which `asks` is false.
-async fn look_at_worlds(shared: &Arc<Shared>, asks: impl Fn(&str) -> bool) -> Now {
+async fn look_at_worlds(shared: &Arc<SidecarState>, asks: impl Fn(&str) -> bool) -> Now {
     let data = shared.settings.data.clone();
     let found = tokio::task::spawn_blocking(move || {
         let worlds = Worlds::read(&data).map_err(|error| error.to_string())?;
         let Some(level) = opened::level_folder(&data, &worlds) else { return Err("there is no level yet".to_owned()) };
         let found = opened::worlds(&level, &worlds).map_err(|error| error.to_string())?;
         let look = |(name, tells)| match tells {
-            Tells::Locks(locks) => held(&locks).map(|held| (name, Ok(held))),
-            Tells::Console(key) => Ok((name, Err(key))),
+            OpenEvidence::Locks(locks) => held(&locks).map(|held| (name, Ok(held))),
+            OpenEvidence::Console(key) => Ok((name, Err(key))),
         };
-        let by_locks = found.values().any(|tells| matches!(tells, Tells::Locks(_)));
+        let by_locks = found.values().any(|tells| matches!(tells, OpenEvidence::Locks(_)));
         let found: Result<BTreeMap<String, Result<bool, String>>, _> = found.into_iter().map(look).collect();
         let found = found.map_err(|error| Chain(&error).to_string())?;
         let own = [level.join("session.lock")];
@@ -179,7 +179,7 @@ async fn look_at_worlds(shared: &Arc<Shared>, asks: impl Fn(&str) -> bool) -> No
 
 /// The datapacks in the level's folder. Where there are any and the server has written no `level.dat` since it answered, it `may_save` once to say
 /// which are enabled: by itself it does that within five minutes only.
-async fn look_at_datapacks(shared: &Arc<Shared>, since: Timestamp, may_save: bool) -> Now {
+async fn look_at_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_save: bool) -> Now {
     let read = async || {
         let data = shared.settings.data.clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -240,13 +240,13 @@ fn united(before: Now, now: Now) -> Now {
     }
 }
 
-async fn what_started(shared: &Arc<Shared>) -> Start {
+async fn what_started(shared: &Arc<SidecarState>) -> StartId {
     let volume = shared.volume.clone();
     let data = shared.settings.data.clone();
     let read = tokio::task::spawn_blocking(move || {
         let mark = log::read(&data).unwrap_or_default().map(|log| log.mark);
         let manifest = volume.manifest().inspect_err(|error| warn!("{}", Chain(error))).unwrap_or_default();
-        Start { mark, lock: manifest.map(|manifest| manifest.lock), seen: false }
+        StartId { mark, lock: manifest.map(|manifest| manifest.lock), seen: false }
     });
     read.await.unwrap_or_default()
 }
@@ -257,17 +257,17 @@ fn held(locks: &[PathBuf]) -> Result<bool, lock::Error> {
 
 /// One change of what the volume remembers. What cannot be written is told: a world that somebody has closed will be missed once.
 async fn change_record<T: Default + Send + 'static>(
-    shared: &Arc<Shared>,
-    change: impl FnOnce(&mut Record) -> T + Send + 'static,
+    shared: &Arc<SidecarState>,
+    change: impl FnOnce(&mut LoadedRecord) -> T + Send + 'static,
 ) -> T {
     let path = shared.volume.opened_path();
     let changed = tokio::task::spawn_blocking(move || {
-        let before: Record =
+        let before: LoadedRecord =
             read_record(&path).inspect_err(|error| warn!("{}", Chain(error))).unwrap_or_default().unwrap_or_default();
         let mut record = before.clone();
         let answer = change(&mut record);
         if record != before
-            && let Err(error) = Disk::new(Unhindered).write_record(&path, &record)
+            && let Err(error) = Disk::new(RealFs).write_record(&path, &record)
         {
             warn!("{}", Chain(&error));
         }

@@ -11,11 +11,11 @@ use tracing::{info, warn};
 use super::copies::opens;
 use super::{Chain, clock, settings};
 use crate::backup::Backup;
-use crate::backup::restore::{self, Part, Wish, restore};
-use crate::backup::shelf::{self, NotCounted, Shelf, Shelved};
+use crate::backup::restore::{self, RestorePart, RestoreTarget, restore};
+use crate::backup::shelf::{self, BackupRepository, IgnoredBackup, StoredBackup};
 use crate::protocol::restore::{LATEST, NEW_VOLUME, NEW_VOLUME_ORDER, NewVolume, NewVolumeOrder};
 use crate::protocol::{FileSet, Restored};
-use crate::staging::disk::{self, Disk, Unhindered};
+use crate::staging::disk::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 
@@ -67,7 +67,7 @@ pub(super) enum NotRestored {
 /// Puts a copy on the volume if it has no world, that is ordered, and this volume has not obeyed the same order before. The caller holds the
 /// locks on `worlds`.
 pub(super) fn fill_if_new(
-    settings: &settings::Copies,
+    settings: &settings::BackupConfig,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
@@ -89,7 +89,7 @@ pub(super) fn fill_if_new(
         // Whoever took the world away since then wants a new one.
         return Ok(None);
     }
-    let mut disk = Disk::new(Unhindered);
+    let mut disk = Disk::new(RealFs);
     let done = match fill(&order, settings, volume, worlds, set, &mut disk) {
         Ok(done) => done,
         Err(NotRestored::Restore(error)) if disk::is_there(&volume.restore_journal_path()) => {
@@ -119,27 +119,27 @@ fn filled(volume: &Volume) -> Result<Option<Restored>, RecordError> {
 
 fn fill(
     order: &NewVolumeOrder,
-    settings: &settings::Copies,
+    settings: &settings::BackupConfig,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
-    disk: &mut Disk<Unhindered>,
+    disk: &mut Disk<RealFs>,
 ) -> Result<Restored, NotRestored> {
     let shelves = shelves(order, settings)?;
-    let shelf = Shelf::new(shelves.join(&order.server));
+    let shelf = BackupRepository::new(shelves.join(&order.server));
     let listed = shelf.list()?;
     if listed.is_empty() {
         let (server, claim) = (order.server.clone(), order.claim.clone());
         return Err(NotRestored::NoCopies { server, claim, others: others(&shelves)? });
     }
     let backup = choose(order, &listed, set)?;
-    let part = if backup.contents.has_server_files() { Part::Everything } else { Part::Worlds };
+    let part = if backup.contents.has_server_files() { RestorePart::Everything } else { RestorePart::Worlds };
     info!("the volume has no world: putting {part:?} of the copy {} of {} on it", backup.id, order.server);
-    Ok(restore(&shelf, &backup, volume, worlds, Wish { part, request: Some(NEW_VOLUME) }, disk, clock::now())?)
+    Ok(restore(&shelf, &backup, volume, worlds, RestoreTarget { part, request: Some(NEW_VOLUME) }, disk, clock::now())?)
 }
 
 /// Where the directories with the copies of servers lie that the order means.
-fn shelves(order: &NewVolumeOrder, settings: &settings::Copies) -> Result<PathBuf, NotRestored> {
+fn shelves(order: &NewVolumeOrder, settings: &settings::BackupConfig) -> Result<PathBuf, NotRestored> {
     let mounted = if order.apart {
         settings.restore_shelves.clone()
     } else {
@@ -150,12 +150,12 @@ fn shelves(order: &NewVolumeOrder, settings: &settings::Copies) -> Result<PathBu
 
 /// The servers that have copies there.
 fn others(shelves: &Path) -> Result<String, NotRestored> {
-    let listed = Shelf::new(shelves).list()?;
+    let listed = BackupRepository::new(shelves).list()?;
     Ok(names(listed.iter().map(|directory| directory.id.as_str())))
 }
 
 /// The copy that is meant, if `set` can open its worlds.
-fn choose(order: &NewVolumeOrder, listed: &[Shelved], set: &FileSet) -> Result<Backup, NotRestored> {
+fn choose(order: &NewVolumeOrder, listed: &[StoredBackup], set: &FileSet) -> Result<Backup, NotRestored> {
     let has_worlds = |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty();
     let newest = || {
         let good = listed.iter().rev().filter_map(|copy| copy.state.as_ref().ok());
@@ -174,8 +174,8 @@ fn choose(order: &NewVolumeOrder, listed: &[Shelved], set: &FileSet) -> Result<B
     let backup = match &found.state {
         Ok(backup) => backup,
         // It is tried again, by either word: nobody knows that it is lost, and nothing runs here that would wait for it.
-        Err(NotCounted { why: _, unread: Some(backup) }) => backup,
-        Err(NotCounted { why, unread: None }) => {
+        Err(IgnoredBackup { why: _, unread: Some(backup) }) => backup,
+        Err(IgnoredBackup { why, unread: None }) => {
             return Err(NotRestored::NotGood { id: id(), why: why.clone(), newest: newest() });
         }
     };
@@ -203,7 +203,7 @@ fn note(volume: &Volume, order: NewVolumeOrder) {
             if news.copy.is_none() {
                 info!("nothing is put on this volume from a copy, because it has a world");
             }
-            if let Err(error) = Disk::new(Unhindered).write_record(&volume.new_volume_path(), &news) {
+            if let Err(error) = Disk::new(RealFs).write_record(&volume.new_volume_path(), &news) {
                 warn!("{}", Chain(&error));
             }
         }

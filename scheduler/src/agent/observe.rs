@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::log::SavesTold;
-use super::shared::{Shared, StopSent};
-use super::watch::{Change, Look, Pinged};
+use super::shared::{SidecarState, StopSent};
+use super::watch::{PingResult, Sample, Transition};
 use super::{Chain, clock, copies, damage, hot_copy, loaded, log, running, sizes};
 use crate::ping::{self, ping};
 use crate::protocol::{LastStop, NOBODY_ASKED, PluginSeen};
@@ -36,7 +36,7 @@ const PLUGIN_PAUSE: Duration = Duration::from_secs(5);
 const EXPOSED: Duration = Duration::from_secs(2);
 
 /// Looks for ever.
-pub(super) async fn watch(shared: Arc<Shared>) {
+pub(super) async fn watch(shared: Arc<SidecarState>) {
     loop {
         look_once(&shared).await;
         let pause = {
@@ -55,7 +55,7 @@ pub(super) async fn watch(shared: Arc<Shared>) {
 }
 
 /// One look and what follows from it.
-pub(super) async fn look_once(shared: &Arc<Shared>) {
+pub(super) async fn look_once(shared: &Arc<SidecarState>) {
     let _turn = shared.look_turn.lock().await;
     let look = look(shared).await;
     let change = {
@@ -63,15 +63,16 @@ pub(super) async fn look_once(shared: &Arc<Shared>) {
         let change = state.witness.look(&look);
         state.life += u64::from(change.is_some());
         // A server that lags does not answer either, so silence tells nothing.
-        state.saw_none |= look.pinged == Pinged::Refused || matches!(change, Some(Change::Ended | Change::Replaced));
+        state.saw_none |=
+            look.pinged == PingResult::Refused || matches!(change, Some(Transition::Ended | Transition::Replaced));
         change
     };
     note_players(shared, &look).await;
     match change {
         None => {}
-        Some(Change::Up) => began(shared),
-        Some(Change::Ended) => ended(shared, &look).await,
-        Some(Change::Replaced) => {
+        Some(Transition::Up) => began(shared),
+        Some(Transition::Ended) => ended(shared, &look).await,
+        Some(Transition::Replaced) => {
             ended(shared, &look).await;
             began(shared);
         }
@@ -80,8 +81,8 @@ pub(super) async fn look_once(shared: &Arc<Shared>) {
 }
 
 /// The first player of this pod is put down on the volume: to put worlds or plugins' data back would lose what they did.
-async fn note_players(shared: &Arc<Shared>, look: &Look) {
-    let somebody = matches!(&look.pinged, Pinged::Answered(answer) if answer.online != Some(0));
+async fn note_players(shared: &Arc<SidecarState>, look: &Sample) {
+    let somebody = matches!(&look.pinged, PingResult::Answered(answer) if answer.online != Some(0));
     if !somebody || shared.state().played {
         return;
     }
@@ -93,19 +94,19 @@ async fn note_players(shared: &Arc<Shared>, look: &Look) {
     }
 }
 
-async fn look(shared: &Arc<Shared>) -> Look {
+async fn look(shared: &Arc<SidecarState>) -> Sample {
     let game = SocketAddr::from((Ipv4Addr::LOCALHOST, shared.settings.game_port));
     let pinged = match ping(game, PING).await {
-        Ok(answer) => Pinged::Answered(answer),
-        Err(error) if error.is_refused() => Pinged::Refused,
+        Ok(answer) => PingResult::Answered(answer),
+        Err(error) if error.is_refused() => PingResult::Refused,
         Err(
             ping::Error::Refused { .. }
             | ping::Error::Silent { .. }
             | ping::Error::Cut(_)
             | ping::Error::Garbled { .. },
-        ) => Pinged::Silent,
+        ) => PingResult::Silent,
     };
-    let steady = shared.state().witness.is_up() && matches!(pinged, Pinged::Answered(_));
+    let steady = shared.state().witness.is_up() && matches!(pinged, PingResult::Answered(_));
     let data = shared.settings.data.clone();
     let known = shared.state().session_locks.clone();
     let seen = tokio::task::spawn_blocking(move || {
@@ -124,7 +125,7 @@ async fn look(shared: &Arc<Shared>) -> Look {
     // Cannot be joined only while the process ends.
     let (locked, log, progress_at, locks) = seen.await.unwrap_or_default();
     shared.state().session_locks = locks;
-    Look { at: clock::now(), pinged, locked, log, progress_at }
+    Sample { at: clock::now(), pinged, locked, log, progress_at }
 }
 
 /// Whether somebody holds one of these locks; None: there is none.
@@ -133,7 +134,7 @@ fn is_held(locks: &[PathBuf]) -> Option<bool> {
     (!files.is_empty()).then(|| files.iter().any(|lock| held_by_another(lock).unwrap_or(true)))
 }
 
-fn began(shared: &Arc<Shared>) {
+fn began(shared: &Arc<SidecarState>) {
     info!("the server answers");
     {
         let mut state = shared.state();
@@ -148,7 +149,7 @@ fn began(shared: &Arc<Shared>) {
     });
 }
 
-async fn read_start(shared: &Arc<Shared>) {
+async fn read_start(shared: &Arc<SidecarState>) {
     let began = Instant::now();
     let drift = find_drift(shared).await;
     let rcon_exposed = rcon_answers_outside(shared).await;
@@ -189,7 +190,7 @@ async fn read_start(shared: &Arc<Shared>) {
 }
 
 /// How the files differ from the manifest now.
-async fn find_drift(shared: &Shared) -> Drift {
+async fn find_drift(shared: &SidecarState) -> Drift {
     let volume = shared.volume.clone();
     let drift = tokio::task::spawn_blocking(move || match volume.manifest() {
         Ok(Some(manifest)) => drift(&volume, &manifest).map_err(|error| Chain(&error).to_string()),
@@ -208,7 +209,7 @@ async fn find_drift(shared: &Shared) -> Drift {
 }
 
 /// Looks at the files of a server that is down: a start that dies before its first answer is not read.
-fn look_at_files_left(shared: &Arc<Shared>) {
+fn look_at_files_left(shared: &Arc<SidecarState>) {
     let life = {
         let state = shared.state();
         // What has answered since is read by itself.
@@ -229,7 +230,7 @@ fn look_at_files_left(shared: &Arc<Shared>) {
 }
 
 /// Build and plugins by the server's own words: versions from its log, which are enabled by RCON, or by the log where there is none.
-async fn plugins(shared: &Arc<Shared>) -> Result<(Option<u32>, BTreeMap<String, PluginSeen>), String> {
+async fn plugins(shared: &Arc<SidecarState>) -> Result<(Option<u32>, BTreeMap<String, PluginSeen>), String> {
     let by_rcon = if shared.settings.rcon_enabled { Some(enabled_by_rcon(shared).await?) } else { None };
     let data = shared.settings.data.clone();
     let log = tokio::task::spawn_blocking(move || log::read(&data)).await.map_err(|error| error.to_string())?;
@@ -253,21 +254,21 @@ async fn plugins(shared: &Arc<Shared>) -> Result<(Option<u32>, BTreeMap<String, 
     Ok((build, plugins))
 }
 
-async fn enabled_by_rcon(shared: &Arc<Shared>) -> Result<BTreeMap<String, bool>, String> {
+async fn enabled_by_rcon(shared: &Arc<SidecarState>) -> Result<BTreeMap<String, bool>, String> {
     let act = shared.desk.act();
     let answer = act.console().await.plugins(COMMAND).await;
     let enabled = answer.map_err(|error| Chain(&error).to_string())?;
     enabled.ok_or_else(|| "the answer to `bukkit:plugins` is no list of plugins".to_owned())
 }
 
-async fn rcon_answers_outside(shared: &Shared) -> bool {
+async fn rcon_answers_outside(shared: &SidecarState) -> bool {
     let Ok(address) = shared.settings.pod_ip.parse::<IpAddr>() else { return false };
     let outside = SocketAddr::from((address, shared.settings.rcon_port));
     matches!(tokio::time::timeout(EXPOSED, TcpStream::connect(outside)).await, Ok(Ok(_)))
 }
 
 /// What a server of which no save was confirmed in its stop has written of saves.
-async fn saves_told(shared: &Shared) -> SavesTold {
+async fn saves_told(shared: &SidecarState) -> SavesTold {
     let data = shared.settings.data.clone();
     let told = tokio::task::spawn_blocking(move || log::saves_told(&data)).await;
     told.unwrap_or_else(|error| Err(error.into())).unwrap_or_else(|error| {
@@ -290,7 +291,7 @@ fn last_stop(at: Timestamp, stop: Option<StopSent>, confirmed_at: Option<Timesta
     LastStop { at, saved, why, players, saved_at, started_at: None }
 }
 
-async fn ended(shared: &Arc<Shared>, look: &Look) {
+async fn ended(shared: &Arc<SidecarState>, look: &Sample) {
     // First: its next start, which may be under way, puts the log away.
     damage::read_to_the_end(shared).await;
     let is_confirmed = shared.state().stop.as_ref().is_some_and(|stop| stop.saved);

@@ -15,14 +15,14 @@ const TRIES: u32 = 5;
 
 /// What is in the way.
 #[derive(Debug)]
-pub(super) struct Obstacle {
+pub(super) struct PersistentFailure {
     /// What was told last in this pod, beside the hook: it outlives the container, and goes with the pod.
     note: PathBuf,
     last: String,
     tries: u32,
 }
 
-impl Obstacle {
+impl PersistentFailure {
     /// Nothing yet. `shared` is the directory of the pod.
     pub(super) fn new(shared: &Path) -> Self {
         Self { note: shared.join("obstacle"), last: String::new(), tries: 0 }
@@ -62,7 +62,7 @@ mod tests {
     fn what_stays_is_told_once_in_a_pod_and_what_comes_then_is_told_too() {
         let pod = tempfile::tempdir().unwrap();
         let told = |why: &str| {
-            let mut obstacle = Obstacle::new(pod.path());
+            let mut obstacle = PersistentFailure::new(pod.path());
             let told = (0..9).position(|_| obstacle.is_to_be_told(why));
             obstacle.is_told();
             assert!(obstacle.was_told(why));
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_changes_from_try_to_try_is_not_told() {
         let pod = tempfile::tempdir().unwrap();
-        let mut obstacle = Obstacle::new(pod.path());
+        let mut obstacle = PersistentFailure::new(pod.path());
         assert!((0..9).all(|_| !obstacle.is_to_be_told("refused") && !obstacle.is_to_be_told("not found")));
     }
 }

@@ -12,7 +12,7 @@ use crate::world::Worlds;
 
 /// What lies on a volume, and beside it where its copies are kept.
 #[derive(Debug)]
-pub struct OnVolume {
+pub struct VolumeReport {
     /// Its worlds.
     pub world: WorldSeen,
     /// The lock that the server's directory was made equal to last.
@@ -29,7 +29,7 @@ pub struct OnVolume {
     pub new_volume: Option<NewVolume>,
 }
 
-impl OnVolume {
+impl VolumeReport {
     /// Reads it now; `backups` is the server's own directory. Waits for the disk.
     ///
     /// # Errors

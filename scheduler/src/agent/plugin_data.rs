@@ -7,16 +7,16 @@ use tracing::{info, warn};
 
 use super::{Chain, clock, copies};
 use crate::plugin_data::{Error, finish, forget_old, keep, put_back};
-use crate::protocol::plugin_data::{Piece, PluginData, PutBack, Settings};
+use crate::protocol::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 use crate::protocol::{FileSet, RestoreOrder, Restored};
-use crate::staging::disk::{Disk, Unhindered};
+use crate::staging::disk::{Disk, RealFs};
 use crate::staging::{Volume, read_record};
 use crate::world::Worlds;
 
 /// What has to be done between the stop of one set and the swap to `set`. `limit` is what one folder or file may have, in bytes; 0: nothing is kept.
 /// `order` is where an order to go back is mounted.
 pub(super) fn before_swap(volume: &Volume, set: &FileSet, limit: u64, order: Option<&Path>) -> Result<(), Error> {
-    let mut disk = Disk::new(Unhindered);
+    let mut disk = Disk::new(RealFs);
     if let Some(done) = finish(volume, &mut disk)? {
         say_back(&done);
     }
@@ -59,7 +59,7 @@ fn may_have_played(volume: &Volume, kept_at: Timestamp) -> bool {
 
 /// The server starts: what is older than the last two changes goes.
 pub(super) fn step_is_over(volume: &Volume, set: &FileSet) -> Result<(), Error> {
-    let mut disk = Disk::new(Unhindered);
+    let mut disk = Disk::new(RealFs);
     crate::plugin_data::step_is_over(volume, set, &mut disk)?;
     match forget_old(volume, &mut disk) {
         Ok(gone) => gone.iter().for_each(|place| info!("removed {}: data and settings of older sets", place.display())),
@@ -69,8 +69,8 @@ pub(super) fn step_is_over(volume: &Volume, set: &FileSet) -> Result<(), Error> 
     Ok(())
 }
 
-fn paths(pieces: &[Piece]) -> String {
-    pieces.iter().map(Piece::path).collect::<Vec<_>>().join(", ")
+fn paths(pieces: &[DataPiece]) -> String {
+    pieces.iter().map(DataPiece::path).collect::<Vec<_>>().join(", ")
 }
 
 fn say_kept(record: &PluginData) {
@@ -92,16 +92,16 @@ fn say_back(record: &PluginData) {
     let kept = paths(&record.kept);
     let place = record.place.as_deref().unwrap_or("nowhere");
     match &record.back {
-        Some(PutBack::Done { at: _, set_aside }) => {
+        Some(PluginDataRestored::Done { at: _, set_aside }) => {
             warn!("these are what they were before the set that failed: {kept}");
             if let Some(set_aside) = set_aside {
                 warn!("what that set has written lies in {set_aside}");
             }
         }
-        Some(PutBack::SomebodyPlayed { at: _ }) => {
+        Some(PluginDataRestored::SomebodyPlayed { at: _ }) => {
             warn!("somebody may have played since, so these are not put back: {kept}, kept in {place}");
         }
-        Some(PutBack::Impossible { at: _, problem }) => {
+        Some(PluginDataRestored::Impossible { at: _, problem }) => {
             warn!("these are not put back: {kept}, kept in {place}: {problem}");
         }
         None => {}

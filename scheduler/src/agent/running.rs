@@ -9,10 +9,10 @@ use tracing::{info, warn};
 
 use super::Chain;
 use super::log::{self, SavesTold};
-use super::shared::Shared;
-use super::watch::{Look, Pinged, Witness};
+use super::shared::SidecarState;
+use super::watch::{PingResult, Sample, ServerMonitor};
 use crate::protocol::{LastStop, NOBODY_SAW};
-use crate::staging::disk::{Disk, Unhindered};
+use crate::staging::disk::{Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 
@@ -39,7 +39,7 @@ pub struct Running {
 
 impl Running {
     /// Whether there is anything about it to be written down anew.
-    fn go_on(&mut self, look: &Look) -> bool {
+    fn go_on(&mut self, look: &Sample) -> bool {
         let knows_log = self.log.is_some() || look.log.is_none();
         if knows_log && look.at.duration_since(self.seen_at).abs() < NOTED_EVERY {
             return false;
@@ -54,7 +54,7 @@ impl Running {
 
 /// What an agent knows of the process that is there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct ProcessRecord {
     running: Option<Running>,
     /// An agent before this one has seen it. Whether it is the process of now is still to be found out.
     is_inherited: bool,
@@ -62,7 +62,7 @@ pub struct Record {
 
 /// What follows from a look.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Due {
+pub struct FollowUp {
     /// This process has ended, and nobody saw it.
     pub ended: Option<Running>,
     /// The record is not what lies on the volume any more.
@@ -71,13 +71,13 @@ pub struct Due {
 
 /// What becomes of a process that an agent before this one has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inherited {
+enum AdoptedProcess {
     Gone,
     ThisOne,
     NotKnownYet,
 }
 
-impl Record {
+impl ProcessRecord {
     /// That of an agent that begins and finds this on the volume.
     pub fn inherit(running: Option<Running>) -> Self {
         Self { is_inherited: running.is_some(), running }
@@ -89,23 +89,23 @@ impl Record {
     }
 
     /// Takes one look into account, after the witness has.
-    pub fn look(&mut self, look: &Look, witness: &Witness) -> Due {
+    pub fn look(&mut self, look: &Sample, witness: &ServerMonitor) -> FollowUp {
         let mut ended = None;
         if self.is_inherited {
             match self.running.as_ref().map(|running| inherited(running, look, witness)) {
-                Some(Inherited::NotKnownYet) => return Due::default(),
-                Some(Inherited::Gone) => ended = self.running.take(),
-                Some(Inherited::ThisOne) | None => {}
+                Some(AdoptedProcess::NotKnownYet) => return FollowUp::default(),
+                Some(AdoptedProcess::Gone) => ended = self.running.take(),
+                Some(AdoptedProcess::ThisOne) | None => {}
             }
             self.is_inherited = false;
         }
         if witness.is_absent() {
-            return Due { ended, is_to_write: false };
+            return FollowUp { ended, is_to_write: false };
         }
         let is_new = self.running.is_none();
         let begun = || Running { since: look.at, seen_at: look.at, log: look.log.clone() };
         let goes_on = self.running.get_or_insert_with(begun).go_on(look);
-        Due { ended, is_to_write: is_new || goes_on }
+        FollowUp { ended, is_to_write: is_new || goes_on }
     }
 
     /// Its end was seen. When it was seen first.
@@ -115,17 +115,17 @@ impl Record {
     }
 }
 
-fn inherited(running: &Running, look: &Look, witness: &Witness) -> Inherited {
+fn inherited(running: &Running, look: &Sample, witness: &ServerMonitor) -> AdoptedProcess {
     if witness.is_absent() {
         // Whoever has a world open holds its lock. Without a world there is none, and nobody knows.
-        let is_free = look.pinged == Pinged::Refused && look.locked == Some(false);
-        return if is_free { Inherited::Gone } else { Inherited::NotKnownYet };
+        let is_free = look.pinged == PingResult::Refused && look.locked == Some(false);
+        return if is_free { AdoptedProcess::Gone } else { AdoptedProcess::NotKnownYet };
     }
     match (&running.log, &look.log) {
-        (Some(before), Some(now)) if before != now => Inherited::Gone,
+        (Some(before), Some(now)) if before != now => AdoptedProcess::Gone,
         // It may begin its log in a moment. Once it is up, that was put away at midnight.
-        (Some(_), None) if !witness.is_up() => Inherited::NotKnownYet,
-        (Some(_) | None, _) => Inherited::ThisOne,
+        (Some(_), None) if !witness.is_up() => AdoptedProcess::NotKnownYet,
+        (Some(_) | None, _) => AdoptedProcess::ThisOne,
     }
 }
 
@@ -153,7 +153,7 @@ fn is_end_of(last: &LastStop, running: &Running) -> bool {
 
 /// Writes down which process is there. Waits for the disk.
 pub fn note(volume: &Volume, running: &Running) {
-    if let Err(error) = Disk::new(Unhindered).write_record(&volume.running_path(), running) {
+    if let Err(error) = Disk::new(RealFs).write_record(&volume.running_path(), running) {
         warn!("{}", Chain(&error));
     }
 }
@@ -169,7 +169,7 @@ pub fn write_end(volume: &Volume, end: LastStop) -> LastStop {
     // Of one that nobody had seen before its end. Whichever was there before it is gone, too.
     let before = || read_or_warn::<Running>(read_record(&volume.running_path())).map(|running| running.since);
     let end = LastStop { started_at: end.started_at.or_else(before), ..end };
-    if let Err(error) = Disk::new(Unhindered).write_record(&volume.last_stop_path(), &end) {
+    if let Err(error) = Disk::new(RealFs).write_record(&volume.last_stop_path(), &end) {
         warn!("{}", Chain(&error));
     }
     end
@@ -190,7 +190,7 @@ pub(super) fn tell_of_before(volume: &Volume, worlds: &Worlds) {
 /// For the init container, right before a server may start: an agent of a pod that was deleted by force, which is still there, may have taken
 /// these locks for those of a server. Waits for the disk.
 pub(super) fn forget(volume: &Volume) {
-    if let Err(error) = Disk::new(Unhindered).remove(&volume.running_path()) {
+    if let Err(error) = Disk::new(RealFs).remove(&volume.running_path()) {
         warn!("{}", Chain(&error));
     }
 }
@@ -231,8 +231,8 @@ fn saves_of(volume: &Volume, running: &Running) -> SavesTold {
 }
 
 /// Keeps the record of the process that a look has found, and tells of one whose end this agent has missed.
-pub(super) async fn keep(shared: &Arc<Shared>, look: &Look) {
-    let (Due { ended, is_to_write }, is_absent) = {
+pub(super) async fn keep(shared: &Arc<SidecarState>, look: &Sample) {
+    let (FollowUp { ended, is_to_write }, is_absent) = {
         let mut guard = shared.state();
         let state = &mut *guard;
         (state.record.look(look, &state.witness), state.witness.is_absent())
@@ -253,7 +253,7 @@ pub(super) async fn keep(shared: &Arc<Shared>, look: &Look) {
 }
 
 /// Brings the record to the disk as it is now: of two at once the later one does not write what is older.
-fn write_down(shared: &Shared) {
+fn write_down(shared: &SidecarState) {
     let _turn = shared.record_turn.lock().unwrap_or_else(PoisonError::into_inner);
     let running = shared.state().record.running().cloned();
     // The agent of a pod that was deleted by force may take the locks of the next one for those of the server that it knows.

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::backup::due::Before;
+use crate::backup::due::BackupBefore;
 use crate::protocol::STOP_TIMEOUT_SECONDS;
 use crate::protocol::signature::Key;
-use crate::rcon::Password;
+use crate::rcon::RconPassword;
 
 /// For `agent init`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Init {
+pub struct InitConfig {
     /// Where the volume is mounted.
     #[arg(long, env = "NIGHTSHIFT_DATA", default_value = "/data")]
     pub data: PathBuf,
@@ -25,7 +25,7 @@ pub struct Init {
     pub store_url: String,
     /// The password that the server's RCON gets.
     #[arg(long, env = "NIGHTSHIFT_RCON_PASSWORD", hide_env_values = true)]
-    pub rcon_password: Password,
+    pub rcon_password: RconPassword,
     /// The port that the server's RCON gets.
     #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
     pub rcon_port: u16,
@@ -40,7 +40,7 @@ pub struct Init {
     pub termination_log: PathBuf,
     /// Copies before an update.
     #[command(flatten)]
-    pub copies: Copies,
+    pub copies: BackupConfig,
     /// How many bytes the data folder of a plugin may have to be kept before its JAR changes; 0: none is kept.
     #[arg(long, env = "NIGHTSHIFT_KEEP_PLUGIN_DATA", default_value_t = 0)]
     pub keep_plugin_data: u64,
@@ -48,13 +48,13 @@ pub struct Init {
 
 /// Which copies `agent init` takes, and how many stay.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Copies {
+pub struct BackupConfig {
     /// Where the copies of this server lie; none are taken without.
     #[arg(long, env = "NIGHTSHIFT_BACKUPS")]
     pub backups: Option<PathBuf>,
     /// Before which updates.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_BEFORE", default_value = "Never")]
-    pub backup_before: Before,
+    pub backup_before: BackupBefore,
     /// An order to put back what a failed set has changed, mounted from its `ConfigMap`; mostly not there.
     #[arg(long, env = "NIGHTSHIFT_RESTORE_ORDER")]
     pub restore_order: Option<PathBuf>,
@@ -71,7 +71,7 @@ pub struct Copies {
 
 /// For `agent sidecar`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Sidecar {
+pub struct SidecarConfig {
     /// Where the volume is mounted.
     #[arg(long, env = "NIGHTSHIFT_DATA", default_value = "/data")]
     pub data: PathBuf,
@@ -86,7 +86,7 @@ pub struct Sidecar {
     pub agent_key: Key,
     /// RCON's password.
     #[arg(long, env = "NIGHTSHIFT_RCON_PASSWORD", hide_env_values = true)]
-    pub rcon_password: Password,
+    pub rcon_password: RconPassword,
     /// RCON's port on the loopback.
     #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
     pub rcon_port: u16,
@@ -138,7 +138,7 @@ pub struct Sidecar {
 
 /// For `agent stop`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Stop {
+pub struct StopConfig {
     /// The directory that the pod's containers share.
     #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
     pub shared: PathBuf,
@@ -162,13 +162,13 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
-        sidecar: Sidecar,
+        sidecar: SidecarConfig,
     }
 
     #[derive(Debug, Parser)]
     struct Hook {
         #[command(flatten)]
-        stop: Stop,
+        stop: StopConfig,
     }
 
     #[test]

@@ -10,35 +10,37 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use super::desk::Desk;
+use super::desk::ConsoleSession;
 use super::fetch::Fetcher;
 use super::hot_copy::Copying;
-use super::on_volume::OnVolume;
-use super::running::Record;
-use super::watch::Witness;
+use super::on_volume::VolumeReport;
+use super::running::ProcessRecord;
+use super::watch::ServerMonitor;
 use super::{Chain, clock, damage, settings};
 use crate::protocol::damage::DamageTold;
 use crate::protocol::loaded::Loaded;
 use crate::protocol::signature::Guard;
 use crate::protocol::sizes::Sizes;
-use crate::protocol::{Announce, BackupsSeen, HotCopySeen, KeepCopy, LastStop, PluginSeen, Report, Server, Staging};
+use crate::protocol::{
+    AgentReport, Announce, BackupsSeen, HotCopySeen, KeepCopy, LastStop, PluginSeen, Server, Staging,
+};
 use crate::rcon::Console;
 use crate::staging::Volume;
 use crate::staging::drift::Drift;
-use crate::staging::store::Store;
-use crate::staging::strangers::Strangers;
+use crate::staging::store::ContentStore;
+use crate::staging::strangers::UnmanagedJars;
 use crate::world::damage::DamageLog;
 
 /// Shared by all tasks of one sidecar.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) settings: settings::Sidecar,
+pub(super) struct SidecarState {
+    pub(super) settings: settings::SidecarConfig,
     pub(super) volume: Volume,
-    pub(super) store: Store,
+    pub(super) store: ContentStore,
     /// What was found in JARs of people's own.
-    pub(super) strangers: Strangers,
+    pub(super) strangers: UnmanagedJars,
     pub(super) fetcher: Fetcher,
-    pub(super) desk: Arc<Desk>,
+    pub(super) desk: Arc<ConsoleSession>,
     /// Wakes the watcher before its time.
     pub(super) wake: Notify,
     /// One look at a time: an older one must not be believed after a newer one.
@@ -48,13 +50,13 @@ pub(super) struct Shared {
     /// One write of what is remembered of the process at a time.
     pub(super) record_turn: Mutex<()>,
     damage: Mutex<DamageLog>,
-    state: Mutex<State>,
+    state: Mutex<MutableState>,
 }
 
 /// What changes.
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) witness: Witness,
+pub(super) struct MutableState {
+    pub(super) witness: ServerMonitor,
     /// The locks on worlds that were there at the last look.
     pub(super) session_locks: Vec<PathBuf>,
     pub(super) guard: Guard,
@@ -69,7 +71,7 @@ pub(super) struct State {
     pub(super) stop: Option<StopSent>,
     pub(super) last_stop: Option<LastStop>,
     /// The process that is there, as the volume remembers it.
-    pub(super) record: Record,
+    pub(super) record: ProcessRecord,
     /// When the server that runs has confirmed last to this agent that all is saved.
     pub(super) saved_at: Option<Timestamp>,
     /// Somebody was seen, and that is on the disk.
@@ -115,13 +117,13 @@ pub(super) struct StopSent {
     pub(super) players: Option<u32>,
 }
 
-impl Shared {
-    pub(super) fn new(settings: settings::Sidecar, fetcher: Fetcher, now: Timestamp) -> Self {
+impl SidecarState {
+    pub(super) fn new(settings: settings::SidecarConfig, fetcher: Fetcher, now: Timestamp) -> Self {
         let volume = Volume::new(&settings.data);
         let rcon = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rcon_port));
-        let desk = Desk::new(Console::new(rcon, settings.rcon_password.clone()));
-        let state = State {
-            witness: Witness::new(now),
+        let desk = ConsoleSession::new(Console::new(rcon, settings.rcon_password.clone()));
+        let state = MutableState {
+            witness: ServerMonitor::new(now),
             session_locks: Vec::new(),
             guard: Guard::new(now),
             start: StartFacts::default(),
@@ -132,7 +134,7 @@ impl Shared {
             announcing: None,
             stop: None,
             last_stop: None,
-            record: Record::default(),
+            record: ProcessRecord::default(),
             saved_at: None,
             played: false,
             life: 0,
@@ -143,8 +145,8 @@ impl Shared {
             sizes: None,
         };
         Self {
-            store: Store::new(volume.clone()),
-            strangers: Strangers::default(),
+            store: ContentStore::new(volume.clone()),
+            strangers: UnmanagedJars::default(),
             damage: Mutex::new(DamageLog::new(volume.clone())),
             settings,
             volume,
@@ -159,7 +161,7 @@ impl Shared {
     }
 
     /// The state, for a moment: never held over a wait.
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, MutableState> {
         // A thread that panicked with it in hand left nothing half-written: every field is set at once.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -200,12 +202,12 @@ impl Shared {
     pub(super) fn report(
         &self,
         now: Timestamp,
-        found: OnVolume,
+        found: VolumeReport,
         (hot, sizes): (Option<HotCopySeen>, Option<Sizes>),
-    ) -> Report {
+    ) -> AgentReport {
         let unmanaged_jars = self.strangers.look(&self.volume, &found.unmanaged);
         let damage = self.damage();
-        let OnVolume { world, lock, unmanaged, replaced, backups, plugin_data, new_volume } = found;
+        let VolumeReport { world, lock, unmanaged, replaced, backups, plugin_data, new_volume } = found;
         let state = self.state();
         let server = match state.witness.server() {
             Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
@@ -214,7 +216,7 @@ impl Shared {
             }
             other @ (Server::Absent | Server::Starting { .. } | Server::Stopping { .. }) => other,
         };
-        Report {
+        AgentReport {
             at: now,
             pod_uid: self.settings.pod_uid.clone(),
             server,

@@ -7,8 +7,8 @@ use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use super::fetch::Fetcher;
-use super::running::{self, Record};
-use super::shared::{Shared, StopSent};
+use super::running::{self, ProcessRecord};
+use super::shared::{SidecarState, StopSent};
 use super::{Chain, clock, damage, hot_copy, http, observe, settings, stage, stopping};
 
 /// The sidecar cannot begin. Everything after that is only said.
@@ -31,20 +31,20 @@ pub enum Error {
 /// A sidecar that listens.
 #[derive(Debug)]
 pub struct Sidecar {
-    shared: Arc<Shared>,
+    shared: Arc<SidecarState>,
     http: TcpListener,
     socket: tokio::net::UnixListener,
 }
 
 impl Sidecar {
     /// Opens port and socket.
-    pub async fn bind(settings: settings::Sidecar) -> Result<Self, Error> {
+    pub async fn bind(settings: settings::SidecarConfig) -> Result<Self, Error> {
         let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
         let listen = |place: String| move |source| Error::Listen { place, source };
         let http = TcpListener::bind(settings.listen).await.map_err(listen(settings.listen.to_string()))?;
         let path = settings.shared.join(settings::SOCKET);
         let socket = stopping::listen(&path).map_err(listen(path.display().to_string()))?;
-        Ok(Self { shared: Arc::new(Shared::new(settings, fetcher, clock::now())), http, socket })
+        Ok(Self { shared: Arc::new(SidecarState::new(settings, fetcher, clock::now())), http, socket })
     }
 
     /// Where requests are answered.
@@ -99,12 +99,12 @@ impl Sidecar {
 }
 
 /// Reads what the volume remembers, and cleans the store.
-async fn remember(shared: &Arc<Shared>) {
+async fn remember(shared: &Arc<SidecarState>) {
     let task = Arc::clone(shared);
     let read = tokio::task::spawn_blocking(move || {
         let last_stop = std::fs::read(task.volume.last_stop_path()).ok();
         let last_stop = last_stop.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let record = Record::inherit(running::unended(&task.volume));
+        let record = ProcessRecord::inherit(running::unended(&task.volume));
         let kept = task.store.note_run().and_then(|()| task.store.thin_out());
         match kept {
             Ok(dropped) => stage::say_dropped(&dropped),

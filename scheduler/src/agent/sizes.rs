@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tracing::{info, warn};
 
-use super::shared::Shared;
+use super::shared::SidecarState;
 use super::{Chain, clock};
 use crate::backup::measure::measure;
 
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_hours(24);
 const WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// Measures for as long as this process of the server lives. A server without copies has nothing to measure for.
-pub(super) async fn keep(shared: &Arc<Shared>) {
+pub(super) async fn keep(shared: &Arc<SidecarState>) {
     let life = shared.state().life;
     while shared.settings.backups.is_some() && shared.state().life == life {
         let data = shared.settings.data.clone();

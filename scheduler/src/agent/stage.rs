@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::Chain;
-use super::shared::Shared;
+use super::shared::SidecarState;
 use crate::protocol::{FileSet, Staging};
-use crate::staging::hash::Known;
-use crate::staging::store::{self, Store};
+use crate::staging::hash::HashCache;
+use crate::staging::store::{self, ContentStore};
 
 /// Begins to stage `set`. The same lock that is under way goes on; another one ends that.
-pub(super) fn begin(shared: &Arc<Shared>, set: FileSet) {
+pub(super) fn begin(shared: &Arc<SidecarState>, set: FileSet) {
     let mut state = shared.state();
     let running = state.staging_task.as_ref().is_some_and(|task| !task.is_finished());
     if running && state.staging.as_ref().is_some_and(|staging| staging.lock == set.lock) {
@@ -31,8 +31,8 @@ pub(super) fn begin(shared: &Arc<Shared>, set: FileSet) {
     }));
 }
 
-async fn stage(shared: &Arc<Shared>, set: &FileSet, of: u32) -> Result<(), String> {
-    let missing = on_disk(shared, set, |store, set| store.missing(set, &mut Known::default())).await?;
+async fn stage(shared: &Arc<SidecarState>, set: &FileSet, of: u32) -> Result<(), String> {
+    let missing = on_disk(shared, set, |store, set| store.missing(set, &mut HashCache::default())).await?;
     let have = |left: usize| of.saturating_sub(u32::try_from(left).unwrap_or(u32::MAX));
     note(shared, set, |staging| staging.done = have(missing.len()));
     let files = missing.clone();
@@ -42,7 +42,7 @@ async fn stage(shared: &Arc<Shared>, set: &FileSet, of: u32) -> Result<(), Strin
         shared.fetcher.fetch(&shared.store, file).await.map_err(|error| Chain(&error).to_string())?;
         note(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
     }
-    on_disk(shared, set, Store::mark_staged).await?;
+    on_disk(shared, set, ContentStore::mark_staged).await?;
     let staged = on_disk(shared, set, |store, set| store.staged(Some(&set.lock))).await?;
     info!("lock {} is staged", set.lock);
     let mut state = shared.state();
@@ -58,7 +58,7 @@ pub(super) fn say_dropped(dropped: &[String]) {
     }
 }
 
-fn note(shared: &Shared, set: &FileSet, change: impl FnOnce(&mut Staging)) {
+fn note(shared: &SidecarState, set: &FileSet, change: impl FnOnce(&mut Staging)) {
     // Another lock may have taken over.
     if let Some(staging) = shared.state().staging.as_mut().filter(|staging| staging.lock == set.lock) {
         change(staging);
@@ -67,9 +67,9 @@ fn note(shared: &Shared, set: &FileSet, change: impl FnOnce(&mut Staging)) {
 
 /// Hashing and waiting for the disk, away from the threads that answer probes.
 async fn on_disk<T: Send + 'static>(
-    shared: &Arc<Shared>,
+    shared: &Arc<SidecarState>,
     set: &FileSet,
-    work: impl FnOnce(&Store, &FileSet) -> Result<T, store::Error> + Send + 'static,
+    work: impl FnOnce(&ContentStore, &FileSet) -> Result<T, store::Error> + Send + 'static,
 ) -> Result<T, String> {
     let (store, set) = (shared.store.clone(), set.clone());
     let done = tokio::task::spawn_blocking(move || work(&store, &set)).await;

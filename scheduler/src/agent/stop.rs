@@ -17,7 +17,7 @@ const FIRST_WORD: Duration = Duration::from_secs(2);
 
 /// How the hook ended; for the log only.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum HookResult {
     /// The sidecar has sent `stop`, or there was nothing to stop; its words.
     Done(String),
     /// Nobody answered in time, or the answer ended.
@@ -25,9 +25,9 @@ pub enum Outcome {
 }
 
 /// Asks the sidecar to stop the server.
-pub async fn run(settings: &settings::Stop) -> Outcome {
+pub async fn run(settings: &settings::StopConfig) -> HookResult {
     let socket = settings.shared.join(settings::SOCKET);
-    let nobody = |error: io::Error| Outcome::NobodyThere(format!("{}: {error}", socket.display()));
+    let nobody = |error: io::Error| HookResult::NobodyThere(format!("{}: {error}", socket.display()));
     let hello = async {
         let mut stream = UnixStream::connect(&socket).await?;
         stream.write_all(b"stop\n").await?;
@@ -41,10 +41,10 @@ pub async fn run(settings: &settings::Stop) -> Outcome {
             Err(error) => return nobody(error),
         };
     if first != "heard" {
-        return Outcome::Done(first);
+        return HookResult::Done(first);
     }
     match timeout(Duration::from_secs(settings.stop_timeout), lines.next_line()).await {
-        Ok(Ok(Some(line))) => Outcome::Done(line),
+        Ok(Ok(Some(line))) => HookResult::Done(line),
         Ok(Ok(None)) => nobody(io::ErrorKind::UnexpectedEof.into()),
         Ok(Err(error)) => nobody(error),
         Err(_) => nobody(io::ErrorKind::TimedOut.into()),

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
-use super::shared::{Shared, StopSent};
+use super::shared::{SidecarState, StopSent};
 use super::{Chain, clock, hot_copy, loaded, observe};
 use crate::protocol::Announce;
 use crate::rcon::text;
@@ -41,7 +41,7 @@ pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Answers hooks for ever.
-pub(super) async fn serve(shared: Arc<Shared>, listener: UnixListener) {
+pub(super) async fn serve(shared: Arc<SidecarState>, listener: UnixListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -61,7 +61,7 @@ pub(super) async fn serve(shared: Arc<Shared>, listener: UnixListener) {
     }
 }
 
-async fn answer(shared: &Arc<Shared>, mut stream: UnixStream) -> io::Result<()> {
+async fn answer(shared: &Arc<SidecarState>, mut stream: UnixStream) -> io::Result<()> {
     let (reader, mut writer) = stream.split();
     let mut line = String::new();
     BufReader::new(reader.take(LONGEST_LINE)).read_line(&mut line).await?;
@@ -76,7 +76,7 @@ async fn answer(shared: &Arc<Shared>, mut stream: UnixStream) -> io::Result<()> 
 }
 
 /// Warns, saves, disconnects with a reason and sends `stop`, once for each life of the server. Answers in one line; there is nothing that a hook could do about it.
-async fn stop_server(shared: &Arc<Shared>) -> &'static str {
+async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
     let until = Instant::now() + Duration::from_secs(shared.settings.stop_timeout);
     let left = || until.saturating_duration_since(Instant::now());
     let _turn = shared.stop_turn.lock().await;
@@ -145,7 +145,7 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
 }
 
 /// Nothing can be said to the server, and the kubelet sends SIGTERM when the hook has ended. What it saves then stands in its log.
-fn by_sigterm(shared: &Shared, because: &str, players: Option<u32>) -> &'static str {
+fn by_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'static str {
     // Where there is no process none ends, and the word would be kept for the next one.
     if !shared.state().witness.is_absent() {
         note(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
@@ -155,14 +155,14 @@ fn by_sigterm(shared: &Shared, because: &str, players: Option<u32>) -> &'static 
 }
 
 /// Before it is sent: the end may be seen before the answer is.
-fn note(shared: &Shared, stop: StopSent) {
+fn note(shared: &SidecarState, stop: StopSent) {
     let mut state = shared.state();
     state.stop = Some(stop);
     state.witness.stop_sent(clock::now());
 }
 
 /// Whether no announcement has told of this stop. What was said to an empty server has told nobody.
-fn must_warn(shared: &Shared) -> bool {
+fn must_warn(shared: &SidecarState) -> bool {
     let now = shared.operators_now();
     let state = shared.state();
     let is_near = |ends: Timestamp| ends <= now + ABOUT_TO_END && now <= ends + ANNOUNCED;

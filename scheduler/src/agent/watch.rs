@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::ping;
-use crate::protocol::{Players, Server};
+use crate::protocol::{PlayerCount, Server};
 
 /// Silence for this long takes a server out of service. Three pings of 5 s each may be lost to a tick stall.
 const READY_FOR: SignedDuration = SignedDuration::from_secs(20);
@@ -17,9 +17,9 @@ const LOG_IS_FRESH: SignedDuration = SignedDuration::from_secs(120);
 
 /// What one server-list ping brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pinged {
+pub enum PingResult {
     /// The server's line.
-    Answered(ping::Answer),
+    Answered(ping::StatusResponse),
     /// The port is open and nothing usable came.
     Silent,
     /// Nothing listens.
@@ -28,11 +28,11 @@ pub enum Pinged {
 
 /// One look at the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
+pub struct Sample {
     /// When.
     pub at: Timestamp,
     /// By ping.
-    pub pinged: Pinged,
+    pub pinged: PingResult,
     /// Whether another process holds a world's `session.lock`; None if there is no such file yet.
     pub locked: Option<bool>,
     /// The mark of the start that the log tells of.
@@ -43,7 +43,7 @@ pub struct Look {
 
 /// What a look changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum Transition {
     /// The server answered for the first time since its process began.
     Up,
     /// The process is gone.
@@ -53,7 +53,7 @@ pub enum Change {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Life {
+enum ProcessLife {
     Absent,
     Starting {
         progress_at: Timestamp,
@@ -72,75 +72,75 @@ enum Life {
 
 /// Adds up the looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Witness {
-    life: Life,
+pub struct ServerMonitor {
+    life: ProcessLife,
     stopping: Option<Timestamp>,
-    players: Players,
+    players: PlayerCount,
     /// The last time the number of players was said, or the beginning.
     counted_at: Timestamp,
     /// Since when each answer has said that nobody is on.
     empty_since: Option<Timestamp>,
 }
 
-impl Witness {
+impl ServerMonitor {
     /// Begins, with nothing seen.
     pub fn new(now: Timestamp) -> Self {
         Self {
-            life: Life::Absent,
+            life: ProcessLife::Absent,
             stopping: None,
-            players: Players::Unknown { since: now },
+            players: PlayerCount::Unknown { since: now },
             counted_at: now,
             empty_since: None,
         }
     }
 
     /// Takes one look into account.
-    pub fn look(&mut self, look: &Look) -> Option<Change> {
+    pub fn look(&mut self, look: &Sample) -> Option<Transition> {
         match &look.pinged {
-            Pinged::Answered(answer) => self.answered(look, answer),
-            Pinged::Silent => {
+            PingResult::Answered(answer) => self.answered(look, answer),
+            PingResult::Silent => {
                 self.not_answered(look, false);
                 None
             }
             // The game's port is shut before the worlds are: the process has ended when nobody holds them.
-            Pinged::Refused if look.locked != Some(true) => self.nobody(look),
-            Pinged::Refused => {
+            PingResult::Refused if look.locked != Some(true) => self.nobody(look),
+            PingResult::Refused => {
                 self.not_answered(look, true);
                 None
             }
         }
     }
 
-    fn answered(&mut self, look: &Look, answer: &ping::Answer) -> Option<Change> {
+    fn answered(&mut self, look: &Sample, answer: &ping::StatusResponse) -> Option<Transition> {
         let is_gapless = look.at.duration_since(self.counted_at) < COUNTED_FOR;
         self.empty_since = match answer.online {
             Some(0) => self.empty_since.filter(|_| is_gapless).or(Some(look.at)),
             Some(_) | None => None,
         };
         match answer.online {
-            Some(0) => self.players = Players::Nobody,
-            Some(count) => self.players = Players::Some { count },
-            None => self.players = Players::Unknown { since: self.counted_at },
+            Some(0) => self.players = PlayerCount::Nobody,
+            Some(count) => self.players = PlayerCount::Some { count },
+            None => self.players = PlayerCount::Unknown { since: self.counted_at },
         }
         if answer.online.is_some() {
             self.counted_at = look.at;
         }
         let (since, change) = match &self.life {
-            Life::Up { since, log, missed, .. } => {
+            ProcessLife::Up { since, log, missed, .. } => {
                 let other = *missed && log.is_some() && look.log.is_some() && *log != look.log;
-                if other { (look.at, Some(Change::Replaced)) } else { (*since, None) }
+                if other { (look.at, Some(Transition::Replaced)) } else { (*since, None) }
             }
-            Life::Absent | Life::Starting { .. } => (look.at, Some(Change::Up)),
+            ProcessLife::Absent | ProcessLife::Starting { .. } => (look.at, Some(Transition::Up)),
         };
-        if change == Some(Change::Replaced) {
+        if change == Some(Transition::Replaced) {
             self.stopping = None;
         }
         let log = match (&self.life, change) {
             // A log that went on after midnight does not tell of a start: the mark of this one stays.
-            (Life::Up { log: Some(log), .. }, None) => Some(log.clone()),
+            (ProcessLife::Up { log: Some(log), .. }, None) => Some(log.clone()),
             _ => look.log.clone(),
         };
-        self.life = Life::Up {
+        self.life = ProcessLife::Up {
             since,
             answered_at: look.at,
             minecraft: answer.minecraft.clone(),
@@ -151,49 +151,49 @@ impl Witness {
         change
     }
 
-    fn not_answered(&mut self, look: &Look, nothing_listens: bool) {
+    fn not_answered(&mut self, look: &Sample, nothing_listens: bool) {
         match &mut self.life {
-            Life::Up { missed, refused, .. } => (*missed, *refused) = (true, nothing_listens),
-            Life::Absent | Life::Starting { .. } => {
-                self.life = Life::Starting { progress_at: look.progress_at.unwrap_or(look.at) };
+            ProcessLife::Up { missed, refused, .. } => (*missed, *refused) = (true, nothing_listens),
+            ProcessLife::Absent | ProcessLife::Starting { .. } => {
+                self.life = ProcessLife::Starting { progress_at: look.progress_at.unwrap_or(look.at) };
             }
         }
     }
 
-    fn nobody(&mut self, look: &Look) -> Option<Change> {
-        let was_up = matches!(self.life, Life::Up { .. });
+    fn nobody(&mut self, look: &Sample) -> Option<Transition> {
+        let was_up = matches!(self.life, ProcessLife::Up { .. });
         if !was_up && look.locked.is_none() {
             // The first start of all: Paper patches itself for a while before there is a world.
             let fresh = |at: &Timestamp| look.at.duration_since(*at) < LOG_IS_FRESH;
             self.life = match look.progress_at.filter(fresh) {
-                Some(progress_at) => Life::Starting { progress_at },
-                None => Life::Absent,
+                Some(progress_at) => ProcessLife::Starting { progress_at },
+                None => ProcessLife::Absent,
             };
             return None;
         }
-        let ended = self.life != Life::Absent;
-        self.life = Life::Absent;
+        let ended = self.life != ProcessLife::Absent;
+        self.life = ProcessLife::Absent;
         self.stopping = None;
-        self.players = Players::Unknown { since: self.counted_at };
+        self.players = PlayerCount::Unknown { since: self.counted_at };
         self.empty_since = None;
-        ended.then_some(Change::Ended)
+        ended.then_some(Transition::Ended)
     }
 
     /// `stop` was sent, or SIGTERM was seen.
     pub fn stop_sent(&mut self, at: Timestamp) {
-        if self.life != Life::Absent && self.stopping.is_none() {
+        if self.life != ProcessLife::Absent && self.stopping.is_none() {
             self.stopping = Some(at);
         }
     }
 
     /// Whether there is no process.
     pub fn is_absent(&self) -> bool {
-        self.life == Life::Absent
+        self.life == ProcessLife::Absent
     }
 
     /// Whether the server has answered since its process began.
     pub fn is_up(&self) -> bool {
-        matches!(self.life, Life::Up { .. })
+        matches!(self.life, ProcessLife::Up { .. })
     }
 
     /// Whether it is ending.
@@ -203,16 +203,16 @@ impl Witness {
 
     /// Whether players can be sent to it.
     pub fn is_ready(&self, now: Timestamp) -> bool {
-        let Life::Up { answered_at, refused, .. } = &self.life else { return false };
+        let ProcessLife::Up { answered_at, refused, .. } = &self.life else { return false };
         self.stopping.is_none() && !refused && now.duration_since(*answered_at) < READY_FOR
     }
 
     /// Who is on. An old answer is none.
-    pub fn players(&self, now: Timestamp) -> Players {
+    pub fn players(&self, now: Timestamp) -> PlayerCount {
         if now.duration_since(self.counted_at) < COUNTED_FOR && self.is_up() {
             self.players
         } else {
-            Players::Unknown { since: self.counted_at }
+            PlayerCount::Unknown { since: self.counted_at }
         }
     }
 
@@ -225,16 +225,16 @@ impl Witness {
 
     /// Since when nobody has been on, by answers that left no gap in which somebody could have been there unseen.
     pub fn empty_since(&self, now: Timestamp) -> Option<Timestamp> {
-        self.empty_since.filter(|_| self.players(now) == Players::Nobody)
+        self.empty_since.filter(|_| self.players(now) == PlayerCount::Nobody)
     }
 
     /// For the report; build and plugins are read by others.
     pub fn server(&self) -> Server {
         match (&self.life, self.stopping) {
-            (Life::Absent, _) => Server::Absent,
+            (ProcessLife::Absent, _) => Server::Absent,
             (_, Some(since)) => Server::Stopping { since },
-            (Life::Starting { progress_at }, None) => Server::Starting { progress_at: *progress_at },
-            (Life::Up { since, answered_at, minecraft, .. }, None) => Server::Up {
+            (ProcessLife::Starting { progress_at }, None) => Server::Starting { progress_at: *progress_at },
+            (ProcessLife::Up { since, answered_at, minecraft, .. }, None) => Server::Up {
                 since: *since,
                 answered_at: *answered_at,
                 minecraft: minecraft.clone(),

@@ -13,8 +13,8 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn book(calls: &[(&str, i64)], armed: &[i64]) -> Book {
-    Book {
+fn book(calls: &[(&str, i64)], armed: &[i64]) -> TimerState {
+    TimerState {
         calls: calls.iter().map(|(key, second)| ((*key).to_owned(), (at(*second), Box::new(|| {}) as Wake))).collect(),
         armed: armed.iter().map(|second| at(*second)).collect(),
     }
@@ -57,7 +57,7 @@ fn only_those_are_woken_whose_time_has_come() {
 
 #[tokio::test]
 async fn an_alarm_rings_in_time_for_whoever_set_it_last_and_not_for_who_gave_up() {
-    let alarm = Alarm::start(real_clock).await.unwrap();
+    let alarm = Timer::start(real_clock).await.unwrap();
     let (tx, mut rx) = mpsc::unbounded_channel();
     let set = |key: &str, at, word: &'static str| {
         let tx = tx.clone();

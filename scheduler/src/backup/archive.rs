@@ -14,10 +14,10 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{Content, Item, Source, holds_chunks, is_gone, text_of};
-use super::{LEFT_OUT_NAMED, Reading, Seal, contents};
+use super::contents::{BackupSource, Content, Item, holds_chunks, is_gone, text_of};
+use super::{Checksum, LEFT_OUT_NAMED, LiveReads, contents};
 use crate::protocol::OUR_DIR;
-use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::disk::{self, Disk, FsHook};
 use crate::staging::hash::{Algorithm, Hasher};
 
 mod damaged;
@@ -64,7 +64,7 @@ pub enum WriteError {
 /// One line of the list. A directory has neither size nor hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ManifestLine {
     path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
@@ -74,8 +74,8 @@ struct Line {
 
 /// What was written.
 #[derive(Debug)]
-pub(super) struct Written {
-    pub(super) seal: Seal,
+pub(super) struct ArchiveSummary {
+    pub(super) seal: Checksum,
     /// What could not go in, the first [`LEFT_OUT_NAMED`].
     pub(super) left_out: Vec<String>,
     /// What changed while it was read, the first [`LEFT_OUT_NAMED`].
@@ -83,11 +83,11 @@ pub(super) struct Written {
 }
 
 /// Writes archive and list of `source` into `directory` and brings them to the disk. Asks `disk` before each piece that it reads, too.
-pub(super) fn write<S: Steps>(
-    source: &Source<'_>,
+pub(super) fn write<S: FsHook>(
+    source: &BackupSource<'_>,
     directory: &Path,
     disk: &mut Disk<S>,
-) -> Result<Written, WriteError> {
+) -> Result<ArchiveSummary, WriteError> {
     let disk = RefCell::new(disk);
     let archive = Sink::create(&disk, directory.join(ARCHIVE))?;
     let list = Sink::create(&disk, directory.join(LIST))?;
@@ -124,13 +124,17 @@ pub(super) fn write<S: Steps>(
     let list = list.into_inner().map_err(|failed| WriteError::End(failed.into_error()))?;
     let (archive_bytes, archive_sha256) = archive.close()?;
     let (_, list_sha256) = list.close()?;
-    Ok(Written { seal: Seal { files, bytes, archive_bytes, archive_sha256, list_sha256 }, left_out, changed })
+    Ok(ArchiveSummary {
+        seal: Checksum { files, bytes, archive_bytes, archive_sha256, list_sha256 },
+        left_out,
+        changed,
+    })
 }
 
 /// What came of one item.
 enum Appended {
     Whole {
-        line: Line,
+        line: ManifestLine,
         /// Somebody wrote to it meanwhile.
         changed: bool,
     },
@@ -141,7 +145,7 @@ enum Appended {
 fn append(
     builder: &mut tar::Builder<impl Write>,
     item: &Item,
-    reading: Reading,
+    reading: LiveReads,
     ask: &dyn Fn(&Path) -> io::Result<()>,
 ) -> io::Result<Appended> {
     let mut header = tar::Header::new_gnu();
@@ -153,44 +157,44 @@ fn append(
         Content::Directory => {
             header.set_entry_type(tar::EntryType::Directory);
             builder.append_data(&mut header, &item.name, io::empty())?;
-            Ok(Appended::Whole { line: Line { path, size: None, sha256: None }, changed: false })
+            Ok(Appended::Whole { line: ManifestLine { path, size: None, sha256: None }, changed: false })
         }
         Content::File { path: from, size } => {
             let file = match File::open(from) {
-                Err(error) if reading == Reading::Live && is_gone(&error) => return Ok(Appended::Gone),
+                Err(error) if reading == LiveReads::Live && is_gone(&error) => return Ok(Appended::Gone),
                 opened => opened?,
             };
             let begun = file.metadata()?.modified()?;
             let ask = || ask(from);
-            let mut content = Exactly::new(Asking { file: &file, ask: &ask }, *size, reading);
+            let mut content = ExactLength::new(InterruptibleRead { file: &file, ask: &ask }, *size, reading);
             builder.append_data(&mut header, &item.name, &mut content)?;
             let (sha256, resized) = content.end()?;
             // A database that is written in place keeps its size.
-            let changed = resized || (reading == Reading::Live && file.metadata()?.modified()? != begun);
-            Ok(Appended::Whole { line: Line { path, size: Some(*size), sha256: Some(sha256) }, changed })
+            let changed = resized || (reading == LiveReads::Live && file.metadata()?.modified()? != begun);
+            Ok(Appended::Whole { line: ManifestLine { path, size: Some(*size), sha256: Some(sha256) }, changed })
         }
         Content::Bytes(bytes) => {
             let size = item.content.size();
-            let mut content = Exactly::new(bytes.as_slice(), size, Reading::Still);
+            let mut content = ExactLength::new(bytes.as_slice(), size, LiveReads::Still);
             builder.append_data(&mut header, &item.name, &mut content)?;
             let (sha256, changed) = content.end()?;
-            Ok(Appended::Whole { line: Line { path, size: Some(size), sha256: Some(sha256) }, changed })
+            Ok(Appended::Whole { line: ManifestLine { path, size: Some(size), sha256: Some(sha256) }, changed })
         }
     }
 }
 
-fn write_line(list: &mut impl Write, line: &Line) -> io::Result<()> {
+fn write_line(list: &mut impl Write, line: &ManifestLine) -> io::Result<()> {
     serde_json::to_writer(&mut *list, line)?;
     list.write_all(b"\n")
 }
 
 /// A file that asks before each piece of it is read.
-struct Asking<'a> {
+struct InterruptibleRead<'a> {
     file: &'a File,
     ask: &'a dyn Fn() -> io::Result<()>,
 }
 
-impl Read for Asking<'_> {
+impl Read for InterruptibleRead<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         (self.ask)()?;
         self.file.read(buffer)
@@ -199,39 +203,39 @@ impl Read for Asking<'_> {
 
 /// A file of which exactly as much is read as its header in the archive says. If there is more or less, somebody writes to it: an error,
 /// or of a server that runs, the rest is left out, and what is missing is zeros.
-struct Exactly<R> {
+struct ExactLength<R> {
     content: R,
     left: u64,
     hasher: Hasher,
-    reading: Reading,
+    reading: LiveReads,
     /// It ended before its size was reached.
     short: bool,
 }
 
-impl<R: Read> Exactly<R> {
-    fn new(content: R, size: u64, reading: Reading) -> Self {
+impl<R: Read> ExactLength<R> {
+    fn new(content: R, size: u64, reading: LiveReads) -> Self {
         Self { content, left: size, hasher: Hasher::new(Algorithm::Sha256), reading, short: false }
     }
 
     /// The hash, and whether it had another size.
     fn end(mut self) -> io::Result<(String, bool)> {
         let resized = self.short || self.content.read(&mut [0])? > 0;
-        if resized && self.reading == Reading::Still {
+        if resized && self.reading == LiveReads::Still {
             return Err(changed());
         }
         Ok((self.hasher.finish().hex().to_owned(), resized))
     }
 }
 
-impl<R: Read> Read for Exactly<R> {
+impl<R: Read> Read for ExactLength<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         // Once it ended it has ended: what is written behind the zeros later would be in the wrong place.
         let mut read = if self.short { 0 } else { self.content.read(&mut buffer[..most])? };
         if read == 0 && most > 0 {
             match self.reading {
-                Reading::Still => return Err(changed()),
-                Reading::Live => {
+                LiveReads::Still => return Err(changed()),
+                LiveReads::Live => {
                     buffer[..most].fill(0);
                     (read, self.short) = (most, true);
                 }
@@ -256,7 +260,7 @@ struct Sink<'a, 'b, S> {
     written: u64,
 }
 
-impl<'a, 'b, S: Steps> Sink<'a, 'b, S> {
+impl<'a, 'b, S: FsHook> Sink<'a, 'b, S> {
     fn create(disk: &'a RefCell<&'b mut Disk<S>>, path: PathBuf) -> Result<Self, disk::Error> {
         let file = disk.borrow_mut().step("create", &path, |path| File::create(path))?;
         Ok(Self { disk, path, file, hasher: Hasher::new(Algorithm::Sha256), written: 0 })
@@ -271,7 +275,7 @@ impl<'a, 'b, S: Steps> Sink<'a, 'b, S> {
     }
 }
 
-impl<S: Steps> Write for Sink<'_, '_, S> {
+impl<S: FsHook> Write for Sink<'_, '_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut disk = self.disk.borrow_mut();
         let written = disk.step("write", &self.path, |_| self.file.write(bytes)).map_err(io::Error::other)?;
@@ -286,7 +290,7 @@ impl<S: Steps> Write for Sink<'_, '_, S> {
 }
 
 /// What is done with the entries of an archive that is read.
-pub(super) trait Target {
+pub(super) trait ArchiveTarget {
     /// A directory, relative to the server's directory.
     fn directory(&mut self, path: &Path) -> Result<(), disk::Error>;
     /// A file begins.
@@ -298,11 +302,11 @@ pub(super) trait Target {
 }
 
 /// Reads only, and asks the disk before each piece.
-pub(super) struct Nowhere<'a, S> {
+pub(super) struct DiscardTarget<'a, S> {
     pub(super) disk: &'a mut Disk<S>,
 }
 
-impl<S: Steps> Target for Nowhere<'_, S> {
+impl<S: FsHook> ArchiveTarget for DiscardTarget<'_, S> {
     fn directory(&mut self, _path: &Path) -> Result<(), disk::Error> {
         Ok(())
     }
@@ -319,7 +323,7 @@ impl<S: Steps> Target for Nowhere<'_, S> {
 
 /// Reads the archive in `directory` from beginning to end, compares each entry with the list and all of it with the seal, and hands the
 /// entries to `target`. What `target` got counts only if this ends well.
-pub(super) fn read(directory: &Path, seal: &Seal, target: &mut impl Target) -> Result<(), Damaged> {
+pub(super) fn read(directory: &Path, seal: &Checksum, target: &mut impl ArchiveTarget) -> Result<(), Damaged> {
     let of_archive = |source| Damaged::Read { file: ARCHIVE, source };
     let of_list = |source| Damaged::Read { file: LIST, source };
     let file = File::open(directory.join(ARCHIVE)).map_err(of_archive)?;
@@ -390,7 +394,7 @@ pub(super) fn read(directory: &Path, seal: &Seal, target: &mut impl Target) -> R
     Ok(())
 }
 
-fn next_line(list: &mut impl BufRead) -> io::Result<Option<Line>> {
+fn next_line(list: &mut impl BufRead) -> io::Result<Option<ManifestLine>> {
     let mut line = Vec::new();
     if list.take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);

@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Contents, LEFT_OUT_NAMED, Reading};
+use super::{Contents, LEFT_OUT_NAMED, LiveReads};
 use crate::properties;
 use crate::protocol::OUR_DIR;
 use crate::world::Worlds;
@@ -120,14 +120,14 @@ impl Content {
 
 /// The part of a server's directory that a copy is made of.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct BackupSource<'a> {
     pub(super) data: &'a Path,
     pub(super) worlds: &'a Worlds,
     pub(super) contents: Contents,
-    pub(super) reading: Reading,
+    pub(super) reading: LiveReads,
 }
 
-impl Source<'_> {
+impl BackupSource<'_> {
     /// The world folders, relative to the server's directory, in order.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         let relative = |path: &PathBuf| path.strip_prefix(self.data).unwrap_or(path).to_owned();
@@ -169,7 +169,7 @@ impl Source<'_> {
                     let path = failed.path().unwrap_or(from).to_owned();
                     let missing = failed.io_error().is_some_and(is_gone);
                     // A link to nothing. Anything else that is gone is a server that writes.
-                    if missing && (path.is_symlink() || (self.reading == Reading::Live && failed.depth() > 0)) {
+                    if missing && (path.is_symlink() || (self.reading == LiveReads::Live && failed.depth() > 0)) {
                         self.name(&path, left_out);
                         continue;
                     }
@@ -182,7 +182,7 @@ impl Source<'_> {
             match self.item(&entry) {
                 Ok(Some(item)) => take(item)?,
                 Ok(None) => self.name(entry.path(), left_out),
-                Err(Error::Read { path: _, source }) if self.reading == Reading::Live && is_gone(&source) => {
+                Err(Error::Read { path: _, source }) if self.reading == LiveReads::Live && is_gone(&source) => {
                     self.name(entry.path(), left_out);
                 }
                 Err(failed) => return Err(failed.into()),

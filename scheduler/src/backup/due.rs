@@ -2,12 +2,12 @@
 
 use super::Contents;
 use crate::protocol::FileSet;
-use crate::staging::Manifest;
+use crate::staging::StagedManifest;
 use crate::world::{Worlds, is_one_way};
 
 /// Before which updates a copy is taken (`spec.backup.beforeUpdate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
+pub enum BackupBefore {
     /// Of the worlds, before a Minecraft opens them that they cannot go back from.
     OneWay,
     /// Of everything, before each change of the set.
@@ -21,7 +21,7 @@ pub enum Before {
 #[error("write `OneWay`, `Always` or `Never`")]
 pub struct ParseBeforeError;
 
-impl std::str::FromStr for Before {
+impl std::str::FromStr for BackupBefore {
     type Err = ParseBeforeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -34,7 +34,7 @@ impl std::str::FromStr for Before {
     }
 }
 
-impl std::fmt::Display for Before {
+impl std::fmt::Display for BackupBefore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::OneWay => "OneWay",
@@ -48,18 +48,18 @@ impl std::fmt::Display for Before {
 ///
 /// A second start of one lock needs none: what it may change, it has changed. A step back to the lock before needs none either, unless
 /// that is a newer Minecraft: nothing may keep a roll-back waiting. What was gone back from and comes again is no step back.
-pub fn due(before: Before, last: Option<&Manifest>, set: &FileSet, worlds: &Worlds) -> Option<Contents> {
+pub fn due(before: BackupBefore, last: Option<&StagedManifest>, set: &FileSet, worlds: &Worlds) -> Option<Contents> {
     if last.is_some_and(|last| last.lock == set.lock) {
         return None;
     }
     let one_way = is_one_way(worlds, set, last.map(|last| last.minecraft.as_str()));
     let goes_back = last.is_some_and(|last| last.goes_back_to(&set.lock));
     match before {
-        Before::Never => None,
-        Before::OneWay => one_way.then_some(Contents::Worlds),
-        Before::Always if one_way => Some(Contents::Everything),
+        BackupBefore::Never => None,
+        BackupBefore::OneWay => one_way.then_some(Contents::Worlds),
+        BackupBefore::Always if one_way => Some(Contents::Everything),
         // On a volume where nothing of ours ran there is nothing of ours to go back to.
-        Before::Always => (last.is_some() && !goes_back).then_some(Contents::Everything),
+        BackupBefore::Always => (last.is_some() && !goes_back).then_some(Contents::Everything),
     }
 }
 
@@ -69,14 +69,14 @@ mod tests {
 
     use super::*;
     use crate::protocol::Floor;
-    use crate::world::{self, Folder, Level, Role};
+    use crate::world::{self, LevelDat, Role, WorldFolder};
 
     fn set(lock: &str, minecraft: &str, data_version: Option<u32>) -> FileSet {
         FileSet { lock: lock.into(), ..world::tests::set(minecraft, data_version) }
     }
 
-    fn ran(lock: &str, previous: Option<&str>) -> Manifest {
-        Manifest {
+    fn ran(lock: &str, previous: Option<&str>) -> StagedManifest {
+        StagedManifest {
             lock: lock.into(),
             previous: previous.map(str::to_owned),
             went_back: false,
@@ -86,16 +86,16 @@ mod tests {
         }
     }
 
-    fn folder(path: &str, level: Option<Level>, role: Role) -> Folder {
-        Folder { path: path.into(), level, old_layout: true, new_layout: false, role }
+    fn folder(path: &str, level: Option<LevelDat>, role: Role) -> WorldFolder {
+        WorldFolder { path: path.into(), level, old_layout: true, new_layout: false, role }
     }
 
-    fn one_world(level: Option<Level>) -> Worlds {
+    fn one_world(level: Option<LevelDat>) -> Worlds {
         Worlds { folders: vec![folder("/data/world", level, Role::Level)] }
     }
 
-    fn level(minecraft: &str, data_version: u32) -> Level {
-        Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version })
+    fn level(minecraft: &str, data_version: u32) -> LevelDat {
+        LevelDat::OpenedBy(Floor { minecraft: minecraft.into(), data_version })
     }
 
     fn opened_by(minecraft: &str, data_version: u32) -> Worlds {
@@ -106,23 +106,27 @@ mod tests {
     fn the_worlds_are_copied_before_a_newer_minecraft_opens_them_and_never_at_its_second_start() {
         let worlds = opened_by("1.21.10", 4556);
         let newer = set("b", "1.21.11", Some(4671));
-        assert_eq!(due(Before::OneWay, Some(&ran("a", None)), &newer, &worlds), Some(Contents::Worlds));
-        assert_eq!(due(Before::OneWay, None, &newer, &worlds), Some(Contents::Worlds), "a world that was adopted");
-        assert_eq!(due(Before::OneWay, Some(&ran("b", Some("a"))), &newer, &worlds), None);
-        assert_eq!(due(Before::Never, Some(&ran("a", None)), &newer, &worlds), None);
-        assert_eq!(due(Before::Always, Some(&ran("a", None)), &newer, &worlds), Some(Contents::Everything));
+        assert_eq!(due(BackupBefore::OneWay, Some(&ran("a", None)), &newer, &worlds), Some(Contents::Worlds));
+        assert_eq!(
+            due(BackupBefore::OneWay, None, &newer, &worlds),
+            Some(Contents::Worlds),
+            "a world that was adopted"
+        );
+        assert_eq!(due(BackupBefore::OneWay, Some(&ran("b", Some("a"))), &newer, &worlds), None);
+        assert_eq!(due(BackupBefore::Never, Some(&ran("a", None)), &newer, &worlds), None);
+        assert_eq!(due(BackupBefore::Always, Some(&ran("a", None)), &newer, &worlds), Some(Contents::Everything));
     }
 
     #[test]
     fn a_lock_that_does_not_say_its_format_is_compared_by_name_and_a_world_that_says_nothing_is_older() {
         let by_name = set("b", "1.21.11", None);
-        assert_eq!(due(Before::OneWay, None, &by_name, &opened_by("1.21.10", 4556)), Some(Contents::Worlds));
-        assert_eq!(due(Before::OneWay, None, &by_name, &opened_by("1.21.11", 4671)), None);
+        assert_eq!(due(BackupBefore::OneWay, None, &by_name, &opened_by("1.21.10", 4556)), Some(Contents::Worlds));
+        assert_eq!(due(BackupBefore::OneWay, None, &by_name, &opened_by("1.21.11", 4671)), None);
         assert_eq!(
-            due(Before::OneWay, None, &by_name, &one_world(Some(Level::BeforeVersions))),
+            due(BackupBefore::OneWay, None, &by_name, &one_world(Some(LevelDat::BeforeVersions))),
             Some(Contents::Worlds)
         );
-        assert_eq!(due(Before::OneWay, None, &by_name, &Worlds::default()), None, "there is no world to copy");
+        assert_eq!(due(BackupBefore::OneWay, None, &by_name, &Worlds::default()), None, "there is no world to copy");
     }
 
     #[test]
@@ -136,12 +140,12 @@ mod tests {
         };
         let (old, new) = (|| Some(level("1.21.10", 4556)), || Some(level("1.21.11", 4671)));
         let newer = set("b", "1.21.11", Some(4671));
-        let before = |worlds: &Worlds, last: &Manifest| due(Before::OneWay, Some(last), &newer, worlds);
+        let before = |worlds: &Worlds, last: &StagedManifest| due(BackupBefore::OneWay, Some(last), &newer, worlds);
         assert_eq!(before(&of(old(), new(), old()), &ran("a", None)), Some(Contents::Worlds));
-        assert_eq!(before(&of(Some(Level::BeforeVersions), new(), new()), &ran("a", None)), Some(Contents::Worlds));
+        assert_eq!(before(&of(Some(LevelDat::BeforeVersions), new(), new()), &ran("a", None)), Some(Contents::Worlds));
         assert_eq!(before(&of(new(), new(), old()), &ran("a", None)), Some(Contents::Worlds), "a plugin opens it");
         assert_eq!(before(&of(new(), old(), new()), &ran("a", None)), None, "what only lies there is not in the way");
-        let same = Manifest { minecraft: "1.21.11".into(), ..ran("a", None) };
+        let same = StagedManifest { minecraft: "1.21.11".into(), ..ran("a", None) };
         assert_eq!(
             before(&of(new(), old(), old()), &same),
             None,
@@ -153,25 +157,25 @@ mod tests {
     fn a_set_that_was_gone_back_from_is_copied_before_when_it_is_tried_again() {
         let worlds = opened_by("1.21.10", 4556);
         let tried = set("b", "1.21.10", Some(4556));
-        let back = Manifest { went_back: true, ..ran("a", Some("b")) };
-        assert_eq!(due(Before::Always, Some(&back), &tried, &worlds), Some(Contents::Everything));
+        let back = StagedManifest { went_back: true, ..ran("a", Some("b")) };
+        assert_eq!(due(BackupBefore::Always, Some(&back), &tried, &worlds), Some(Contents::Everything));
     }
 
     #[test]
     fn always_copies_all_there_is_before_another_set_of_the_same_minecraft_too_and_keeps_no_roll_back_waiting() {
         let worlds = opened_by("1.21.10", 4556);
         let same = set("b", "1.21.10", Some(4556));
-        assert_eq!(due(Before::Always, Some(&ran("a", None)), &same, &worlds), Some(Contents::Everything));
-        assert_eq!(due(Before::OneWay, Some(&ran("a", None)), &same, &worlds), None);
-        assert_eq!(due(Before::Always, Some(&ran("c", Some("b"))), &same, &worlds), None, "a step back");
-        assert_eq!(due(Before::Always, None, &same, &worlds), None, "nothing of ours ran");
+        assert_eq!(due(BackupBefore::Always, Some(&ran("a", None)), &same, &worlds), Some(Contents::Everything));
+        assert_eq!(due(BackupBefore::OneWay, Some(&ran("a", None)), &same, &worlds), None);
+        assert_eq!(due(BackupBefore::Always, Some(&ran("c", Some("b"))), &same, &worlds), None, "a step back");
+        assert_eq!(due(BackupBefore::Always, None, &same, &worlds), None, "nothing of ours ran");
     }
 
     #[test]
     fn the_three_words_are_read_as_they_are_written() {
-        for before in [Before::OneWay, Before::Always, Before::Never] {
+        for before in [BackupBefore::OneWay, BackupBefore::Always, BackupBefore::Never] {
             assert_eq!(before.to_string().parse(), Ok(before));
         }
-        assert!("oneway".parse::<Before>().is_err());
+        assert!("oneway".parse::<BackupBefore>().is_err());
     }
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::contents::{self, Source};
-use super::{Contents, Reading};
+use super::contents::{self, BackupSource};
+use super::{Contents, LiveReads};
 use crate::protocol::sizes::Sizes;
 use crate::world::Worlds;
 
 /// There is no figure.
 #[derive(Debug, thiserror::Error)]
-pub enum Unmeasured {
+pub enum SizeUnknown {
     /// The worlds could not be looked for.
     #[error("could not look for the worlds")]
     Worlds(#[source] io::Error),
@@ -25,18 +25,18 @@ pub enum Unmeasured {
 }
 
 /// Looks at all that a copy of everything would hold, `within` this time.
-pub fn measure(data: &Path, within: SignedDuration, now: impl Fn() -> Timestamp) -> Result<Sizes, Unmeasured> {
+pub fn measure(data: &Path, within: SignedDuration, now: impl Fn() -> Timestamp) -> Result<Sizes, SizeUnknown> {
     let at = now();
-    let worlds = Worlds::read(data).map_err(Unmeasured::Worlds)?;
+    let worlds = Worlds::read(data).map_err(SizeUnknown::Worlds)?;
     let size = |contents| {
         let mut bytes: u64 = 0;
         // The server runs, or may: what is gone meanwhile does not count.
-        let source = Source { data, worlds: &worlds, contents, reading: Reading::Live };
+        let source = BackupSource { data, worlds: &worlds, contents, reading: LiveReads::Live };
         source.each(|item| {
             bytes = bytes.saturating_add(item.content.size());
-            if now().duration_since(at) > within { Err(Unmeasured::TooLong(within)) } else { Ok(()) }
+            if now().duration_since(at) > within { Err(SizeUnknown::TooLong(within)) } else { Ok(()) }
         })?;
-        Ok::<u64, Unmeasured>(bytes)
+        Ok::<u64, SizeUnknown>(bytes)
     };
     Ok(Sizes { at, worlds: size(Contents::Worlds)?, server_files: size(Contents::ServerFiles)? })
 }

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
 use super::Backup;
-use super::archive::{self, Damaged, Target, plain};
+use super::archive::{self, ArchiveTarget, Damaged, plain};
 use super::contents::{is_gone, stays};
-use super::shelf::Shelf;
+use super::shelf::BackupRepository;
 use crate::protocol::{OUR_DIR, Restored};
-use crate::staging::disk::{self, Disk, Steps, is_there};
+use crate::staging::disk::{self, Disk, FsHook, is_there};
 use crate::staging::store::SPARE;
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::{Worlds, damage};
@@ -89,7 +89,7 @@ const FLOODGATE_KEY: &str = "plugins/floodgate/key.pem";
 
 /// What takes the place of what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum RestorePart {
     /// The worlds, of all worlds. Settings, plugins and their data stay.
     Worlds,
     /// All that the copy holds, of all that such a copy would hold.
@@ -98,9 +98,9 @@ pub enum Part {
 
 /// What is put back, and for whom.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct RestoreTarget<'a> {
     /// Of the copy.
-    pub part: Part,
+    pub part: RestorePart,
     /// The request that it is done for; None: nobody's.
     pub request: Option<&'a str>,
 }
@@ -108,7 +108,7 @@ pub struct Wish<'a> {
 /// `restore.json`: worlds, or all there is, are being exchanged. All paths are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Journal {
+struct RestoreJournal {
     done: Restored,
     /// What makes room.
     aside: Vec<PathBuf>,
@@ -118,12 +118,12 @@ struct Journal {
 
 /// Puts what `backup` holds in the place of what is there, all `worlds` among it, which is set aside. The caller holds the locks on them, and
 /// nothing starts before this has ended well.
-pub fn restore<S: Steps>(
-    shelf: &Shelf,
+pub fn restore<S: FsHook>(
+    shelf: &BackupRepository,
     backup: &Backup,
     volume: &Volume,
     worlds: &Worlds,
-    wish: Wish<'_>,
+    wish: RestoreTarget<'_>,
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
@@ -137,11 +137,11 @@ pub fn restore<S: Steps>(
     unpack(shelf, backup, &unpacked, disk)?;
     let (goes, comes) = match wish.part {
         // By content again, as they were found when they were copied; a copy of everything has other files beside them, which stay here.
-        Part::Worlds => {
+        RestorePart::Worlds => {
             let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
             (folders(volume.root(), worlds), folders(&unpacked, &Worlds::read(&unpacked).map_err(read)?))
         }
-        Part::Everything => {
+        RestorePart::Everything => {
             let goes = what_makes_room(volume.root(), worlds)?;
             // Plugins behind a link stay, the key with them, unless the copy has some.
             let plugins = PathBuf::from("plugins");
@@ -159,10 +159,10 @@ pub fn restore<S: Steps>(
         id: backup.id.clone(),
         set_aside: if aside.is_empty() { String::new() } else { free_place(volume, now) },
         request: wish.request.map(str::to_owned),
-        everything: wish.part == Part::Everything,
+        everything: wish.part == RestorePart::Everything,
         after_damage: backup.after_damage,
     };
-    let journal = Journal { done, aside: aside.into_iter().collect(), comes };
+    let journal = RestoreJournal { done, aside: aside.into_iter().collect(), comes };
     disk.write_record(&volume.restore_journal_path(), &journal)?;
     carry_out(volume, &journal, disk)
 }
@@ -205,7 +205,7 @@ fn what_makes_room(root: &Path, worlds: &Worlds) -> Result<Vec<PathBuf>, Error> 
 }
 
 /// Has Floodgate's key that lies here come instead of the one in the copy, if there is one.
-fn keep_key<S: Steps>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+fn keep_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     let (here, comes) = (volume.root().join(FLOODGATE_KEY), unpacked.join(FLOODGATE_KEY));
     match fs::metadata(&here) {
         Ok(key) if key.is_file() && key.len() > 0 => {}
@@ -234,16 +234,16 @@ fn free_place(volume: &Volume, now: Timestamp) -> String {
 }
 
 /// Ends a restore that has begun, if one has.
-pub fn finish<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<Restored>, Error> {
+pub fn finish<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<Restored>, Error> {
     match read_record(&volume.restore_journal_path())? {
         Some(journal) => carry_out(volume, &journal, disk).map(Some),
         None => Ok(None),
     }
 }
 
-fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -> Result<Restored, Error> {
+fn carry_out<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mut Disk<S>) -> Result<Restored, Error> {
     use std::os::unix::ffi::OsStrExt;
-    let Journal { done, aside, comes } = journal;
+    let RestoreJournal { done, aside, comes } = journal;
     for folder in aside.iter().chain(comes) {
         plain(folder.as_os_str().as_bytes()).map_err(|_| Error::Journal { name: folder.display().to_string() })?;
     }
@@ -277,7 +277,12 @@ fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -
 
 /// Unpacks all of `backup` into the directory `into`, which is made anew: what lay under that name is removed first. All of it has been
 /// compared with the record, and is on the disk, when this ends well.
-pub fn unpack<S: Steps>(shelf: &Shelf, backup: &Backup, into: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+pub fn unpack<S: FsHook>(
+    shelf: &BackupRepository,
+    backup: &Backup,
+    into: &Path,
+    disk: &mut Disk<S>,
+) -> Result<(), Error> {
     disk.remove_all(into)?;
     disk.make_directory(into)?;
     let mut unpacking = Unpacking { into, disk, open: None };
@@ -311,7 +316,7 @@ struct Unpacking<'a, S> {
     open: Option<(PathBuf, File, u32, u64)>,
 }
 
-impl<S: Steps> Target for Unpacking<'_, S> {
+impl<S: FsHook> ArchiveTarget for Unpacking<'_, S> {
     fn directory(&mut self, path: &Path) -> Result<(), disk::Error> {
         self.disk.make_directory(&self.into.join(path))
     }

@@ -29,7 +29,7 @@ pub enum Standing {
 
 /// What is asked of one copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct RetentionCandidate {
     /// Its name.
     pub id: String,
     /// When it was begun.
@@ -62,35 +62,36 @@ pub struct Candidate {
 /// - A copy that is needed stays.
 /// - One that is not good takes no place: it stays as long as good ones leave a place free and it is not too old.
 /// - One that could not be read stays beside them where it would be the last of its kind and no good one is. It may be all that there is.
-pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> Vec<String> {
+pub fn to_remove(copies: &[RetentionCandidate], retention: Retention, now: Timestamp) -> Vec<String> {
     let most = usize::try_from(retention.max_count.max(1)).unwrap_or(usize::MAX);
-    let too_old = |copy: &Candidate| {
+    let too_old = |copy: &RetentionCandidate| {
         let oldest = retention.max_age.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
         oldest.is_some_and(|oldest| copy.taken_at < oldest)
     };
-    let mut newest_first: Vec<&Candidate> = copies.iter().collect();
+    let mut newest_first: Vec<&RetentionCandidate> = copies.iter().collect();
     newest_first.sort_by(|a, b| (b.taken_at, &b.id).cmp(&(a.taken_at, &a.id)));
-    let (good, bad): (Vec<&Candidate>, Vec<&Candidate>) =
+    let (good, bad): (Vec<&RetentionCandidate>, Vec<&RetentionCandidate>) =
         newest_first.into_iter().partition(|copy| copy.standing == Standing::Good);
 
     // A good one before any that could not be read.
-    let newest = |fits: &dyn Fn(&Candidate) -> bool| {
+    let newest = |fits: &dyn Fn(&RetentionCandidate) -> bool| {
         let unread = bad.iter().filter(|copy| copy.standing == Standing::Unread);
         good.iter().chain(unread).find(|copy| fits(copy)).copied()
     };
-    let has_worlds = |copy: &Candidate| copy.contents.is_some_and(Contents::has_worlds);
-    let has_server_files = |copy: &Candidate| copy.contents.is_some_and(Contents::has_server_files);
-    let is_way_back = |copy: &Candidate| copy.before_update && has_worlds(copy);
-    let is_from_before_damage = |copy: &Candidate| !copy.after_damage && has_worlds(copy);
+    let has_worlds = |copy: &RetentionCandidate| copy.contents.is_some_and(Contents::has_worlds);
+    let has_server_files = |copy: &RetentionCandidate| copy.contents.is_some_and(Contents::has_server_files);
+    let is_way_back = |copy: &RetentionCandidate| copy.before_update && has_worlds(copy);
+    let is_from_before_damage = |copy: &RetentionCandidate| !copy.after_damage && has_worlds(copy);
     let way_back = newest(&is_way_back);
-    let is_older =
-        |copy: &Candidate| copy.data_version.is_some() && copy.data_version < way_back.and_then(|it| it.data_version);
-    let may_be_wanted = |copy: &Candidate| now.duration_since(copy.taken_at) < MAY_BE_WANTED;
-    let is_way_further_back = |copy: &Candidate| is_way_back(copy) && is_older(copy) && may_be_wanted(copy);
+    let is_older = |copy: &RetentionCandidate| {
+        copy.data_version.is_some() && copy.data_version < way_back.and_then(|it| it.data_version)
+    };
+    let may_be_wanted = |copy: &RetentionCandidate| now.duration_since(copy.taken_at) < MAY_BE_WANTED;
+    let is_way_further_back = |copy: &RetentionCandidate| is_way_back(copy) && is_older(copy) && may_be_wanted(copy);
     let newest_worlds = newest(&has_worlds);
-    let of_older_than = |newer: Option<&Candidate>| {
+    let of_older_than = |newer: Option<&RetentionCandidate>| {
         let bound = newer.and_then(|newer| newer.data_version);
-        newest(&|copy: &Candidate| {
+        newest(&|copy: &RetentionCandidate| {
             has_worlds(copy) && copy.data_version.is_some() && copy.data_version < bound && may_be_wanted(copy)
         })
     };
@@ -104,10 +105,10 @@ pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> 
         of_older_than(of_older),
         newest(&is_from_before_damage),
     ];
-    let is_last = |copy: &Candidate| last.iter().flatten().any(|last| last.id == copy.id);
+    let is_last = |copy: &RetentionCandidate| last.iter().flatten().any(|last| last.id == copy.id);
 
     let mut kept = 0;
-    let mut removed: Vec<&Candidate> = Vec::new();
+    let mut removed: Vec<&RetentionCandidate> = Vec::new();
     for (place, copy) in good.iter().enumerate() {
         if copy.needed || is_last(copy) || (place < most && !too_old(copy)) {
             kept += 1;

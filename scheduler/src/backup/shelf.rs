@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::archive::{self, ARCHIVE, Damaged, Nowhere};
-use super::retention::{Candidate, Retention, Standing, to_remove};
+use super::archive::{self, ARCHIVE, Damaged, DiscardTarget};
+use super::retention::{Retention, RetentionCandidate, Standing, to_remove};
 use super::{Backup, FORMAT, Trigger};
-use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::disk::{self, Disk, FsHook};
 
 /// The name of the record.
 pub(super) const RECORD: &str = "backup.json";
@@ -46,33 +46,33 @@ pub enum Error {
 
 /// One copy on the shelf.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shelved {
+pub struct StoredBackup {
     /// Its name.
     pub id: String,
     /// Its record, if it counts.
-    pub state: Result<Backup, NotCounted>,
+    pub state: Result<Backup, IgnoredBackup>,
 }
 
-impl Shelved {
+impl StoredBackup {
     /// Its record, also of one that does not count and may be good all the same.
     pub fn record(&self) -> Option<&Backup> {
         match &self.state {
             Ok(backup) => Some(backup),
-            Err(NotCounted { why: _, unread }) => unread.as_deref(),
+            Err(IgnoredBackup { why: _, unread }) => unread.as_deref(),
         }
     }
 }
 
 /// Why a copy does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotCounted {
+pub struct IgnoredBackup {
     /// In words.
     pub why: String,
     /// Its record, if nothing is known against it but that the disk did not give it when it was read last. Whoever names it may try it.
     pub unread: Option<Box<Backup>>,
 }
 
-impl NotCounted {
+impl IgnoredBackup {
     fn because(why: impl Into<String>) -> Self {
         Self { why: why.into(), unread: None }
     }
@@ -86,11 +86,11 @@ pub fn way_back_from<'a>(lock: &str, copies: impl DoubleEndedIterator<Item = &'a
 
 /// The copies of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shelf {
+pub struct BackupRepository {
     root: PathBuf,
 }
 
-impl Shelf {
+impl BackupRepository {
     /// The shelf in the directory `root`, which may not be there yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -113,15 +113,15 @@ impl Shelf {
         if is_free(id) { id.to_owned() } else { numbered.find(|id| is_free(id)).unwrap_or_else(|| id.to_owned()) }
     }
 
-    /// All copies, oldest first. Reads the records, not the archives; see [`Shelf::verify`].
-    pub fn list(&self) -> Result<Vec<Shelved>, Error> {
+    /// All copies, oldest first. Reads the records, not the archives; see [`BackupRepository::verify`].
+    pub fn list(&self) -> Result<Vec<StoredBackup>, Error> {
         let names = self.names(|name| !name.starts_with('.'))?;
-        Ok(names.into_iter().map(|id| Shelved { state: self.state(&id), id }).collect())
+        Ok(names.into_iter().map(|id| StoredBackup { state: self.state(&id), id }).collect())
     }
 
     /// Reads a copy from beginning to end. One that turns out to be damaged is marked as such, and so is one that the disk does not give.
-    pub fn verify<S: Steps>(&self, backup: &Backup, disk: &mut Disk<S>) -> Result<Result<(), Damaged>, Error> {
-        let read = archive::read(&self.directory(&backup.id), &backup.seal, &mut Nowhere { disk });
+    pub fn verify<S: FsHook>(&self, backup: &Backup, disk: &mut Disk<S>) -> Result<Result<(), Damaged>, Error> {
+        let read = archive::read(&self.directory(&backup.id), &backup.seal, &mut DiscardTarget { disk });
         match &read {
             Ok(()) => self.mark_read(&backup.id, disk),
             Err(Damaged::Target(_)) => {}
@@ -132,7 +132,7 @@ impl Shelf {
     }
 
     /// Removes what was left half made or half removed. Only for the one process that makes copies here.
-    pub fn tidy<S: Steps>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+    pub fn tidy<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
         for name in self.names(|name| name.starts_with(PARTIAL) || name.starts_with(REMOVING))? {
             disk.step("remove", &self.root.join(&name), |path| fs::remove_dir_all(path))?;
         }
@@ -140,14 +140,14 @@ impl Shelf {
     }
 
     /// Removes what `retention` does not keep. `needed` are copies that an update may have to come back to. Answers which went.
-    pub fn prune<S: Steps>(
+    pub fn prune<S: FsHook>(
         &self,
         retention: Retention,
         needed: &[&str],
         now: Timestamp,
         disk: &mut Disk<S>,
     ) -> Result<Vec<String>, Error> {
-        let candidate = |copy: Shelved| Candidate {
+        let candidate = |copy: StoredBackup| RetentionCandidate {
             taken_at: copy.record().map_or_else(|| self.instant_of(&copy.id), |backup| backup.started_at),
             contents: copy.record().map(|backup| backup.contents),
             before_update: copy.record().is_some_and(|backup| backup.trigger == Trigger::BeforeUpdate),
@@ -155,13 +155,13 @@ impl Shelf {
             after_damage: copy.record().is_some_and(|backup| backup.after_damage),
             standing: match &copy.state {
                 Ok(_) => Standing::Good,
-                Err(NotCounted { why: _, unread: Some(_) }) => Standing::Unread,
-                Err(NotCounted { why: _, unread: None }) => Standing::Bad,
+                Err(IgnoredBackup { why: _, unread: Some(_) }) => Standing::Unread,
+                Err(IgnoredBackup { why: _, unread: None }) => Standing::Bad,
             },
             needed: needed.contains(&copy.id.as_str()),
             id: copy.id,
         };
-        let copies: Vec<Candidate> = self.list()?.into_iter().map(candidate).collect();
+        let copies: Vec<RetentionCandidate> = self.list()?.into_iter().map(candidate).collect();
         let removed = to_remove(&copies, retention, now);
         for id in &removed {
             self.remove(id, disk)?;
@@ -169,7 +169,7 @@ impl Shelf {
         Ok(removed)
     }
 
-    fn remove<S: Steps>(&self, id: &str, disk: &mut Disk<S>) -> Result<(), Error> {
+    fn remove<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) -> Result<(), Error> {
         let going = self.root.join(format!("{REMOVING}{id}"));
         disk.rename(&self.directory(id), &going)?;
         disk.sync_directory(&self.root)?;
@@ -177,14 +177,14 @@ impl Shelf {
         Ok(())
     }
 
-    pub(super) fn mark_damaged<S: Steps>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) -> Result<(), Error> {
+    pub(super) fn mark_damaged<S: FsHook>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) -> Result<(), Error> {
         let path = self.directory(id).join(DAMAGED);
         disk.step("write", &path, |path| fs::write(path, format!("{why}\n")))?;
         Ok(())
     }
 
-    /// Best effort, as [`Shelf::mark_read`] is: a disk that fails is often mounted anew to be read only, and nothing else may fail for that.
-    pub(super) fn mark_unread<S: Steps>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) {
+    /// Best effort, as [`BackupRepository::mark_read`] is: a disk that fails is often mounted anew to be read only, and nothing else may fail for that.
+    pub(super) fn mark_unread<S: FsHook>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) {
         let causes = iter::successors(Some(why as &dyn std::error::Error), |cause| cause.source());
         let why: Vec<String> = causes.map(ToString::to_string).collect();
         let path = self.directory(id).join(UNREAD);
@@ -192,26 +192,26 @@ impl Shelf {
     }
 
     /// All of the copy came from the disk, and is what the record says.
-    pub(super) fn mark_read<S: Steps>(&self, id: &str, disk: &mut Disk<S>) {
+    pub(super) fn mark_read<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) {
         let path = self.directory(id).join(UNREAD);
         if disk::is_there(&path) {
             drop(disk.remove(&path));
         }
     }
 
-    fn state(&self, id: &str) -> Result<Backup, NotCounted> {
+    fn state(&self, id: &str) -> Result<Backup, IgnoredBackup> {
         let directory = self.directory(id);
         if let Ok(why) = fs::read_to_string(directory.join(DAMAGED)) {
-            return Err(NotCounted::because(why.trim()));
+            return Err(IgnoredBackup::because(why.trim()));
         }
-        let backup = self.recorded(id).map_err(NotCounted::because)?;
+        let backup = self.recorded(id).map_err(IgnoredBackup::because)?;
         let unread = directory.join(UNREAD);
         if !disk::is_there(&unread) {
             return Ok(backup);
         }
         let noted = fs::read_to_string(unread).unwrap_or_default();
         let why = format!("could not be read when it was tried last: {}", noted.trim());
-        Err(NotCounted { why: why.trim_end_matches(": ").to_owned(), unread: Some(Box::new(backup)) })
+        Err(IgnoredBackup { why: why.trim_end_matches(": ").to_owned(), unread: Some(Box::new(backup)) })
     }
 
     /// The record, if the archive may be the one that it tells of.

@@ -1,7 +1,7 @@
 //! Edge (writes). Takes one copy: measured, written, read back, and only then put on the shelf.
 //!
 //! [`take`] does all of it, of a server that does not run. Of one that runs the parts are done one by one, because something else has to be
-//! done in between: [`prepare`], [`write()`], [`Written::read_back`], [`Written::publish`].
+//! done in between: [`prepare`], [`write()`], [`UnverifiedBackup::read_back`], [`UnverifiedBackup::publish`].
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::archive::{self, Damaged, Nowhere, WriteError};
-use super::contents::{self, Source, text_of};
-use super::shelf::{PARTIAL, RECORD, Shelf};
-use super::{Backup, Contents, FORMAT, Reading, Trigger, id_of, shelf};
-use crate::staging::disk::{self, Disk, Steps};
-use crate::world::{Folder, Role, Worlds};
+use super::archive::{self, Damaged, DiscardTarget, WriteError};
+use super::contents::{self, BackupSource, text_of};
+use super::shelf::{BackupRepository, PARTIAL, RECORD};
+use super::{Backup, Contents, FORMAT, LiveReads, Trigger, id_of, shelf};
+use crate::staging::disk::{self, Disk, FsHook};
+use crate::world::{Role, WorldFolder, Worlds};
 
 /// What must stay free where the copies lie, in bytes: the list of files and the record need a little, a full file system harms others.
 const SPARE: u64 = 64 * 1024 * 1024;
@@ -67,13 +67,13 @@ pub enum Error {
 
 /// Which copy is taken.
 #[derive(Debug)]
-pub struct Order<'a> {
+pub struct BackupSpec<'a> {
     /// The server's directory.
     pub data: &'a Path,
     /// Its worlds. Nobody may write to them meanwhile.
     pub worlds: &'a Worlds,
     /// Whether somebody may write to other files meanwhile.
-    pub reading: Reading,
+    pub reading: LiveReads,
     /// What of.
     pub contents: Contents,
     /// Why.
@@ -88,16 +88,16 @@ pub struct Order<'a> {
     pub after_damage: bool,
 }
 
-impl Order<'_> {
-    fn source(&self) -> Source<'_> {
-        Source { data: self.data, worlds: self.worlds, contents: self.contents, reading: self.reading }
+impl BackupSpec<'_> {
+    fn source(&self) -> BackupSource<'_> {
+        BackupSource { data: self.data, worlds: self.worlds, contents: self.contents, reading: self.reading }
     }
 }
 
 /// Takes the copy. `clock` is asked when it begins and when it has been read back.
-pub fn take<S: Steps>(
-    order: &Order<'_>,
-    shelf: &Shelf,
+pub fn take<S: FsHook>(
+    order: &BackupSpec<'_>,
+    shelf: &BackupRepository,
     disk: &mut Disk<S>,
     clock: impl Fn() -> Timestamp,
 ) -> Result<Backup, Error> {
@@ -110,7 +110,7 @@ pub fn take<S: Steps>(
 
 /// Makes the shelf ready, and looks at each file's size before one is read: a copy that breaks off in the middle was down time for nothing.
 /// Removes no copy. What retention does not keep is to be removed before: it may have the room that is asked for here.
-pub fn prepare<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &mut Disk<S>) -> Result<(), Error> {
+pub fn prepare<S: FsHook>(order: &BackupSpec<'_>, shelf: &BackupRepository, disk: &mut Disk<S>) -> Result<(), Error> {
     disk.make_directory(shelf.root())?;
     shelf.tidy(disk)?;
     check_room(order, shelf, disk)
@@ -118,25 +118,25 @@ pub fn prepare<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &mut Disk<S>) -
 
 /// A copy that is whole and not yet read back. It does not count before it is on the shelf.
 #[derive(Debug)]
-pub struct Written {
+pub struct UnverifiedBackup {
     /// The record that it gets.
     record: Backup,
     partial: PathBuf,
 }
 
 /// Reads all files into an archive beside the copies that count. Nothing of the server is read after this.
-pub fn write<S: Steps>(
-    order: &Order<'_>,
-    shelf: &Shelf,
+pub fn write<S: FsHook>(
+    order: &BackupSpec<'_>,
+    shelf: &BackupRepository,
     disk: &mut Disk<S>,
     started_at: Timestamp,
-) -> Result<Written, Error> {
-    let Order { data: _, worlds, reading: _, contents, trigger, lock, before, request, after_damage } = *order;
+) -> Result<UnverifiedBackup, Error> {
+    let BackupSpec { data: _, worlds, reading: _, contents, trigger, lock, before, request, after_damage } = *order;
     let source = order.source();
     let id = shelf.free_id(&id_of(started_at, lock));
     let partial = shelf.root().join(format!("{PARTIAL}{id}"));
     disk.make_directory(&partial)?;
-    let archive::Written { seal, left_out, changed } = archive::write(&source, &partial, disk)?;
+    let archive::ArchiveSummary { seal, left_out, changed } = archive::write(&source, &partial, disk)?;
     let floor = worlds.floor();
     let record = Backup {
         format: FORMAT,
@@ -156,18 +156,18 @@ pub fn write<S: Steps>(
         after_damage,
         seal,
     };
-    Ok(Written { record, partial })
+    Ok(UnverifiedBackup { record, partial })
 }
 
-impl Written {
+impl UnverifiedBackup {
     /// What will be said of it.
     pub fn record(&self) -> &Backup {
         &self.record
     }
 
     /// Reads the archive from beginning to end.
-    pub fn read_back<S: Steps>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
-        archive::read(&self.partial, &self.record.seal, &mut Nowhere { disk }).map_err(Error::Unverified)
+    pub fn read_back<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+        archive::read(&self.partial, &self.record.seal, &mut DiscardTarget { disk }).map_err(Error::Unverified)
     }
 
     /// Marks it: the server's log has told of damage while it was taken.
@@ -178,7 +178,12 @@ impl Written {
     }
 
     /// Puts it among the copies that count. `now` is when it had been read back.
-    pub fn publish<S: Steps>(self, among: &Shelf, disk: &mut Disk<S>, now: Timestamp) -> Result<Backup, Error> {
+    pub fn publish<S: FsHook>(
+        self,
+        among: &BackupRepository,
+        disk: &mut Disk<S>,
+        now: Timestamp,
+    ) -> Result<Backup, Error> {
         let Self { record, partial } = self;
         let backup = Backup { completed_at: now, ..record };
         disk.write_record(&partial.join(RECORD), &backup)?;
@@ -188,7 +193,7 @@ impl Written {
     }
 }
 
-fn check_room<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &Disk<S>) -> Result<(), Error> {
+fn check_room<S: FsHook>(order: &BackupSpec<'_>, shelf: &BackupRepository, disk: &Disk<S>) -> Result<(), Error> {
     let source = order.source();
     let (mut items, mut needed) = (0_u64, 0_u64);
     source.each::<Error>(|item| {
@@ -207,8 +212,8 @@ fn check_room<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &Disk<S>) -> Res
 }
 
 /// An unpacked copy that somebody keeps in the server's directory is a world like others, and is copied each time.
-fn apart(order: &Order<'_>) -> String {
-    let lies = |folder: &&Folder| folder.role == Role::Lies && folder.level.is_some();
+fn apart(order: &BackupSpec<'_>) -> String {
+    let lies = |folder: &&WorldFolder| folder.role == Role::Lies && folder.level.is_some();
     let apart: Vec<_> = order.worlds.folders.iter().filter(lies).collect();
     match apart.first() {
         Some(first) if order.contents.has_worlds() && order.worlds.are_in_use() => format!(

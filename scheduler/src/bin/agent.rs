@@ -17,11 +17,11 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Makes the volume ready for one start of the server, or waits and says why.
-    Init(settings::Init),
+    Init(settings::InitConfig),
     /// Watches, stages, announces, saves and stops, beside the server.
-    Sidecar(settings::Sidecar),
+    Sidecar(settings::SidecarConfig),
     /// Asks the sidecar to stop the server: the preStop hook.
-    Stop(settings::Stop),
+    Stop(settings::StopConfig),
 }
 
 /// The world on the volume must not be opened by this lock.
@@ -45,12 +45,12 @@ async fn main() -> ExitCode {
         Command::Init(settings) => tokio::select! {
             outcome = init::run(&settings) => match outcome {
                 // The locks on the worlds go with the process, and not before.
-                init::Outcome::Ready(locks) => {
+                init::InitResult::Ready(locks) => {
                     std::mem::forget(locks);
                     ExitCode::SUCCESS
                 }
-                init::Outcome::Refused(_) => ExitCode::from(REFUSED),
-                init::Outcome::TryAnew(_) => ExitCode::FAILURE,
+                init::InitResult::Refused(_) => ExitCode::from(REFUSED),
+                init::InitResult::TryAnew(_) => ExitCode::FAILURE,
             },
             _ = terminate.recv() => ExitCode::from(TERMINATED),
         },

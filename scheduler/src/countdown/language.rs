@@ -3,7 +3,7 @@
 
 /// Which form of a word a number asks for, where there are several. As Unicode's CLDR has it for whole numbers from 1 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum PluralRule {
     /// The same for all.
     None,
     /// 1; all others.
@@ -18,7 +18,7 @@ enum Rule {
     UpToNineteen,
 }
 
-impl Rule {
+impl PluralRule {
     /// Which of the forms; where a language has fewer, it is the last that it has.
     fn form(self, count: i64) -> usize {
         let ends_in_few = matches!(count % 10, 2..=4) && !matches!(count % 100, 12..=14);
@@ -43,7 +43,7 @@ impl Rule {
 pub struct Language {
     /// As BCP 47 has it; what stands in `{in:de}`.
     pub code: &'static str,
-    rule: Rule,
+    rule: PluralRule,
     hours: &'static [&'static str],
     minutes: &'static [&'static str],
     seconds: &'static [&'static str],
@@ -74,7 +74,7 @@ const SPACED: (&str, &str) = (" ", " ");
 
 const fn language(
     code: &'static str,
-    rule: Rule,
+    rule: PluralRule,
     hours: &'static [&'static str],
     minutes: &'static [&'static str],
     seconds: &'static [&'static str],
@@ -91,53 +91,53 @@ pub const LANGUAGES: [Language; 26] = [
     // za 5 minut
     language(
         "cs",
-        Rule::Few,
+        PluralRule::Few,
         &["hodinu", "hodiny", "hodin"],
         &["minutu", "minuty", "minut"],
         &["sekundu", "sekundy", "sekund"],
     ),
     // om 5 minutter
-    language("da", Rule::One, &["time", "timer"], &["minut", "minutter"], &["sekund", "sekunder"]),
+    language("da", PluralRule::One, &["time", "timer"], &["minut", "minutter"], &["sekund", "sekunder"]),
     // in 5 Minuten
-    language("de", Rule::One, &["Stunde", "Stunden"], &["Minute", "Minuten"], &["Sekunde", "Sekunden"]),
+    language("de", PluralRule::One, &["Stunde", "Stunden"], &["Minute", "Minuten"], &["Sekunde", "Sekunden"]),
     // σε 5 λεπτά
-    language("el", Rule::One, &["ώρα", "ώρες"], &["λεπτό", "λεπτά"], &["δευτερόλεπτο", "δευτερόλεπτα"]),
+    language("el", PluralRule::One, &["ώρα", "ώρες"], &["λεπτό", "λεπτά"], &["δευτερόλεπτο", "δευτερόλεπτα"]),
     // in 5 minutes
-    language("en", Rule::One, &["hour", "hours"], &["minute", "minutes"], &["second", "seconds"]),
+    language("en", PluralRule::One, &["hour", "hours"], &["minute", "minutes"], &["second", "seconds"]),
     // en 5 minutos
-    language("es", Rule::One, &["hora", "horas"], &["minuto", "minutos"], &["segundo", "segundos"]),
+    language("es", PluralRule::One, &["hora", "horas"], &["minuto", "minutos"], &["segundo", "segundos"]),
     // 5 minuutin kuluttua
-    language("fi", Rule::None, &["tunnin"], &["minuutin"], &["sekunnin"]),
+    language("fi", PluralRule::None, &["tunnin"], &["minuutin"], &["sekunnin"]),
     // dans 5 minutes
-    language("fr", Rule::One, &["heure", "heures"], &["minute", "minutes"], &["seconde", "secondes"]),
+    language("fr", PluralRule::One, &["heure", "heures"], &["minute", "minutes"], &["seconde", "secondes"]),
     // 5 perc múlva
-    language("hu", Rule::None, &["óra"], &["perc"], &["másodperc"]),
+    language("hu", PluralRule::None, &["óra"], &["perc"], &["másodperc"]),
     // dalam 5 menit
-    language("id", Rule::None, &["jam"], &["menit"], &["detik"]),
+    language("id", PluralRule::None, &["jam"], &["menit"], &["detik"]),
     // tra 5 minuti
-    language("it", Rule::One, &["ora", "ore"], &["minuto", "minuti"], &["secondo", "secondi"]),
+    language("it", PluralRule::One, &["ora", "ore"], &["minuto", "minuti"], &["secondo", "secondi"]),
     // 5分後
-    close(language("ja", Rule::None, &["時間"], &["分"], &["秒"]), ("", "")),
+    close(language("ja", PluralRule::None, &["時間"], &["分"], &["秒"]), ("", "")),
     // 5분 후
-    close(language("ko", Rule::None, &["시간"], &["분"], &["초"]), ("", " ")),
+    close(language("ko", PluralRule::None, &["시간"], &["분"], &["초"]), ("", " ")),
     // om 5 minutter
-    language("nb", Rule::One, &["time", "timer"], &["minutt", "minutter"], &["sekund", "sekunder"]),
+    language("nb", PluralRule::One, &["time", "timer"], &["minutt", "minutter"], &["sekund", "sekunder"]),
     // over 5 minuten
-    language("nl", Rule::One, &["uur"], &["minuut", "minuten"], &["seconde", "seconden"]),
+    language("nl", PluralRule::One, &["uur"], &["minuut", "minuten"], &["seconde", "seconden"]),
     // za 5 minut
     language(
         "pl",
-        Rule::FewByEnding,
+        PluralRule::FewByEnding,
         &["godzinę", "godziny", "godzin"],
         &["minutę", "minuty", "minut"],
         &["sekundę", "sekundy", "sekund"],
     ),
     // em 5 minutos
-    language("pt", Rule::One, &["hora", "horas"], &["minuto", "minutos"], &["segundo", "segundos"]),
+    language("pt", PluralRule::One, &["hora", "horas"], &["minuto", "minutos"], &["segundo", "segundos"]),
     // peste 5 minute
     language(
         "ro",
-        Rule::UpToNineteen,
+        PluralRule::UpToNineteen,
         &["oră", "ore", "de ore"],
         &["minut", "minute", "de minute"],
         &["secundă", "secunde", "de secunde"],
@@ -145,7 +145,7 @@ pub const LANGUAGES: [Language; 26] = [
     // через 5 минут
     language(
         "ru",
-        Rule::OneAndFewByEnding,
+        PluralRule::OneAndFewByEnding,
         &["час", "часа", "часов"],
         &["минуту", "минуты", "минут"],
         &["секунду", "секунды", "секунд"],
@@ -153,29 +153,29 @@ pub const LANGUAGES: [Language; 26] = [
     // o 5 minút
     language(
         "sk",
-        Rule::Few,
+        PluralRule::Few,
         &["hodinu", "hodiny", "hodín"],
         &["minútu", "minúty", "minút"],
         &["sekundu", "sekundy", "sekúnd"],
     ),
     // om 5 minuter
-    language("sv", Rule::One, &["timme", "timmar"], &["minut", "minuter"], &["sekund", "sekunder"]),
+    language("sv", PluralRule::One, &["timme", "timmar"], &["minut", "minuter"], &["sekund", "sekunder"]),
     // 5 dakika sonra
-    language("tr", Rule::None, &["saat"], &["dakika"], &["saniye"]),
+    language("tr", PluralRule::None, &["saat"], &["dakika"], &["saniye"]),
     // через 5 хвилин
     language(
         "uk",
-        Rule::OneAndFewByEnding,
+        PluralRule::OneAndFewByEnding,
         &["годину", "години", "годин"],
         &["хвилину", "хвилини", "хвилин"],
         &["секунду", "секунди", "секунд"],
     ),
     // trong 5 phút
-    language("vi", Rule::None, &["giờ"], &["phút"], &["giây"]),
+    language("vi", PluralRule::None, &["giờ"], &["phút"], &["giây"]),
     // 5分钟后
-    close(language("zh", Rule::None, &["小时"], &["分钟"], &["秒"]), ("", "")),
+    close(language("zh", PluralRule::None, &["小时"], &["分钟"], &["秒"]), ("", "")),
     // 5分鐘後
-    close(language("zh-TW", Rule::None, &["小時"], &["分鐘"], &["秒"]), ("", "")),
+    close(language("zh-TW", PluralRule::None, &["小時"], &["分鐘"], &["秒"]), ("", "")),
 ];
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{in_words, whole_seconds};
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece<'a> {
+enum TemplatePart<'a> {
     /// Said as it is.
     Words(&'a str),
     /// The time that is left; None: `{in}`.
@@ -16,35 +16,38 @@ enum Piece<'a> {
     Unknown(&'a str),
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<TemplatePart<'_>> {
     const BEGINS: &str = "{in";
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(BEGINS) {
         let (before, place) = rest.split_at(at);
-        pieces.push(Piece::Words(before));
+        pieces.push(TemplatePart::Words(before));
         let after = &place[BEGINS.len()..];
         let piece = if after.starts_with('}') {
-            (Piece::Time(None), BEGINS.len() + 1)
+            (TemplatePart::Time(None), BEGINS.len() + 1)
         } else if let Some(code) = after.strip_prefix(':') {
             let length = code.find('}').map_or(place.len(), |end| BEGINS.len() + 1 + end + 1);
             let language = code.split_once('}').and_then(|(code, _)| Language::of(code));
-            (language.map_or(Piece::Unknown(&place[..length]), |language| Piece::Time(Some(language))), length)
+            (
+                language.map_or(TemplatePart::Unknown(&place[..length]), |language| TemplatePart::Time(Some(language))),
+                length,
+            )
         } else {
-            (Piece::Words(BEGINS), BEGINS.len())
+            (TemplatePart::Words(BEGINS), BEGINS.len())
         };
         pieces.push(piece.0);
         rest = &place[piece.1..];
     }
-    pieces.push(Piece::Words(rest));
+    pieces.push(TemplatePart::Words(rest));
     pieces
 }
 
 /// The text with the time that is left in its places.
 pub fn fill(text: &str, left: SignedDuration) -> String {
-    let said = |piece: Piece<'_>| match piece {
-        Piece::Words(words) | Piece::Unknown(words) => words.to_owned(),
-        Piece::Time(language) => time(language, left),
+    let said = |piece: TemplatePart<'_>| match piece {
+        TemplatePart::Words(words) | TemplatePart::Unknown(words) => words.to_owned(),
+        TemplatePart::Time(language) => time(language, left),
     };
     pieces(text).into_iter().map(said).collect()
 }
@@ -52,8 +55,8 @@ pub fn fill(text: &str, left: SignedDuration) -> String {
 /// The time that is left alone, in the language of the first place in this text.
 pub fn alone(text: &str, left: SignedDuration) -> String {
     let first = pieces(text).into_iter().find_map(|piece| match piece {
-        Piece::Time(language) => Some(language),
-        Piece::Words(_) | Piece::Unknown(_) => None,
+        TemplatePart::Time(language) => Some(language),
+        TemplatePart::Words(_) | TemplatePart::Unknown(_) => None,
     });
     time(first.flatten(), left)
 }
@@ -64,14 +67,14 @@ fn time(language: Option<&Language>, left: SignedDuration) -> String {
 
 /// Whether the text has a place that is not `{in}`.
 pub fn has_languages(text: &str) -> bool {
-    pieces(text).iter().any(|piece| matches!(piece, Piece::Time(Some(_))))
+    pieces(text).iter().any(|piece| matches!(piece, TemplatePart::Time(Some(_))))
 }
 
 /// The text with all its places in English.
 pub fn in_english(text: &str) -> String {
-    let written = |piece: Piece<'_>| match piece {
-        Piece::Words(words) | Piece::Unknown(words) => words.to_owned(),
-        Piece::Time(_) => "{in}".to_owned(),
+    let written = |piece: TemplatePart<'_>| match piece {
+        TemplatePart::Words(words) | TemplatePart::Unknown(words) => words.to_owned(),
+        TemplatePart::Time(_) => "{in}".to_owned(),
     };
     pieces(text).into_iter().map(written).collect()
 }
@@ -79,8 +82,8 @@ pub fn in_english(text: &str) -> String {
 /// The first place in this text whose language is not known, as it is written.
 pub fn unknown(text: &str) -> Option<&str> {
     pieces(text).into_iter().find_map(|piece| match piece {
-        Piece::Unknown(place) => Some(place),
-        Piece::Words(_) | Piece::Time(_) => None,
+        TemplatePart::Unknown(place) => Some(place),
+        TemplatePart::Words(_) | TemplatePart::Time(_) => None,
     })
 }
 

@@ -8,11 +8,11 @@ use super::window::{Window, WindowError};
 #[derive(Debug, Clone)]
 pub struct Blackout {
     name: String,
-    when: When,
+    when: BlackoutTime,
 }
 
 #[derive(Debug, Clone)]
-enum When {
+enum BlackoutTime {
     /// From the first instant up to, and not at, the second.
     Once { from: Timestamp, to: Timestamp },
     /// Each opening of this window.
@@ -22,24 +22,24 @@ enum When {
 /// Why two instants are no blackout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a blackout from {from} to {to} is over before it begins: write the later instant as `to`")]
-pub struct BackwardsError {
+pub struct InvertedRange {
     from: Timestamp,
     to: Timestamp,
 }
 
 impl Blackout {
     /// One that comes once, up to and not at `to`.
-    pub fn once(name: &str, from: Timestamp, to: Timestamp) -> Result<Self, BackwardsError> {
+    pub fn once(name: &str, from: Timestamp, to: Timestamp) -> Result<Self, InvertedRange> {
         if to <= from {
-            return Err(BackwardsError { from, to });
+            return Err(InvertedRange { from, to });
         }
-        Ok(Self { name: name.to_owned(), when: When::Once { from, to } })
+        Ok(Self { name: name.to_owned(), when: BlackoutTime::Once { from, to } })
     }
 
     /// One that comes again, by a cron expression, a zone and a length as those of a window: in the nights in which the clocks
     /// change it begins as a window would.
     pub fn again(name: &str, cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
-        Ok(Self { name: name.to_owned(), when: When::Again(Window::parse_blackout(cron, zone, length)?) })
+        Ok(Self { name: name.to_owned(), when: BlackoutTime::Again(Window::parse_blackout(cron, zone, length)?) })
     }
 
     /// What its author calls it.
@@ -50,24 +50,28 @@ impl Blackout {
     /// When it is over, if it is on.
     pub(super) fn until(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
-            When::Once { from, to } => (*from <= now && now < *to).then_some(*to),
-            When::Again(window) => window.opened_by(now).map(|began| began + window.length()).filter(|end| now < *end),
+            BlackoutTime::Once { from, to } => (*from <= now && now < *to).then_some(*to),
+            BlackoutTime::Again(window) => {
+                window.opened_by(now).map(|began| began + window.length()).filter(|end| now < *end)
+            }
         }
     }
 
     /// When it was last over, if it is not on.
     pub(super) fn ended_by(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
-            When::Once { from: _, to } => Some(*to).filter(|end| *end <= now),
-            When::Again(window) => window.opened_by(now).map(|began| began + window.length()).filter(|end| *end <= now),
+            BlackoutTime::Once { from: _, to } => Some(*to).filter(|end| *end <= now),
+            BlackoutTime::Again(window) => {
+                window.opened_by(now).map(|began| began + window.length()).filter(|end| *end <= now)
+            }
         }
     }
 
     /// When it begins next, after this instant.
     pub(super) fn begins_after(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
-            When::Once { from, to: _ } => Some(*from).filter(|from| *from > now),
-            When::Again(window) => window.opens_after(now),
+            BlackoutTime::Once { from, to: _ } => Some(*from).filter(|from| *from > now),
+            BlackoutTime::Again(window) => window.opens_after(now),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::protocol::{HotCopyOutcome, HotCopySeen};
 
 /// When a running server is copied, again and again.
 #[derive(Debug, Clone)]
-pub struct Copies {
+pub struct BackupTimes {
     schedule: Window,
     /// An instant is left out while nobody has played since the newest copy.
     only_played: bool,
@@ -31,7 +31,7 @@ pub struct Copies {
 
 /// What is known of the copies that were taken, and of what was promised.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PastCopies<'a> {
+pub struct BackupHistory<'a> {
     /// The instant that was named last as the next one; None: none was.
     pub promised: Option<Timestamp>,
     /// The agent's last request.
@@ -44,7 +44,7 @@ pub struct PastCopies<'a> {
 
 /// A person's request for a copy, which nobody has noted as served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskedCopy {
+pub struct BackupRequest {
     /// The instant that was written.
     pub at: Timestamp,
     /// It was young enough when it was first seen.
@@ -53,14 +53,14 @@ pub struct AskedCopy {
 
 /// A copy that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DueCopy {
+pub enum DueBackup {
     /// Of this instant of the schedule.
     Scheduled(Timestamp),
     /// Of a request with this instant.
     Asked(Timestamp),
 }
 
-impl DueCopy {
+impl DueBackup {
     /// The name of its request. It follows from the instant, so nobody has to keep it: who asks twice asks for the same one.
     pub fn request(self) -> String {
         match self {
@@ -78,9 +78,9 @@ impl DueCopy {
     }
 }
 
-impl PastCopies<'_> {
+impl BackupHistory<'_> {
     /// The agent was given this request.
-    fn was_given(&self, due: DueCopy) -> bool {
+    fn was_given(&self, due: DueBackup) -> bool {
         self.hot.is_some_and(|hot| hot.request == due.request())
     }
 
@@ -89,19 +89,19 @@ impl PastCopies<'_> {
     }
 }
 
-impl AskedCopy {
+impl BackupRequest {
     /// Whether it is young enough to be served.
     pub fn counts(self, now: Timestamp) -> bool {
         Gate::by_hand(self.at, self.accepted, now).is_some()
     }
 
     /// Whether the agent was given it, whatever came of that.
-    pub fn was_given(self, past: &PastCopies<'_>) -> bool {
-        past.was_given(DueCopy::Asked(self.at))
+    pub fn was_given(self, past: &BackupHistory<'_>) -> bool {
+        past.was_given(DueBackup::Asked(self.at))
     }
 }
 
-impl Copies {
+impl BackupTimes {
     /// Reads a five-field cron expression and an IANA time zone, as [`Window::parse`] does. In the nights in which the clocks change an
     /// instant comes when a window would open.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, WindowError> {
@@ -120,11 +120,11 @@ impl Copies {
     }
 
     /// The instant that is still to be served now.
-    pub fn owed(&self, past: &PastCopies<'_>, now: Timestamp) -> Option<Timestamp> {
+    pub fn owed(&self, past: &BackupHistory<'_>, now: Timestamp) -> Option<Timestamp> {
         let promised = past.promised?;
         let instant = self.schedule.opened_by(now).filter(|instant| promised <= *instant)?;
         let is_too_late = |next: Timestamp| now.duration_since(instant) >= next.duration_since(instant) / 2;
-        let is_served = past.was_given(DueCopy::Scheduled(instant)) || past.newest.is_some_and(|at| instant <= at);
+        let is_served = past.was_given(DueBackup::Scheduled(instant)) || past.newest.is_some_and(|at| instant <= at);
         let is_of_no_use = self.only_played && past.is_unplayed;
         (!is_served && !is_of_no_use && !self.next(now).is_some_and(is_too_late)).then_some(instant)
     }
@@ -133,19 +133,19 @@ impl Copies {
 /// The copy to ask the agent for now, if the server is up and nothing else is under way there. `asked` is a request that was not noted as
 /// served.
 pub fn next_copy(
-    schedule: Option<&Copies>,
-    asked: Option<AskedCopy>,
-    past: &PastCopies<'_>,
+    schedule: Option<&BackupTimes>,
+    asked: Option<BackupRequest>,
+    past: &BackupHistory<'_>,
     now: Timestamp,
-) -> Option<DueCopy> {
+) -> Option<DueBackup> {
     if past.is_taking_one() {
         return None;
     }
     match asked {
         // The agent remembers one request: it is noted that this one was served before another takes its place.
         Some(asked) if asked.was_given(past) => None,
-        Some(asked) if asked.counts(now) => Some(DueCopy::Asked(asked.at)),
-        Some(_) | None => schedule?.owed(past, now).map(DueCopy::Scheduled),
+        Some(asked) if asked.counts(now) => Some(DueBackup::Asked(asked.at)),
+        Some(_) | None => schedule?.owed(past, now).map(DueBackup::Scheduled),
     }
 }
 

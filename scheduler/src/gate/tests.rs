@@ -226,7 +226,7 @@ fn what_can_never_happen_or_is_too_short_is_no_window() {
     let length = |minutes| Window::parse("@daily", "UTC", SignedDuration::from_mins(minutes)).unwrap_err();
     assert_eq!(length(5).to_string(), "a window of 5m is too short: write 15m to 168h");
     assert_eq!(length(169 * 60).to_string(), "a window of 169h is too long: write 15m to 168h");
-    assert_eq!(length(-60).part(), Part::Duration);
+    assert_eq!(length(-60).part(), WindowField::Duration);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_zone_that_is_nearly_right_is_answered_with_its_name() {
         zone("CET+1").to_string(),
         "`CET+1` is not a time zone: write an IANA name such as `Europe/Berlin` or `UTC`",
     );
-    assert_eq!(zone("").part(), Part::Zone);
+    assert_eq!(zone("").part(), WindowField::Zone);
     assert_eq!(window("@daily", "Europe/Berlin", HOUR).zone(), "Europe/Berlin");
 }
 

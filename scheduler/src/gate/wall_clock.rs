@@ -10,10 +10,10 @@ use jiff::Timestamp;
 
 /// What a wall clock shows, to the second. Written as if it were UTC: in that form each reading exists exactly once, so
 /// that the `cron` crate never meets a change of the clocks.
-pub(super) type Reading = DateTime<Utc>;
+pub(super) type WallClock = DateTime<Utc>;
 
 /// What the clocks of a zone show at an instant.
-pub(super) fn reading_at(zone: Tz, instant: Timestamp) -> Reading {
+pub(super) fn reading_at(zone: Tz, instant: Timestamp) -> WallClock {
     let utc = DateTime::from_timestamp(instant.as_second(), 0).expect("jiff's range lies within chrono's");
     let shown = utc.with_timezone(&zone).naive_local().and_utc();
     shown.with_nanosecond(0).expect("zero is a nanosecond")
@@ -21,7 +21,7 @@ pub(super) fn reading_at(zone: Tz, instant: Timestamp) -> Reading {
 
 /// The first instant at which the clocks of a zone have reached a reading: the first of two when they are set back over it,
 /// the end of the gap when they are set forward over it.
-pub(super) fn first_reached(zone: Tz, reading: Reading) -> Option<Timestamp> {
+pub(super) fn first_reached(zone: Tz, reading: WallClock) -> Option<Timestamp> {
     let naive = reading.naive_utc();
     let reached = match zone.from_local_datetime(&naive) {
         LocalResult::Single(only) => only,
@@ -32,11 +32,11 @@ pub(super) fn first_reached(zone: Tz, reading: Reading) -> Option<Timestamp> {
 }
 
 /// The last reading of a schedule up to and with this one.
-pub(super) fn scheduled_by(schedule: &Schedule, reading: Reading) -> Option<Reading> {
+pub(super) fn scheduled_by(schedule: &Schedule, reading: WallClock) -> Option<WallClock> {
     schedule.after(&(reading + chrono::Duration::seconds(1))).next_back()
 }
 
 /// The readings of a schedule after this one, in order.
-pub(super) fn scheduled_after(schedule: &Schedule, reading: Reading) -> impl Iterator<Item = Reading> {
+pub(super) fn scheduled_after(schedule: &Schedule, reading: WallClock) -> impl Iterator<Item = WallClock> {
     schedule.after(&reading)
 }

@@ -24,7 +24,7 @@ pub struct Window {
 
 /// Which of the texts of a window an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum WindowField {
     /// The cron expression.
     Cron,
     /// The time zone.
@@ -117,16 +117,16 @@ pub enum WindowError {
 
 impl WindowError {
     /// Which of the texts is wrong.
-    pub const fn part(&self) -> Part {
+    pub const fn part(&self) -> WindowField {
         match self {
             Self::Fields { .. }
             | Self::Seconds { .. }
             | Self::Nickname { .. }
             | Self::Field { .. }
-            | Self::Never { .. } => Part::Cron,
-            Self::Zone { .. } => Part::Zone,
-            Self::Length { .. } | Self::BlackoutLength { .. } => Part::Duration,
-            Self::LatestStart { .. } => Part::LatestStart,
+            | Self::Never { .. } => WindowField::Cron,
+            Self::Zone { .. } => WindowField::Zone,
+            Self::Length { .. } | Self::BlackoutLength { .. } => WindowField::Duration,
+            Self::LatestStart { .. } => WindowField::LatestStart,
         }
     }
 }

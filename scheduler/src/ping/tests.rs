@@ -46,14 +46,17 @@ async fn version_and_players_are_read_however_the_answer_is_cut() {
     for piece in [1, 7, 4096] {
         let address = answering(status(&json), piece).await;
         let answer = ping(address, SOON).await.unwrap();
-        assert_eq!(answer, Answer { minecraft: "1.21.10".into(), online: Some(7), max: Some(60) });
+        assert_eq!(answer, StatusResponse { minecraft: "1.21.10".into(), online: Some(7), max: Some(60) });
     }
 }
 
 #[tokio::test]
 async fn a_server_that_hides_its_players_says_nothing_about_them() {
     let address = answering(status(r#"{"version":{"name":"26.1","protocol":1}}"#), 4096).await;
-    assert_eq!(ping(address, SOON).await.unwrap(), Answer { minecraft: "26.1".into(), online: None, max: None });
+    assert_eq!(
+        ping(address, SOON).await.unwrap(),
+        StatusResponse { minecraft: "26.1".into(), online: None, max: None }
+    );
 }
 
 #[tokio::test]

@@ -9,12 +9,12 @@ use walkdir::WalkDir;
 
 use super::Error;
 use crate::backup::LEFT_OUT_NAMED;
-use crate::staging::disk::{Disk, Steps};
+use crate::staging::disk::{Disk, FsHook};
 
 /// Copies the folder `from` to `to`, which is not there yet: files, folders, and links as the links that they are, with their modes and
 /// times. Follows no link. Answers what cannot be copied, relative to `from`. Nothing is on the disk yet when this
 /// ends, and what lies at `to` after an error is no copy.
-pub(super) fn copy<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<Vec<String>, Error> {
+pub(super) fn copy<S: FsHook>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<Vec<String>, Error> {
     let (mut folders, mut left_out) = (Vec::new(), Vec::new());
     for entry in WalkDir::new(from).sort_by_file_name() {
         let entry = entry.map_err(|failed| unreadable(failed.path().unwrap_or(from).to_owned().as_path(), failed))?;
@@ -41,7 +41,7 @@ pub(super) fn copy<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Resu
 }
 
 /// The file `from` as `to`, which is not there yet, with its mode and time.
-pub(super) fn copy_file<S: Steps>(
+pub(super) fn copy_file<S: FsHook>(
     from: &Path,
     to: &Path,
     metadata: &Metadata,

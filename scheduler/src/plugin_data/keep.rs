@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use walkdir::WalkDir;
 
 use super::copy::copy;
-use super::settings::{self, Copied, Most};
-use super::{Error, Found, directories, folders_that_stay, last, look, pieces_that_change, relative};
+use super::settings::{self, ConfigCopied, CopyLimits};
+use super::{Error, PieceState, directories, folders_that_stay, last, look, pieces_that_change, relative};
 use crate::backup::{LEFT_OUT_NAMED, id_of};
 use crate::protocol::FileSet;
-use crate::protocol::plugin_data::{NotKept, Piece, PluginData, Settings, WhyNotKept};
+use crate::protocol::plugin_data::{DataPiece, NotKept, PluginData, Settings, WhyNotKept};
 use crate::staging::Volume;
-use crate::staging::disk::{self, Disk, Steps, is_there};
+use crate::staging::disk::{self, Disk, FsHook, is_there};
 use crate::staging::store::SPARE;
 
 /// What is being made, and what is being removed: neither counts.
@@ -34,7 +34,7 @@ const STAYS: usize = 2;
 /// What cannot be kept is named and stops nothing: what ran before was never promised to come back with it. Of a plugin's folder that is only
 /// too large its settings are kept, and so are those of all plugins that stay as they are: as many as may be. The caller sees to it that no
 /// server runs.
-pub fn keep<S: Steps>(
+pub fn keep<S: FsHook>(
     volume: &Volume,
     set: &FileSet,
     limit: u64,
@@ -91,7 +91,7 @@ pub fn keep<S: Steps>(
 }
 
 /// Of the plugins' folders that are only too large, each for itself, and of those whose plugins `stay` as they are, together.
-fn keep_settings<S: Steps>(
+fn keep_settings<S: FsHook>(
     volume: &Volume,
     stay: &BTreeSet<String>,
     record: &mut PluginData,
@@ -103,18 +103,18 @@ fn keep_settings<S: Steps>(
         return Ok(());
     }
     copy.begin(disk)?;
-    let told = |Copied { files, of }: Copied, place: &Path| {
+    let told = |ConfigCopied { files, of }: ConfigCopied, place: &Path| {
         (files > 0).then(|| Settings { files, of, place: relative(volume, place).display().to_string() })
     };
     let mut has_any = false;
     for (folder, settings) in large {
-        let copied = settings::keep(volume, folder, &copy.partial, &mut Most::of_one(), disk)?;
+        let copied = settings::keep(volume, folder, &copy.partial, &mut CopyLimits::of_one(), disk)?;
         *settings = told(copied, &copy.place.join(folder));
         has_any |= settings.is_some();
     }
-    let (mut left, mut all) = (Most::of_all_that_stay(), Copied::default());
+    let (mut left, mut all) = (CopyLimits::of_all_that_stay(), ConfigCopied::default());
     for folder in stay.iter().filter(|folder| can_be_read(volume, folder)) {
-        let Copied { files, of } = settings::keep(volume, folder, &copy.partial, &mut left, disk)?;
+        let ConfigCopied { files, of } = settings::keep(volume, folder, &copy.partial, &mut left, disk)?;
         all.files += files;
         all.of += of;
     }
@@ -124,9 +124,9 @@ fn keep_settings<S: Steps>(
 
 /// Whether it is a folder of this volume and no link. Whether it could be moved is no matter: it stays.
 fn can_be_read(volume: &Volume, folder: &str) -> bool {
-    match look(volume, &Piece::OfPlugin(folder.to_owned())) {
-        Found::Piece | Found::Unreadable(_) => true,
-        Found::Nothing | Found::NoPiece => false,
+    match look(volume, &DataPiece::OfPlugin(folder.to_owned())) {
+        PieceState::Piece | PieceState::Unreadable(_) => true,
+        PieceState::Nothing | PieceState::NoPiece => false,
     }
 }
 
@@ -134,15 +134,17 @@ fn can_be_read(volume: &Volume, folder: &str) -> bool {
 fn folder_that_is_too_large(not_kept: &mut NotKept) -> Option<(&str, &mut Option<Settings>)> {
     let NotKept { piece, why, settings } = not_kept;
     match (piece, why) {
-        (Piece::OfPlugin(folder), WhyNotKept::TooLarge { .. } | WhyNotKept::NoRoom { .. }) => Some((folder, settings)),
-        (Piece::OfPlugin(_) | Piece::OfServer(_), _) => None,
+        (DataPiece::OfPlugin(folder), WhyNotKept::TooLarge { .. } | WhyNotKept::NoRoom { .. }) => {
+            Some((folder, settings))
+        }
+        (DataPiece::OfPlugin(_) | DataPiece::OfServer(_), _) => None,
     }
 }
 
 /// What the first try of a step kept: no server has run since, and it is all there.
 fn is_of_this_step(volume: &Volume, known: &PluginData, from: &str, to: &str) -> bool {
     let lies_there =
-        |piece: &Piece| known.place.as_ref().is_some_and(|at| is_there(&piece.below(&volume.root().join(at))));
+        |piece: &DataPiece| known.place.as_ref().is_some_and(|at| is_there(&piece.below(&volume.root().join(at))));
     let settings_lie_there =
         known.settings.as_ref().is_none_or(|settings| is_there(&volume.root().join(&settings.place)));
     let is_it = known.lock == from && known.before == to && known.back.is_none();
@@ -160,7 +162,7 @@ impl Copy {
         Self { partial: beside.join(format!("{PARTIAL}{id}")), place: beside.join(id) }
     }
 
-    fn begin<S: Steps>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+    fn begin<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
         let beside = self.beside();
         disk.make_directory(beside)?;
         tidy(beside, disk)?;
@@ -168,7 +170,7 @@ impl Copy {
     }
 
     /// Brings it to its place, if there is anything in it.
-    fn end<S: Steps>(&self, has_any: bool, disk: &mut Disk<S>) -> Result<(), Error> {
+    fn end<S: FsHook>(&self, has_any: bool, disk: &mut Disk<S>) -> Result<(), Error> {
         let Self { partial, place } = self;
         if !has_any {
             return Ok(disk.remove_all(partial)?);
@@ -191,18 +193,18 @@ enum One {
     Not(WhyNotKept),
 }
 
-fn keep_one<S: Steps>(
+fn keep_one<S: FsHook>(
     volume: &Volume,
-    piece: &Piece,
+    piece: &DataPiece,
     partial: &Path,
     limit: u64,
     disk: &mut Disk<S>,
 ) -> Result<One, Error> {
     match look(volume, piece) {
-        Found::Nothing => return Ok(One::Absent),
-        Found::NoPiece => return Ok(One::Not(WhyNotKept::NotMovable)),
-        Found::Unreadable(problem) => return Ok(One::Not(WhyNotKept::Unreadable { problem })),
-        Found::Piece => {}
+        PieceState::Nothing => return Ok(One::Absent),
+        PieceState::NoPiece => return Ok(One::Not(WhyNotKept::NotMovable)),
+        PieceState::Unreadable(problem) => return Ok(One::Not(WhyNotKept::Unreadable { problem })),
+        PieceState::Piece => {}
     }
     let (from, to) = (piece.here(volume), piece.below(partial));
     let unreadable = |error: &dyn std::error::Error| {
@@ -253,7 +255,7 @@ fn measure(piece: &Path) -> io::Result<(u64, bool)> {
 }
 
 /// `set` starts. What was kept before another one, in a step that was never taken or long ago, must not be taken for what a later step kept.
-pub fn step_is_over<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>) -> Result<(), Error> {
+pub fn step_is_over<S: FsHook>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>) -> Result<(), Error> {
     match last(volume) {
         Some(record) if record.before != set.lock && record.back.is_none() => {
             Ok(disk.remove(&volume.plugin_data_path())?)
@@ -263,7 +265,7 @@ pub fn step_is_over<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>
 }
 
 /// Removes what is older than the last two changes of the set. Answers what went, relative to the server's directory.
-pub fn forget_old<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<PathBuf>, Error> {
+pub fn forget_old<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<PathBuf>, Error> {
     // Whatever the clock says: what the last change has kept is the newest.
     let record = last(volume);
     let newest = record.as_ref().and_then(|record| record.place.as_ref().map(PathBuf::from));
@@ -293,7 +295,7 @@ fn place_of_settings(record: PluginData) -> Option<PathBuf> {
 }
 
 /// Removes what was left half made or half removed.
-fn tidy<S: Steps>(of: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+fn tidy<S: FsHook>(of: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     for name in directories(of)? {
         if name.starts_with(PARTIAL) || name.starts_with(REMOVING) {
             discard(&of.join(name), disk)?;
@@ -303,7 +305,7 @@ fn tidy<S: Steps>(of: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
 }
 
 /// Removes a copy of a file or of folders, also of those that nobody may write to.
-pub(super) fn discard<S: Steps>(copy: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+pub(super) fn discard<S: FsHook>(copy: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     if copy.is_file() {
         return Ok(disk.remove(copy)?);
     }

@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Found, is_right_below, last, look, relative};
-use crate::protocol::plugin_data::{CANNOT_BE_MOVED, Piece, PluginData, PutBack};
-use crate::staging::disk::{Disk, Steps, is_there};
+use super::{Error, PieceState, is_right_below, last, look, relative};
+use crate::protocol::plugin_data::{CANNOT_BE_MOVED, DataPiece, PluginData, PluginDataRestored};
+use crate::staging::disk::{Disk, FsHook, is_there};
 use crate::staging::{Volume, read_record};
 
 /// `plugin-data-back.json`: an exchange is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Journal {
+struct PluginDataJournal {
     /// The record as it will be.
     done: PluginData,
     /// Where those go that are there, relative to the server's directory.
     to: String,
     /// Those that make room: they were there when the journal was written.
-    aside: Vec<Piece>,
+    aside: Vec<DataPiece>,
 }
 
 /// Puts back what was kept before the set `failed`, if `failed` is what was started last and `to` is what had run before it. What lies there goes to
 /// `.nightshift/failed/<digest>`. None: nothing was kept in that step, or it was dealt with already.
 ///
 /// `played` is asked whether somebody may have played since then: what they did would be lost with what lies there, so it stays.
-pub fn put_back<S: Steps>(
+pub fn put_back<S: FsHook>(
     volume: &Volume,
     to: &str,
     failed: &str,
@@ -41,16 +41,16 @@ pub fn put_back<S: Steps>(
         return Ok(None);
     }
     let back = if played(record.at) {
-        PutBack::SomebodyPlayed { at: now }
+        PluginDataRestored::SomebodyPlayed { at: now }
     } else if let Some(problem) = obstacle(volume, &record, to) {
-        PutBack::Impossible { at: now, problem }
+        PluginDataRestored::Impossible { at: now, problem }
     } else {
-        let lies_there = |piece: &&Piece| is_there(&piece.here(volume));
-        let aside: Vec<Piece> = record.kept.iter().chain(&record.absent).filter(lies_there).cloned().collect();
+        let lies_there = |piece: &&DataPiece| is_there(&piece.here(volume));
+        let aside: Vec<DataPiece> = record.kept.iter().chain(&record.absent).filter(lies_there).cloned().collect();
         let place = relative(volume, &free_place(&volume.failed_dir(), failed)).display().to_string();
         let set_aside = (!aside.is_empty()).then(|| place.clone());
-        let done = PluginData { back: Some(PutBack::Done { at: now, set_aside }), ..record };
-        let journal = Journal { done, to: place, aside };
+        let done = PluginData { back: Some(PluginDataRestored::Done { at: now, set_aside }), ..record };
+        let journal = PluginDataJournal { done, to: place, aside };
         disk.write_record(&volume.plugin_data_journal_path(), &journal)?;
         return carry_out(volume, &journal, disk).map(Some);
     };
@@ -60,7 +60,7 @@ pub fn put_back<S: Steps>(
 }
 
 /// Ends an exchange that has begun, if one has.
-pub fn finish<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<PluginData>, Error> {
+pub fn finish<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<PluginData>, Error> {
     match read_record(&volume.plugin_data_journal_path())? {
         Some(journal) => carry_out(volume, &journal, disk).map(Some),
         None => Ok(None),
@@ -80,9 +80,9 @@ fn obstacle(volume: &Volume, record: &PluginData, to: &str) -> Option<String> {
         }
     }
     record.kept.iter().chain(&record.absent).find_map(|piece| match look(volume, piece) {
-        Found::Nothing | Found::Piece => None,
-        Found::NoPiece => Some(format!("{} {CANNOT_BE_MOVED}", piece.path())),
-        Found::Unreadable(problem) => Some(format!("{}: {problem}", piece.path())),
+        PieceState::Nothing | PieceState::Piece => None,
+        PieceState::NoPiece => Some(format!("{} {CANNOT_BE_MOVED}", piece.path())),
+        PieceState::Unreadable(problem) => Some(format!("{}: {problem}", piece.path())),
     })
 }
 
@@ -96,8 +96,8 @@ fn free_place(directory: &Path, failed: &str) -> PathBuf {
     place
 }
 
-fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -> Result<PluginData, Error> {
-    let Journal { done, to, aside } = journal;
+fn carry_out<S: FsHook>(volume: &Volume, journal: &PluginDataJournal, disk: &mut Disk<S>) -> Result<PluginData, Error> {
+    let PluginDataJournal { done, to, aside } = journal;
     let kept = checked(volume, journal)?;
     let beside = volume.root().join(to);
     if !aside.is_empty() {
@@ -131,8 +131,8 @@ fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -
 }
 
 /// Where those lie that were kept, if the journal names places of ours only.
-fn checked(volume: &Volume, journal: &Journal) -> Result<PathBuf, Error> {
-    let Journal { done, to, aside } = journal;
+fn checked(volume: &Volume, journal: &PluginDataJournal) -> Result<PathBuf, Error> {
+    let PluginDataJournal { done, to, aside } = journal;
     let refuse = |name: &str| Err(Error::Journal { name: name.to_owned() });
     if let Some(odd) = aside.iter().chain(&done.kept).find(|piece| !piece.is_ours()) {
         return refuse(&odd.to_string());

@@ -12,7 +12,7 @@ use super::Error;
 use super::copy::copy_file;
 use super::keep::discard;
 use crate::staging::Volume;
-use crate::staging::disk::{Disk, Steps};
+use crate::staging::disk::{Disk, FsHook};
 use crate::staging::store::SPARE;
 
 /// What settings of plugins are written in.
@@ -25,13 +25,13 @@ const DEEPEST: usize = 4;
 
 /// How many names may be looked at, and how many files with how many bytes together may be copied: the server is down meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Most {
+pub(super) struct CopyLimits {
     pub(super) names: usize,
     pub(super) files: usize,
     pub(super) bytes: u64,
 }
 
-impl Most {
+impl CopyLimits {
     /// Of one folder. Web maps have thousands of small files of JSON that nobody wrote, and a hundred times as many tiles.
     pub(super) fn of_one() -> Self {
         Self { names: 50_000, files: 500, bytes: 16 * MIB }
@@ -51,25 +51,25 @@ impl Most {
 
 /// How many files were copied, of how many that were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Copied {
+pub(super) struct ConfigCopied {
     pub(super) files: usize,
     pub(super) of: usize,
 }
 
 /// Copies the settings below `plugins/<folder>` to `partial/<folder>`: those that lie least deep first, as many as one folder may have of what is
 /// `left`, and takes from that what was needed. No file: there are none, there is no room for them, or they could not be copied.
-pub(super) fn keep<S: Steps>(
+pub(super) fn keep<S: FsHook>(
     volume: &Volume,
     folder: &str,
     partial: &Path,
-    left: &mut Most,
+    left: &mut CopyLimits,
     disk: &mut Disk<S>,
-) -> Result<Copied, Error> {
+) -> Result<ConfigCopied, Error> {
     let (from, most) = (volume.plugins().join(folder), left.for_one());
     let (found, looked_at) = settings_below(&from, most.names);
     left.names -= looked_at;
     let of = found.len();
-    let none = Copied { files: 0, of };
+    let none = ConfigCopied { files: 0, of };
     if found.is_empty() || !has_room(volume, most.bytes, disk) {
         return Ok(none);
     }
@@ -80,11 +80,11 @@ pub(super) fn keep<S: Steps>(
     };
     left.files -= files;
     left.bytes -= bytes;
-    Ok(Copied { files, of })
+    Ok(ConfigCopied { files, of })
 }
 
 /// Whether the volume has room for all that may be kept of one folder.
-fn has_room<S: Steps>(volume: &Volume, bytes: u64, disk: &Disk<S>) -> bool {
+fn has_room<S: FsHook>(volume: &Volume, bytes: u64, disk: &Disk<S>) -> bool {
     disk.free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= bytes)
 }
 
@@ -132,11 +132,11 @@ fn has_ending(path: &Path) -> bool {
 }
 
 /// Answers how many, and how many bytes they have. One that cannot be opened is left out.
-fn copy_some<S: Steps>(
+fn copy_some<S: FsHook>(
     found: &[(PathBuf, Metadata)],
     from: &Path,
     to: &Path,
-    most: Most,
+    most: CopyLimits,
     disk: &mut Disk<S>,
 ) -> Result<(usize, u64), Error> {
     let (mut files, mut bytes) = (0, 0);

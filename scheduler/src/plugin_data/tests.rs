@@ -12,8 +12,8 @@ use serde_json::json;
 use super::keep::{forget_old, keep, step_is_over};
 use super::put_back::{finish, put_back};
 use super::*;
-use crate::protocol::plugin_data::{PutBack, Settings, WhyNotKept};
-use crate::staging::disk::{Disk, Steps, Unhindered};
+use crate::protocol::plugin_data::{PluginDataRestored, Settings, WhyNotKept};
+use crate::staging::disk::{Disk, FsHook, RealFs};
 
 mod failing;
 mod faults;
@@ -76,17 +76,17 @@ fn b() -> FileSet {
     FileSet { build: 2, ..set('b', &[("LuckPerms", "55"), ("My Warps", "2"), ("Same", "7"), ("Fresh", "1")]) }
 }
 
-fn pieces(names: &[&str]) -> Vec<Piece> {
-    names.iter().map(|name| Piece::from((*name).to_owned())).collect()
+fn pieces(names: &[&str]) -> Vec<DataPiece> {
+    names.iter().map(|name| DataPiece::from((*name).to_owned())).collect()
 }
 
 /// What is kept before the step from `a` to `b`.
-fn kept_before_b() -> Vec<Piece> {
+fn kept_before_b() -> Vec<DataPiece> {
     pieces(&["LuckPerms", "My_Warps", "./bukkit.yml", "./config", "./server.properties"])
 }
 
 /// What `b` leaves in the places of what is kept, and in those of what `a` did not have.
-fn left_by_b() -> Vec<Piece> {
+fn left_by_b() -> Vec<DataPiece> {
     [kept_before_b(), pieces(&["Fresh", "./spigot.yml"])].concat()
 }
 
@@ -118,7 +118,7 @@ impl Server {
         let managed = |file: &crate::protocol::File| {
             (file.path.clone(), crate::staging::Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
         };
-        let manifest = Manifest {
+        let manifest = StagedManifest {
             lock: set.lock.clone(),
             previous: self.volume.manifest().unwrap().map(|before| before.lock),
             went_back: false,
@@ -126,21 +126,21 @@ impl Server {
             build: set.build,
             files: set.plugins.iter().map(managed).collect(),
         };
-        Disk::new(Unhindered).write_record(&self.path(".nightshift/manifest.json"), &manifest).unwrap();
+        Disk::new(RealFs).write_record(&self.path(".nightshift/manifest.json"), &manifest).unwrap();
     }
 
     fn keep(&self, set: &FileSet, second: i64) -> Option<PluginData> {
-        keep(&self.volume, set, LIMIT, &mut Disk::new(Unhindered), at(second)).unwrap()
+        keep(&self.volume, set, LIMIT, &mut Disk::new(RealFs), at(second)).unwrap()
     }
 
     fn put_back(&self, second: i64) -> Option<PluginData> {
-        put_back(&self.volume, &a().lock, &b().lock, |_| false, &mut Disk::new(Unhindered), at(second)).unwrap()
+        put_back(&self.volume, &a().lock, &b().lock, |_| false, &mut Disk::new(RealFs), at(second)).unwrap()
     }
 
     /// `b` has been put in place, has started and has changed what lies there.
     fn changed_by_b(&self) {
         self.runs(&b());
-        step_is_over(&self.volume, &b(), &mut Disk::new(Unhindered)).unwrap();
+        step_is_over(&self.volume, &b(), &mut Disk::new(RealFs)).unwrap();
         fs::remove_dir_all(self.path("plugins/LuckPerms/libs")).unwrap();
         self.put(&NEW);
     }
@@ -183,12 +183,12 @@ fn files(of: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// The part of `files` that belongs to these, as it lies in a place of ours.
-fn of_pieces(of: &[(&str, &str)], pieces: &[Piece]) -> BTreeMap<String, String> {
+fn of_pieces(of: &[(&str, &str)], pieces: &[DataPiece]) -> BTreeMap<String, String> {
     let kept_as = |path: &str| {
-        let is_in = |piece: &&Piece| Path::new(path).starts_with(piece.path());
+        let is_in = |piece: &&DataPiece| Path::new(path).starts_with(piece.path());
         let place = match pieces.iter().find(is_in)? {
-            Piece::OfPlugin(_) => path.strip_prefix("plugins/")?.to_owned(),
-            Piece::OfServer(_) => format!("@server/{path}"),
+            DataPiece::OfPlugin(_) => path.strip_prefix("plugins/")?.to_owned(),
+            DataPiece::OfServer(_) => format!("@server/{path}"),
         };
         Some(place)
     };
@@ -225,7 +225,7 @@ fn what_a_failed_set_did_to_its_plugins_data_is_undone_and_set_aside() {
 
     let back = server.put_back(60).unwrap();
     let failed = format!(".nightshift/failed/{}", b().lock);
-    assert_eq!(back.back, Some(PutBack::Done { at: at(60), set_aside: Some(failed.clone()) }));
+    assert_eq!(back.back, Some(PluginDataRestored::Done { at: at(60), set_aside: Some(failed.clone()) }));
     assert_eq!(server.files(), super::tests::back());
     let aside = below(&server.path(&failed));
     assert_eq!(aside, of_pieces(&NEW, &left_by_b()), "set aside, not deleted");
@@ -243,7 +243,7 @@ fn nothing_is_kept_at_a_first_start_at_a_second_one_or_when_neither_paper_nor_a_
     assert_eq!(server.keep(&a(), 0), None, "the same set");
     let same_files = FileSet { lock: "c".repeat(64), ..a() };
     assert_eq!(server.keep(&same_files, 0), None, "the same Paper and the same plugins");
-    assert_eq!(keep(&server.volume, &b(), 0, &mut Disk::new(Unhindered), at(0)).unwrap(), None, "switched off");
+    assert_eq!(keep(&server.volume, &b(), 0, &mut Disk::new(RealFs), at(0)).unwrap(), None, "switched off");
     fs::remove_file(server.path(".nightshift/manifest.json")).unwrap();
     assert_eq!(server.keep(&b(), 0), None, "nothing of ours has run");
     assert_eq!((server.kept(), server.kept_settings()), (vec![], vec![]));
@@ -256,7 +256,7 @@ fn a_second_try_of_a_step_copies_nothing_and_a_later_step_everything() {
     assert!(first.settings.is_some());
     assert_eq!(server.keep(&b(), 5), Some(first), "no server has run in between");
     // The set `a` starts again and goes on for a week.
-    step_is_over(&server.volume, &a(), &mut Disk::new(Unhindered)).unwrap();
+    step_is_over(&server.volume, &a(), &mut Disk::new(RealFs)).unwrap();
     assert_eq!(server.record(), None);
     server.put(&[("plugins/LuckPerms/luckperms.mv.db", "schema 1, more groups")]);
     let second = server.keep(&b(), 600).unwrap();
@@ -274,9 +274,9 @@ fn what_was_kept_in_an_earlier_step_is_never_put_back_in_a_later_one() {
     server.changed_by_b();
     // A person has switched it off and goes back to `a`; later `b` is tried once more.
     for (set, second) in [(a(), 60), (b(), 600)] {
-        keep(&server.volume, &set, 0, &mut Disk::new(Unhindered), at(second)).unwrap();
+        keep(&server.volume, &set, 0, &mut Disk::new(RealFs), at(second)).unwrap();
         server.runs(&set);
-        step_is_over(&server.volume, &set, &mut Disk::new(Unhindered)).unwrap();
+        step_is_over(&server.volume, &set, &mut Disk::new(RealFs)).unwrap();
         server.put(&[("plugins/LuckPerms/luckperms.mv.db", "of a week")]);
     }
     assert_eq!(server.put_back(660), None);
@@ -298,13 +298,15 @@ fn where_somebody_may_have_played_everything_stays_and_what_was_kept_too() {
     server.changed_by_b();
     let asked = RefCell::new(None);
     let played = |since| asked.replace(Some(since)).is_none();
-    let back =
-        put_back(&server.volume, &a().lock, &b().lock, played, &mut Disk::new(Unhindered), at(60)).unwrap().unwrap();
-    assert_eq!((*asked.borrow(), back.back.clone()), (Some(kept.at), Some(PutBack::SomebodyPlayed { at: at(60) })));
+    let back = put_back(&server.volume, &a().lock, &b().lock, played, &mut Disk::new(RealFs), at(60)).unwrap().unwrap();
+    assert_eq!(
+        (*asked.borrow(), back.back.clone()),
+        (Some(kept.at), Some(PluginDataRestored::SomebodyPlayed { at: at(60) }))
+    );
     assert_eq!(server.files(), files(&NEW));
     server.runs(&a());
-    step_is_over(&server.volume, &a(), &mut Disk::new(Unhindered)).unwrap();
-    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    step_is_over(&server.volume, &a(), &mut Disk::new(RealFs)).unwrap();
+    forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
     let place = server.path(server.record().unwrap().place.as_deref().unwrap());
     assert_eq!(below(&place), of_pieces(&OLD, &kept_before_b()), "a person can have it");
     assert_eq!(server.put_back(120), None, "and it is decided once");
@@ -316,9 +318,12 @@ fn what_was_kept_of_a_set_that_ran_in_between_is_not_put_under_another_one() {
     let kept = server.keep(&b(), 0).unwrap();
     server.changed_by_b();
     let other = "c".repeat(64);
-    let back = put_back(&server.volume, &other, &b().lock, |_| false, &mut Disk::new(Unhindered), at(60)).unwrap();
+    let back = put_back(&server.volume, &other, &b().lock, |_| false, &mut Disk::new(RealFs), at(60)).unwrap();
     let back = back.unwrap().back.unwrap();
-    assert!(matches!(&back, PutBack::Impossible { problem, .. } if problem.contains("ran in between")), "{back:?}");
+    assert!(
+        matches!(&back, PluginDataRestored::Impossible { problem, .. } if problem.contains("ran in between")),
+        "{back:?}"
+    );
     assert_eq!(server.files(), files(&NEW));
     assert!(server.path(&kept.place.unwrap()).is_dir());
 }
@@ -369,7 +374,7 @@ fn settings_that_cannot_be_kept_stop_nothing_and_the_newest_stay_whatever_the_cl
         (".nightshift/kept-settings/20290201T000000Z-aaaaaaaa/My_Warps/warps.yml", "2"),
     ]);
     let kept = server.keep(&b(), 0).unwrap();
-    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
     let left = directories(&server.path(".nightshift/kept-settings")).unwrap();
     assert_eq!(left, ["20270115T080000Z-aaaaaaaa", "20290201T000000Z-aaaaaaaa"]);
     assert!(server.path(&kept.not_kept[0].settings.as_ref().unwrap().place).is_dir());
@@ -405,7 +410,10 @@ fn what_cannot_be_moved_any_more_leaves_everything_as_it_is() {
     fs::remove_dir_all(server.path("plugins/My_Warps")).unwrap();
     symlink(elsewhere.path(), server.path("plugins/My_Warps")).unwrap();
     let back = server.put_back(60).unwrap().back.unwrap();
-    assert!(matches!(&back, PutBack::Impossible { problem, .. } if problem.contains("plugins/My_Warps")), "{back:?}");
+    assert!(
+        matches!(&back, PluginDataRestored::Impossible { problem, .. } if problem.contains("plugins/My_Warps")),
+        "{back:?}"
+    );
     assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "schema 2");
     assert!(server.path(&kept.place.unwrap()).is_dir());
 }
@@ -432,12 +440,12 @@ fn the_last_two_changes_stay() {
         let next = set(to, &[("LuckPerms", hash)]);
         server.keep(&next, second).unwrap();
         server.runs(&next);
-        forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
     }
     assert_eq!(server.kept(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
     // The clock is set back.
     server.keep(&set('e', &[("LuckPerms", "5")]), -600).unwrap();
-    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
     assert_eq!(server.kept(), ["20270115T075000Z-dddddddd", "20270115T080200Z-cccccccc"]);
 }
 
@@ -450,7 +458,7 @@ fn a_copy_that_nobody_may_write_to_can_be_removed() {
         server.keep(&next, second).unwrap();
         server.runs(&next);
     }
-    assert_eq!(forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap().len(), 1);
+    assert_eq!(forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap().len(), 1);
     assert_eq!(server.kept().len(), 2);
 }
 

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::countdown::places;
-use crate::seen::Act;
+use crate::seen::Disruption;
 
 /// Tell the players, with true times, until `ends`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct Announce {
 
 impl Announce {
     /// When the countdown for this act is over, if it is one that has not run out and leaves players no more than `notice`.
-    pub fn ends_within(&self, act: Act, notice: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+    pub fn ends_within(&self, act: Disruption, notice: SignedDuration, now: Timestamp) -> Option<Timestamp> {
         let left = self.ends.duration_since(now);
         (self.act == act.to_string() && left.is_positive() && left <= notice).then_some(self.ends)
     }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_players_were_told_is_found_again_as_long_as_it_is_true_and_no_longer_than_what_would_be_told() {
         let ends = Timestamp::constant(1_000_000, 0);
-        let (act, other) = (Act::RollBack { failed: Revision(1) }, Act::RollBack { failed: Revision(2) });
+        let (act, other) = (Disruption::RollBack { failed: Revision(1) }, Disruption::RollBack { failed: Revision(2) });
         let told = Announce {
             act: act.to_string(),
             ends,

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 /// What is kept, set aside and put back as one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-pub enum Piece {
+pub enum DataPiece {
     /// The folder of one plugin, by its name in `plugins`.
     OfPlugin(String),
     /// A file or folder of settings of the server's own, by its name in the server's directory.
     OfServer(String),
 }
 
-/// In front of the name of a [`Piece::OfServer`]. No folder of a plugin has a name with it.
+/// In front of the name of a [`DataPiece::OfServer`]. No folder of a plugin has a name with it.
 const OF_SERVER: &str = "./";
 
-impl Piece {
+impl DataPiece {
     /// Where it lies, relative to the server's directory.
     pub fn path(&self) -> String {
         match self {
@@ -29,7 +29,7 @@ impl Piece {
     }
 }
 
-impl From<String> for Piece {
+impl From<String> for DataPiece {
     fn from(text: String) -> Self {
         match text.strip_prefix(OF_SERVER) {
             Some(name) => Self::OfServer(name.to_owned()),
@@ -38,14 +38,14 @@ impl From<String> for Piece {
     }
 }
 
-impl From<Piece> for String {
-    fn from(piece: Piece) -> Self {
+impl From<DataPiece> for String {
+    fn from(piece: DataPiece) -> Self {
         piece.to_string()
     }
 }
 
 /// `LuckPerms`, `./bukkit.yml`.
-impl fmt::Display for Piece {
+impl fmt::Display for DataPiece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OfPlugin(folder) => f.write_str(folder),
@@ -59,7 +59,7 @@ impl fmt::Display for Piece {
 ///
 /// Places are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", from = "Written", into = "Written")]
+#[serde(rename_all = "camelCase", from = "PluginDataWire", into = "PluginDataWire")]
 pub struct PluginData {
     /// When keeping began: nothing later is in it.
     pub at: Timestamp,
@@ -70,9 +70,9 @@ pub struct PluginData {
     /// Where those lie that were kept; None: there are none.
     pub place: Option<String>,
     /// Those that lie there, in order.
-    pub kept: Vec<Piece>,
+    pub kept: Vec<DataPiece>,
     /// Those that did not exist: whatever lies there later, `before` has made.
-    pub absent: Vec<Piece>,
+    pub absent: Vec<DataPiece>,
     /// Those that were not kept, in order.
     pub not_kept: Vec<NotKept>,
     /// What lay in the folders that were kept and cannot be copied, such as sockets. At most as many as in a
@@ -81,25 +81,25 @@ pub struct PluginData {
     /// The settings of the plugins that stay as they are, below the names of their folders; None: none were kept. Nothing puts them back.
     pub settings: Option<Settings>,
     /// What came of it when the set went back; None: it has not.
-    pub back: Option<PutBack>,
+    pub back: Option<PluginDataRestored>,
 }
 
 /// [`PluginData`] as it is written. What is the server's own stands apart: an agent of before knows plugins' folders only. It passes over the rest,
 /// and puts those back.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct PluginDataWire {
     at: Timestamp,
     lock: String,
     before: String,
     #[serde(default)]
     place: Option<String>,
     #[serde(default)]
-    kept: Vec<Piece>,
+    kept: Vec<DataPiece>,
     #[serde(default)]
-    absent: Vec<Piece>,
-    #[serde(default, skip_serializing_if = "OfServer::is_empty")]
-    of_server: OfServer,
+    absent: Vec<DataPiece>,
+    #[serde(default, skip_serializing_if = "ServerSettings::is_empty")]
+    of_server: ServerSettings,
     #[serde(default)]
     not_kept: Vec<NotKept>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -107,39 +107,51 @@ struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settings: Option<Settings>,
     #[serde(default)]
-    back: Option<PutBack>,
+    back: Option<PluginDataRestored>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct OfServer {
+struct ServerSettings {
     #[serde(default)]
-    kept: Vec<Piece>,
+    kept: Vec<DataPiece>,
     #[serde(default)]
-    absent: Vec<Piece>,
+    absent: Vec<DataPiece>,
 }
 
-impl OfServer {
+impl ServerSettings {
     fn is_empty(&self) -> bool {
         self.kept.is_empty() && self.absent.is_empty()
     }
 }
 
-impl From<Written> for PluginData {
-    fn from(written: Written) -> Self {
-        let Written { at, lock, before, place, mut kept, mut absent, of_server, not_kept, left_out, settings, back } =
-            written;
+impl From<PluginDataWire> for PluginData {
+    fn from(written: PluginDataWire) -> Self {
+        let PluginDataWire {
+            at,
+            lock,
+            before,
+            place,
+            mut kept,
+            mut absent,
+            of_server,
+            not_kept,
+            left_out,
+            settings,
+            back,
+        } = written;
         kept.extend(of_server.kept);
         absent.extend(of_server.absent);
         Self { at, lock, before, place, kept, absent, not_kept, left_out, settings, back }
     }
 }
 
-impl From<PluginData> for Written {
+impl From<PluginData> for PluginDataWire {
     fn from(data: PluginData) -> Self {
         let PluginData { at, lock, before, place, kept, absent, not_kept, left_out, settings, back } = data;
-        let apart = |pieces: Vec<Piece>| pieces.into_iter().partition(|piece| matches!(piece, Piece::OfPlugin(_)));
+        let apart =
+            |pieces: Vec<DataPiece>| pieces.into_iter().partition(|piece| matches!(piece, DataPiece::OfPlugin(_)));
         let ((kept, kept_of_server), (absent, absent_of_server)) = (apart(kept), apart(absent));
-        let of_server = OfServer { kept: kept_of_server, absent: absent_of_server };
+        let of_server = ServerSettings { kept: kept_of_server, absent: absent_of_server };
         Self { at, lock, before, place, kept, absent, of_server, not_kept, left_out, settings, back }
     }
 }
@@ -150,7 +162,7 @@ impl From<PluginData> for Written {
 pub struct NotKept {
     /// What.
     #[serde(rename = "folder")]
-    pub piece: Piece,
+    pub piece: DataPiece,
     /// Why.
     #[serde(flatten)]
     pub why: WhyNotKept,
@@ -234,7 +246,7 @@ impl fmt::Display for NotKept {
 /// What came of what was kept when the set went back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum PutBack {
+pub enum PluginDataRestored {
     /// They lie in their places again.
     Done {
         /// When.
@@ -260,8 +272,8 @@ pub enum PutBack {
 mod tests {
     use super::*;
 
-    fn dynmap() -> Piece {
-        Piece::OfPlugin("dynmap".into())
+    fn dynmap() -> DataPiece {
+        DataPiece::OfPlugin("dynmap".into())
     }
 
     #[test]
@@ -287,17 +299,17 @@ mod tests {
         let place = ".nightshift/kept-settings/x";
         for back in [
             None,
-            Some(PutBack::Done { at, set_aside: Some(".nightshift/failed/bb".into()) }),
-            Some(PutBack::SomebodyPlayed { at }),
-            Some(PutBack::Impossible { at, problem: "x".into() }),
+            Some(PluginDataRestored::Done { at, set_aside: Some(".nightshift/failed/bb".into()) }),
+            Some(PluginDataRestored::SomebodyPlayed { at }),
+            Some(PluginDataRestored::Impossible { at, problem: "x".into() }),
         ] {
             let record = PluginData {
                 at,
                 lock: "aa".into(),
                 before: "bb".into(),
                 place: Some(".nightshift/kept/x".into()),
-                kept: vec![Piece::OfPlugin("LuckPerms".into()), Piece::OfServer("bukkit.yml".into())],
-                absent: vec![Piece::OfPlugin("Fresh".into())],
+                kept: vec![DataPiece::OfPlugin("LuckPerms".into()), DataPiece::OfServer("bukkit.yml".into())],
+                absent: vec![DataPiece::OfPlugin("Fresh".into())],
                 not_kept: not_kept.clone(),
                 left_out: vec![],
                 settings: Some(Settings { files: 3, of: 4, place: place.into() }),

@@ -11,7 +11,7 @@ use hmac::{Hmac, Mac};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
-use super::Refusal;
+use super::RequestRefusal;
 
 /// Header with the time of signing, in seconds since 1970.
 pub const TIME_HEADER: &str = "x-nightshift-time";
@@ -162,7 +162,7 @@ impl Guard {
 
 /// Why a request is not obeyed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum SignatureError {
     /// A header has no meaning.
     #[error("the header `{0}` cannot be read")]
     Malformed(&'static str),
@@ -191,12 +191,12 @@ pub enum Refused {
     },
 }
 
-impl Refused {
+impl SignatureError {
     /// As it is answered.
-    pub fn told(&self) -> Refusal {
+    pub fn told(&self) -> RequestRefusal {
         let clock_ahead = if let Self::Skew { away } = self { Some(*away) } else { None };
         let fence = if let Self::Fenced { got: _, seen } = self { Some(*seen) } else { None };
-        Refusal { error: self.to_string(), clock_ahead, fence, not_now: false }
+        RequestRefusal { error: self.to_string(), clock_ahead, fence, not_now: false }
     }
 }
 
@@ -207,33 +207,33 @@ pub fn verify(
     pod_uid: &str,
     now: Timestamp,
     guard: &mut Guard,
-) -> Result<(), Refused> {
+) -> Result<(), SignatureError> {
     let Headers { time, nonce, fence, signature } = received.headers;
-    let time: i64 = time.parse().map_err(|_| Refused::Malformed(TIME_HEADER))?;
-    let fence: u64 = fence.parse().map_err(|_| Refused::Malformed(FENCE_HEADER))?;
+    let time: i64 = time.parse().map_err(|_| SignatureError::Malformed(TIME_HEADER))?;
+    let fence: u64 = fence.parse().map_err(|_| SignatureError::Malformed(FENCE_HEADER))?;
     if !(16..=64).contains(&nonce.len()) || !nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(Refused::Malformed(NONCE_HEADER));
+        return Err(SignatureError::Malformed(NONCE_HEADER));
     }
-    let signature = hex::decode(signature).map_err(|_| Refused::Malformed(SIGNATURE_HEADER))?;
+    let signature = hex::decode(signature).map_err(|_| SignatureError::Malformed(SIGNATURE_HEADER))?;
     let parts =
         Parts { method: received.method, path: received.path, body: received.body, pod_uid, at: now, nonce, fence };
     // Constant time. Nothing below is answered to somebody without the key.
-    code(key, &text(&parts, time, fence)).verify_slice(&signature).map_err(|_| Refused::Signature)?;
+    code(key, &text(&parts, time, fence)).verify_slice(&signature).map_err(|_| SignatureError::Signature)?;
 
     let away = now.as_second().saturating_sub(time);
     if away.saturating_abs() > SKEW_SECONDS {
-        return Err(Refused::Skew { away });
+        return Err(SignatureError::Skew { away });
     }
     if time < guard.started {
-        return Err(Refused::BeforeStart);
+        return Err(SignatureError::BeforeStart);
     }
     if fence < guard.fence {
-        return Err(Refused::Fenced { got: fence, seen: guard.fence });
+        return Err(SignatureError::Fenced { got: fence, seen: guard.fence });
     }
     // A request stays within the skew of our clock for at most twice the skew.
     guard.nonces.retain(|_, signed| now.as_second() - *signed <= 2 * SKEW_SECONDS);
     if guard.nonces.contains_key(nonce) {
-        return Err(Refused::Replayed);
+        return Err(SignatureError::Replayed);
     }
     guard.nonces.insert(nonce.clone(), time);
     if fence > guard.fence {

@@ -68,7 +68,7 @@ async fn serve(mut replies: Vec<Reply>) -> (SocketAddr, mpsc::UnboundedReceiver<
 }
 
 fn console(address: SocketAddr) -> Console {
-    Console::new(address, Password::new("right"))
+    Console::new(address, RconPassword::new("right"))
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn several_commands_of_one_act_share_one_connection_and_carry_their_namesp
 #[tokio::test]
 async fn a_wrong_password_is_told_from_a_closed_connection_and_from_nobody() {
     let (address, _commands) = serve(vec![]).await;
-    let error = Console::new(address, Password::new("wrong")).open().await.unwrap_err();
+    let error = Console::new(address, RconPassword::new("wrong")).open().await.unwrap_err();
     assert!(matches!(error, Error::WrongPassword { .. }), "{error:?}");
 
     let closing = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -176,6 +176,6 @@ async fn a_server_that_ends_without_a_word_has_been_stopped() {
 
 #[test]
 fn the_password_is_never_printed() {
-    let console = Console::new("127.0.0.1:1".parse().unwrap(), Password::new("hunter2"));
-    assert!(!format!("{console:?} {:?}", Password::new("hunter2")).contains("hunter2"));
+    let console = Console::new("127.0.0.1:1".parse().unwrap(), RconPassword::new("hunter2"));
+    assert!(!format!("{console:?} {:?}", RconPassword::new("hunter2")).contains("hunter2"));
 }

@@ -127,7 +127,7 @@ pub fn tellraw_arguments(text: &str) -> String {
 
 /// The parts of the screen that the command `title` shows a text in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum TitleKind {
     /// Above the hotbar.
     ActionBar,
     /// Large, across the screen. Shows the subtitle with it.
@@ -137,11 +137,11 @@ pub enum Part {
 }
 
 /// ` @a actionbar {"text":"…"}`, as [`tellraw_arguments`]. None of the three has more than one line: the first is shown.
-pub fn title_arguments(part: Part, text: &str) -> String {
+pub fn title_arguments(part: TitleKind, text: &str) -> String {
     let part = match part {
-        Part::ActionBar => "actionbar",
-        Part::Title => "title",
-        Part::Subtitle => "subtitle",
+        TitleKind::ActionBar => "actionbar",
+        TitleKind::Title => "title",
+        TitleKind::Subtitle => "subtitle",
     };
     format!(" @a {part} {}", component(lines(text).first().map_or("", String::as_str)))
 }
@@ -265,7 +265,9 @@ mod tests {
         let chat = r#" @a {"color":"yellow","text":"Restart in 1 minute.\nNeustart in 1 minute."}"#;
         assert_eq!(tellraw_arguments(text), chat);
         assert!(!chat.contains('\n'), "one command is one line");
-        for (part, name) in [(Part::ActionBar, "actionbar"), (Part::Title, "title"), (Part::Subtitle, "subtitle")] {
+        for (part, name) in
+            [(TitleKind::ActionBar, "actionbar"), (TitleKind::Title, "title"), (TitleKind::Subtitle, "subtitle")]
+        {
             let expected = format!(r#" @a {name} {{"color":"yellow","text":"Restart in 1 minute."}}"#);
             assert_eq!(title_arguments(part, text), expected);
         }

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use super::{DECISION_COUNTS, Step, WaitingOn};
 use crate::gate::later;
-use crate::seen::{Act, Announced, Players, Seen};
+use crate::seen::{Announced, Disruption, Observation, Players};
 
 /// `step`, or that players are told first that what they count down to does not come. A stop for which they are only waited for, or whose files
 /// are on their way, still does.
-pub(super) fn before_rest(seen: &Seen, step: Step, now: Timestamp) -> Step {
+pub(super) fn before_rest(seen: &Observation, step: Step, now: Timestamp) -> Step {
     let rests = matches!(
         step,
         Step::Settled
@@ -24,7 +24,7 @@ pub(super) fn before_rest(seen: &Seen, step: Step, now: Timestamp) -> Step {
             )
     );
     // A drain has an end of its own.
-    let is_of_drain = |told: &Announced| matches!(told.act, Act::Drain { .. });
+    let is_of_drain = |told: &Announced| matches!(told.act, Disruption::Drain { .. });
     let told = seen.facts.announced.filter(|told| seen.pod.is_some_and(|pod| pod.uid == told.pod));
     // Who cannot be asked cannot be told either: then it is called off when they answer.
     let can_be_told = !matches!(seen.players, Players::Unknown { .. });

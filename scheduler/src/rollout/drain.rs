@@ -8,13 +8,13 @@
 
 use jiff::Timestamp;
 
-use super::clearance::{Clearance, clear_to_stop};
+use super::clearance::{StopPreconditions, clear_to_stop};
 use super::{DECISION_COUNTS, Step, WaitingOn};
 use crate::gate::later;
-use crate::seen::{Act, Eviction, Goal, Life, Node, Seen};
+use crate::seen::{Disruption, EvictionSeen, Goal, NodeState, Observation, PodPhase};
 
 /// `step`, or what the server's node asks for instead.
-pub(super) fn before_an_eviction(goal: &Goal, seen: &Seen, step: Step, now: Timestamp) -> Step {
+pub(super) fn before_an_eviction(goal: &Goal, seen: &Observation, step: Step, now: Timestamp) -> Step {
     if is_at_rest(&step) { next(goal, seen, now).unwrap_or(step) } else { step }
 }
 
@@ -71,38 +71,40 @@ fn is_at_rest(step: &Step) -> bool {
     }
 }
 
-fn next(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
-    let pod = seen.pod.filter(|pod| pod.life == Life::Up && is_whole(seen))?;
+fn next(goal: &Goal, seen: &Observation, now: Timestamp) -> Option<Step> {
+    let pod = seen.pod.filter(|pod| pod.life == PodPhase::Up && is_whole(seen))?;
     let begun = seen.draining_since();
     let since = match (goal.eviction, seen.node) {
-        (_, Node::Unknown) => return None,
-        (Eviction::Always | Eviction::Never, _) | (_, Node::Stays) => return begun.map(|_| Step::EndDrain),
-        (Eviction::Announced, Node::Leaves) => match begun {
+        (_, NodeState::Unknown) => return None,
+        (EvictionSeen::Always | EvictionSeen::Never, _) | (_, NodeState::Stays) => {
+            return begun.map(|_| Step::EndDrain);
+        }
+        (EvictionSeen::Announced, NodeState::Leaves) => match begun {
             Some(since) => since,
             None => return Some(Step::BeginDrain { pod: pod.uid, since: now }),
         },
     };
-    let act = Act::Drain { since };
+    let act = Disruption::Drain { since };
     if is_ready(seen, act, now) {
         return Some(Step::Wait(WaitingOn::Eviction));
     }
     Some(match clear_to_stop(goal, seen, act, later(now, DECISION_COUNTS), now) {
         // Nobody has to be told, or nobody could be asked.
-        Clearance::Asked | Clearance::Unasked => Step::Wait(WaitingOn::Eviction),
-        Clearance::NotYet(step) => step,
+        StopPreconditions::Asked | StopPreconditions::Unasked => Step::Wait(WaitingOn::Eviction),
+        StopPreconditions::NotYet(step) => step,
     })
 }
 
 /// Whether a pod that is evicted now comes back as it runs, whatever else happens to the `StatefulSet`. An update may wait for players although
 /// its template is written: nobody could be asked, and then somebody answered.
-fn is_whole(seen: &Seen) -> bool {
+fn is_whole(seen: &Observation) -> bool {
     let (Some(set), Some(settled)) = (seen.set, seen.facts.settled) else { return false };
     set.template == settled.revision && set.current == settled.revision
 }
 
 /// Told and saved, however long ago: a server that waits to be evicted is not saved again and again, nor its door shut because its agent is
 /// silent for a moment. The hook that stops it saves what is built since, and tells who has joined.
-fn is_ready(seen: &Seen, act: Act, now: Timestamp) -> bool {
+fn is_ready(seen: &Observation, act: Disruption, now: Timestamp) -> bool {
     let is_told = seen.told(act).is_some_and(|told| told.ends <= now);
     let saved = seen.facts.saved.filter(|it| it.act == act && seen.pod.is_some_and(|pod| pod.uid == it.pod));
     is_told && saved.is_some_and(|saved| saved.confirmed)

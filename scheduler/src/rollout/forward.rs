@@ -10,19 +10,21 @@ use jiff::Timestamp;
 use super::clearance::clear_to_update;
 use super::{DECISION_COUNTS, Step, WaitingOn, lets_in};
 use crate::gate::{Gate, later};
-use crate::seen::{Facts, Goal, Images, Life, Revision, Seen, Set, Settled, World};
+use crate::seen::{
+    Goal, ImagesOnNode, Observation, PodPhase, RecordedFacts, Revision, StableSet, StatefulSetView, WorldState,
+};
 
 /// The next step forward from what runs, or would. None: there is nothing else to bring, or not now.
-pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Step> {
+pub(super) fn go_forward(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Option<Step> {
     let opened_at = lets_in(goal, seen, gate, now).filter(|_| is_way_forward(goal, seen))?;
     // In a pod that refuses the worlds nothing runs that could stage them: the start brings them, as after a sleep.
     if !seen.staged && !refuses_newer_worlds(seen) {
         return Some(Step::Stage);
     }
     match seen.images {
-        Images::OnTheirWay => return Some(Step::Wait(WaitingOn::Images)),
-        Images::Failed => return None,
-        Images::Here | Images::Unknown => {}
+        ImagesOnNode::OnTheirWay => return Some(Step::Wait(WaitingOn::Images)),
+        ImagesOnNode::Failed => return None,
+        ImagesOnNode::Here | ImagesOnNode::Unknown => {}
     }
     let not_after = later(now, DECISION_COUNTS);
     match clear_to_update(goal, seen, (gate, opened_at), not_after, now) {
@@ -32,12 +34,12 @@ pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -
 }
 
 /// A newer Minecraft than what settled may have rewritten the worlds.
-pub(super) fn is_touched(world: &World, settled: Settled) -> bool {
+pub(super) fn is_touched(world: &WorldState, settled: StableSet) -> bool {
     world.floor > settled.world || !world.whole
 }
 
 /// What a person has to decide before anything goes back to what settled. None: it goes back by itself.
-pub(super) fn who_decides(world: &World, settled: Settled) -> Option<WaitingOn> {
+pub(super) fn who_decides(world: &WorldState, settled: StableSet) -> Option<WaitingOn> {
     match (is_touched(world, settled), world.backup, world.played_since) {
         (true, None, _) => Some(WaitingOn::NoBackup),
         (true, Some(_), true) => Some(WaitingOn::RollbackWouldLoseProgress),
@@ -47,14 +49,14 @@ pub(super) fn who_decides(world: &World, settled: Settled) -> Option<WaitingOn> 
 
 /// Whether what settled is not started, because a newer Minecraft has been in the worlds. Where it is refused for another reason (a copy that could not
 /// be taken or put back), another Minecraft is no help.
-pub(super) fn refuses_newer_worlds(seen: &Seen) -> bool {
+pub(super) fn refuses_newer_worlds(seen: &Observation) -> bool {
     let (Some(pod), Some(settled)) = (seen.pod, seen.facts.settled) else { return false };
-    pod.life == Life::Refused && pod.revision == settled.revision && seen.world.floor > settled.world
+    pod.life == PodPhase::Refused && pod.revision == settled.revision && seen.world.floor > settled.world
 }
 
 /// Whether what runs has failed, and a person has to decide about the way back, or what settled cannot open the worlds. Nothing is under way then: what
 /// comes forward begins something new.
-pub fn is_left_to_a_person(seen: &Seen) -> bool {
+pub fn is_left_to_a_person(seen: &Observation) -> bool {
     let runs = seen.pod.map(|pod| pod.revision);
     let has_failed = is_failure_left_to_a_person(seen.set, runs, &seen.world, &seen.facts);
     // Once another template stands there, that is under way.
@@ -63,7 +65,12 @@ pub fn is_left_to_a_person(seen: &Seen) -> bool {
 }
 
 /// The same, of the revision that `runs`, for who has not looked whether a person has named a copy.
-pub fn is_failure_left_to_a_person(set: Option<Set>, runs: Option<Revision>, world: &World, facts: &Facts) -> bool {
+pub fn is_failure_left_to_a_person(
+    set: Option<StatefulSetView>,
+    runs: Option<Revision>,
+    world: &WorldState,
+    facts: &RecordedFacts,
+) -> bool {
     let (Some(set), Some(runs), Some(settled)) = (set, runs, facts.settled) else { return false };
     // Once another template stands there, that is under way.
     let stands = set.template == runs && runs != settled.revision;
@@ -72,7 +79,7 @@ pub fn is_failure_left_to_a_person(set: Option<Set>, runs: Option<Revision>, wor
 
 /// Whether the goal is a way on from the set of the pod, when the gate lets it in: another set than what failed and what would be gone back to, which
 /// never failed here and can open the worlds as they are.
-pub fn is_way_forward(goal: &Goal, seen: &Seen) -> bool {
+pub fn is_way_forward(goal: &Goal, seen: &Observation) -> bool {
     let Some(pod) = seen.pod else { return false };
     let is_back = seen.facts.settled.is_some_and(|settled| settled.revision == goal.revision);
     let has_failed = goal.revision == pod.revision || seen.facts.failed.contains(&goal.revision);

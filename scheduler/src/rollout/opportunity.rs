@@ -9,11 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{has_begun, is_held_by_crashes};
 use crate::gate::{Gate, Windows, later};
-use crate::seen::{Act, Door, Goal, Images, Life, Players, Policy, Restart, Seen};
+use crate::seen::{
+    Disruption, Goal, ImagesOnNode, Observation, Partition, PlayerPolicy, Players, PodPhase, RestartDue,
+};
 
 /// Why nobody minds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion {
+pub enum OpportunityReason {
     /// No server runs, and none is to.
     Asleep,
     /// Nobody has been on for long enough. Who joins ends it.
@@ -26,11 +28,11 @@ pub enum Occasion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opportunity {
     /// Why.
-    pub occasion: Occasion,
+    pub occasion: OpportunityReason,
     /// In place of the gate that is shut.
     pub gate: Gate,
     /// How much the players have a say.
-    pub policy: Policy,
+    pub policy: PlayerPolicy,
 }
 
 /// The opening for a goal whose `gate` is shut. None: there is none, and in a window everything is as the window has it.
@@ -39,7 +41,7 @@ pub struct Opportunity {
 /// somebody. A newer Minecraft is not for this: its players need another client, and the world does not go back.
 pub fn opportunity(
     goal: &Goal,
-    seen: &Seen,
+    seen: &Observation,
     gate: Gate,
     windows: &Windows,
     empty_for: SignedDuration,
@@ -55,7 +57,7 @@ pub fn opportunity(
         return None;
     }
     // What is on its way already is not this goal: it is finished first, or taken back.
-    if set.door == Door::Open && set.template != goal.revision {
+    if set.door == Partition::Open && set.template != goal.revision {
         return None;
     }
     let opening = |occasion, since| match windows.without_windows(since, now) {
@@ -64,36 +66,34 @@ pub fn opportunity(
     };
     let Some(pod) = seen.pod else {
         // A pod that is lost comes back as it was: two changes at once would leave nobody knowing which of them it was.
-        return if set.asleep { opening(Occasion::Asleep, Timestamp::MIN) } else { None };
+        return if set.asleep { opening(OpportunityReason::Asleep, Timestamp::MIN) } else { None };
     };
-    if pod.life != Life::Up || pod.revision != settled.revision || !seen.staged {
+    if pod.life != PodPhase::Up || pod.revision != settled.revision || !seen.staged {
         return None;
     }
     let restart = goal.restart.filter(|restart| is_taken_along(goal, seen, *restart));
-    let with_restart = restart.map(|Restart { due, until, policy, only_empty: _, gives_way_until: _ }| Opportunity {
-        occasion: Occasion::Restart,
-        gate: Gate::Open { opened_at: due, until },
-        policy,
+    let with_restart = restart.map(|RestartDue { due, until, policy, only_empty: _, gives_way_until: _ }| {
+        Opportunity { occasion: OpportunityReason::Restart, gate: Gate::Open { opened_at: due, until }, policy }
     });
     // What players were told before a restart happens as they were told, also when they have left.
     if restart.is_some_and(|restart| has_begun(goal, seen, restart.due)) {
         return with_restart;
     }
-    if matches!(seen.images, Images::OnTheirWay | Images::Failed) {
+    if matches!(seen.images, ImagesOnNode::OnTheirWay | ImagesOnNode::Failed) {
         return None;
     }
     let empty_since = seen.empty_since.filter(|_| seen.players == Players::Nobody);
     let long_enough = empty_since.map(|since| later(since, empty_for)).filter(|from| *from <= now);
-    long_enough.and_then(|from| opening(Occasion::Empty, from)).or(with_restart)
+    long_enough.and_then(|from| opening(OpportunityReason::Empty, from)).or(with_restart)
 }
 
 /// Whether an update goes with a restart that is due. One that players were told of as a restart goes on as that.
-fn is_taken_along(goal: &Goal, seen: &Seen, restart: Restart) -> bool {
+fn is_taken_along(goal: &Goal, seen: &Observation, restart: RestartDue) -> bool {
     let may_begin = match seen.players {
         Players::Nobody => true,
         Players::Some(_) | Players::Hidden => !restart.only_empty,
         Players::Unknown { .. } => return false,
     };
-    let is_a_restart_already = seen.told(Act::Restart { due: restart.due }).is_some();
+    let is_a_restart_already = seen.told(Disruption::Restart { due: restart.due }).is_some();
     !is_a_restart_already && (may_begin || has_begun(goal, seen, restart.due))
 }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::seen::{Act, DataVersion, Door, PodUid, Revision};
+use crate::seen::{DataVersion, Disruption, Partition, PodUid, Revision};
 
 /// One step, done by the edge with what was seen (uid, resourceVersion, pod UID) and never after `not_after`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Step {
         /// What it runs.
         revision: Revision,
         /// `Open` only for a server that has never been settled.
-        door: Door,
+        door: Partition,
     },
     /// The agent brings the files of the goal to the volume.
     Stage,
@@ -21,7 +21,7 @@ pub enum Step {
     /// One that is recorded already is cut short by this: the last player has left.
     Announce {
         /// What is announced.
-        act: Act,
+        act: Disruption,
         /// To whom.
         pod: PodUid,
         /// How long the countdown is, from the moment it is said.
@@ -33,7 +33,7 @@ pub enum Step {
     /// leave players without another word until their server stops. Nothing is recorded.
     Reannounce {
         /// What was announced.
-        act: Act,
+        act: Disruption,
         /// To whom.
         pod: PodUid,
         /// The end that they were told.
@@ -44,7 +44,7 @@ pub enum Step {
     /// Bring the world to the disk, then record what the server answered.
     Save {
         /// For which act.
-        act: Act,
+        act: Disruption,
         /// Where.
         pod: PodUid,
         /// When this decision is void.
@@ -71,7 +71,7 @@ pub enum Step {
         /// What is settled.
         revision: Revision,
         /// Closed as soon as the controller agrees.
-        door: Door,
+        door: Partition,
     },
     /// Remember, for good, that a revision did not make it.
     MarkFailed {
@@ -145,7 +145,7 @@ pub enum Step {
     /// What the players of this pod were told of does not come now: they are told so, and the record goes.
     CancelAnnouncement {
         /// What they were told of.
-        act: Act,
+        act: Disruption,
         /// When this decision is void.
         not_after: Timestamp,
     },

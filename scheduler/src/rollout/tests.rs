@@ -1,7 +1,10 @@
 //! The steps one by one, with times in them. What no single look can show is explored in `tests/rollout_model`.
 
 use super::*;
-use crate::seen::{AgentMemory, Announced, DataVersion, Eviction, Facts, Node, PodUid, Policy, Saved, World};
+use crate::seen::{
+    AgentMemory, Announced, DataVersion, EvictionSeen, NodeState, PlayerPolicy, PodUid, RecordedFacts, SavedWorld,
+    WorldState,
+};
 
 mod called_off;
 mod crash_loops;
@@ -20,12 +23,12 @@ const POD: PodUid = PodUid(7);
 const GOAL: Goal = Goal {
     revision: NEW,
     world: DataVersion(2),
-    policy: Policy::Announce,
+    policy: PlayerPolicy::Announce,
     notice: SignedDuration::from_mins(5),
     empty_notice: SignedDuration::from_secs(10),
     patience: SignedDuration::from_mins(3),
     restart: None,
-    eviction: Eviction::Always,
+    eviction: EvictionSeen::Always,
 };
 /// When Sunday's window opens, in minutes.
 const SUNDAY: i64 = 100_000;
@@ -44,40 +47,56 @@ fn shut() -> Gate {
 }
 
 /// Runs what is settled, with 60 players.
-fn lobby() -> Seen {
-    Seen {
+fn lobby() -> Observation {
+    Observation {
         set: Some(SET),
-        pod: Some(Pod { uid: POD, revision: OLD, world: DataVersion(1), life: Life::Up }),
+        pod: Some(PodView { uid: POD, revision: OLD, world: DataVersion(1), life: PodPhase::Up }),
         players: Players::Some(60),
         empty_since: None,
-        verdict: Verdict::Passed,
-        world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: false },
-        node: Node::Stays,
+        verdict: Verification::Passed,
+        world: WorldState {
+            floor: DataVersion(1),
+            whole: true,
+            backup: None,
+            played_since: false,
+            restore_ordered: false,
+        },
+        node: NodeState::Stays,
         staged: true,
-        images: Images::Here,
+        images: ImagesOnNode::Here,
         data_ordered: true,
         copy_asked: false,
         crash_loop: false,
         agent_memory: AgentMemory::Kept,
-        facts: Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() },
+        facts: RecordedFacts {
+            settled: Some(StableSet { revision: OLD, world: DataVersion(1) }),
+            ..RecordedFacts::default()
+        },
     }
 }
 
-const SET: Set = Set { template: OLD, current: OLD, update: OLD, observed: true, door: Door::Closed, asleep: false };
+const SET: StatefulSetView = StatefulSetView {
+    template: OLD,
+    current: OLD,
+    update: OLD,
+    observed: true,
+    door: Partition::Closed,
+    asleep: false,
+};
 /// The goal is committed, and runs in a pod of its own.
-const COMMITTED: Set = Set { template: NEW, update: NEW, door: Door::Open, ..SET };
+const COMMITTED: StatefulSetView = StatefulSetView { template: NEW, update: NEW, door: Partition::Open, ..SET };
 
-fn on_trial(life: Life) -> Seen {
-    let pod = Some(Pod { uid: PodUid(8), revision: NEW, world: DataVersion(1), life });
-    Seen { set: Some(COMMITTED), pod, ..lobby() }
+fn on_trial(life: PodPhase) -> Observation {
+    let pod = Some(PodView { uid: PodUid(8), revision: NEW, world: DataVersion(1), life });
+    Observation { set: Some(COMMITTED), pod, ..lobby() }
 }
 
-fn update(window: i64) -> Act {
-    Act::Update { goal: NEW, window_opened_at: at(window) }
+fn update(window: i64) -> Disruption {
+    Disruption::Update { goal: NEW, window_opened_at: at(window) }
 }
 
 /// What is answered when players were told of something that does not come.
-fn call_off(act: Act, now: Timestamp) -> Step {
+fn call_off(act: Disruption, now: Timestamp) -> Step {
     Step::CancelAnnouncement { act, not_after: now + DECISION_COUNTS }
 }
 
@@ -85,14 +104,14 @@ fn announced(ends: i64) -> Announced {
     Announced { act: update(SUNDAY), pod: POD, ends: at(ends) }
 }
 
-fn saved(minute: i64) -> Saved {
-    Saved { act: update(SUNDAY), pod: POD, at: at(minute), confirmed: true }
+fn saved(minute: i64) -> SavedWorld {
+    SavedWorld { act: update(SUNDAY), pod: POD, at: at(minute), confirmed: true }
 }
 
 #[test]
 fn an_update_is_staged_announced_saved_written_committed_proven_and_closed() {
-    let mut seen = Seen { staged: false, ..lobby() };
-    let step = |seen: &Seen, minute| next_step(&GOAL, seen, open(), at(minute));
+    let mut seen = Observation { staged: false, ..lobby() };
+    let step = |seen: &Observation, minute| next_step(&GOAL, seen, open(), at(minute));
     let not_after = |minute| at(minute) + DECISION_COUNTS;
     assert_eq!(step(&seen, SUNDAY), Step::Stage);
     seen.staged = true;
@@ -106,23 +125,23 @@ fn an_update_is_staged_announced_saved_written_committed_proven_and_closed() {
     seen.facts.saved = Some(saved(SUNDAY + 5));
     let write = Step::WriteTemplate { revision: NEW, not_after: not_after(SUNDAY + 5) };
     assert_eq!(step(&seen, SUNDAY + 5), write);
-    seen.set = Some(Set { template: NEW, observed: false, ..SET });
+    seen.set = Some(StatefulSetView { template: NEW, observed: false, ..SET });
     assert_eq!(step(&seen, SUNDAY + 6), Step::Wait(WaitingOn::Controller));
-    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    seen.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     assert_eq!(step(&seen, SUNDAY + 6), Step::Commit { unasked: false, not_after: not_after(SUNDAY + 6) });
     seen.set = Some(COMMITTED);
     assert_eq!(step(&seen, SUNDAY + 6), Step::Wait(WaitingOn::Controller));
     let until = at(SUNDAY + 40);
-    let trial = on_trial(Life::Starting { gives_up_at: until });
+    let trial = on_trial(PodPhase::Starting { gives_up_at: until });
     assert_eq!(step(&trial, SUNDAY + 7), Step::Wait(WaitingOn::Start { until }));
-    let trial = Seen { verdict: Verdict::Pending { until }, ..on_trial(Life::Up) };
+    let trial = Observation { verdict: Verification::Pending { until }, ..on_trial(PodPhase::Up) };
     assert_eq!(step(&trial, SUNDAY + 8), Step::Wait(WaitingOn::Proof { until }));
-    let mut trial = on_trial(Life::Up);
+    let mut trial = on_trial(PodPhase::Up);
     assert_eq!(step(&trial, SUNDAY + 9), Step::Wait(WaitingOn::Controller), "proven, but not yet current");
-    trial.set = Some(Set { current: NEW, ..COMMITTED });
+    trial.set = Some(StatefulSetView { current: NEW, ..COMMITTED });
     assert_eq!(step(&trial, SUNDAY + 9), Step::MarkStable { settled: NEW });
-    trial.set = Some(Set { current: NEW, door: Door::Closed, ..COMMITTED });
-    trial.facts.settled = Some(Settled { revision: NEW, world: DataVersion(2) });
+    trial.set = Some(StatefulSetView { current: NEW, door: Partition::Closed, ..COMMITTED });
+    trial.facts.settled = Some(StableSet { revision: NEW, world: DataVersion(2) });
     assert_eq!(step(&trial, SUNDAY + 9), Step::Settled);
 }
 
@@ -131,13 +150,13 @@ fn last_sundays_announcement_and_save_stop_nothing_today() {
     let mut seen = lobby();
     let act = update(SUNDAY - WEEK);
     seen.facts.announced = Some(Announced { act, pod: POD, ends: at(SUNDAY - WEEK + 5) });
-    seen.facts.saved = Some(Saved { act, pod: POD, at: at(SUNDAY), confirmed: true });
+    seen.facts.saved = Some(SavedWorld { act, pod: POD, at: at(SUNDAY), confirmed: true });
     assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 1)), Step::Announce { pod: POD, .. }));
 }
 
 #[test]
 fn with_nobody_on_the_countdown_is_short_and_whoever_joins_does_not_make_it_longer() {
-    let mut seen = Seen { players: Players::Nobody, ..lobby() };
+    let mut seen = Observation { players: Players::Nobody, ..lobby() };
     let step = next_step(&GOAL, &seen, open(), at(SUNDAY));
     assert!(matches!(step, Step::Announce { notice, .. } if notice == GOAL.empty_notice));
     // What was said is a fact, whoever is on by now and whatever the spec says by now.
@@ -152,17 +171,18 @@ fn with_nobody_on_the_countdown_is_short_and_whoever_joins_does_not_make_it_long
 #[test]
 fn a_countdown_is_cut_short_when_the_last_player_has_left_and_stays_away() {
     let second = |second| at(SUNDAY) + SignedDuration::from_secs(second);
-    let told = Facts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
-    let left = |at| Seen { players: Players::Nobody, empty_since: Some(second(at)), facts: told.clone(), ..lobby() };
-    let step = |seen: &Seen, now| next_step(&GOAL, seen, open(), second(now));
+    let told = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
+    let left =
+        |at| Observation { players: Players::Nobody, empty_since: Some(second(at)), facts: told.clone(), ..lobby() };
+    let step = |seen: &Observation, now| next_step(&GOAL, seen, open(), second(now));
     let goes_on = Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) });
     assert_eq!(step(&left(60), 69), goes_on, "who only lost the connection finds what they were told");
     let not_after = second(70) + DECISION_COUNTS;
     let short = Step::Announce { act: update(SUNDAY), pod: POD, notice: GOAL.empty_notice, not_after };
     assert_eq!(step(&left(60), 70), short);
-    let back = Seen { players: Players::Some(1), empty_since: None, ..left(60) };
+    let back = Observation { players: Players::Some(1), empty_since: None, ..left(60) };
     assert_eq!(step(&back, 70), goes_on);
-    let unknown = Seen { players: Players::Unknown { since: second(69) }, ..left(60) };
+    let unknown = Observation { players: Players::Unknown { since: second(69) }, ..left(60) };
     assert!(matches!(step(&unknown, 70), Step::Wait(WaitingOn::Agent { .. })), "silence is nobody's leaving");
     assert_eq!(step(&left(60), 290), goes_on, "the end is as near");
     let mut cut = left(60);
@@ -175,8 +195,8 @@ fn a_countdown_is_cut_short_when_the_last_player_has_left_and_stays_away() {
 
 #[test]
 fn an_agent_that_died_in_the_countdown_is_told_again_with_the_same_end_and_nobody_is_told_when_it_is_over() {
-    let mut seen = Seen { agent_memory: AgentMemory::Lost, ..lobby() };
-    let step = |seen: &Seen, minute| next_step(&GOAL, seen, open(), at(minute));
+    let mut seen = Observation { agent_memory: AgentMemory::Lost, ..lobby() };
+    let step = |seen: &Observation, minute| next_step(&GOAL, seen, open(), at(minute));
     assert!(matches!(step(&seen, SUNDAY), Step::Announce { .. }), "nobody was told yet");
     seen.facts.announced = Some(announced(SUNDAY + 5));
     let not_after = at(SUNDAY + 2) + DECISION_COUNTS;
@@ -205,11 +225,11 @@ fn nothing_that_stops_a_server_is_decided_in_the_last_minute_of_a_window() {
     let mut seen = lobby();
     seen.facts.announced = Some(announced(SUNDAY + 117));
     seen.facts.saved = Some(saved(SUNDAY + 118));
-    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    seen.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     let almost = at(SUNDAY + 119);
     assert!(matches!(next_step(&GOAL, &seen, open(), almost), Step::Commit { .. }));
     let too_late = almost + SignedDuration::from_secs(1);
-    let back = Step::Restore { revision: OLD, door: Door::Closed };
+    let back = Step::Restore { revision: OLD, door: Partition::Closed };
     assert_eq!(next_step(&GOAL, &seen, open(), too_late), back, "and nothing stays behind the door");
 }
 
@@ -221,7 +241,7 @@ fn a_save_counts_for_ten_minutes_and_a_refused_one_is_tried_again_after_two() {
     assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 14)), Step::WriteTemplate { .. }));
     let too_late = next_step(&GOAL, &seen, open(), at(SUNDAY + 15));
     assert!(matches!(too_late, Step::Announce { .. }), "nor does what players were told: {too_late:?}");
-    seen.facts.saved = seen.facts.saved.map(|it| Saved { confirmed: false, ..it });
+    seen.facts.saved = seen.facts.saved.map(|it| SavedWorld { confirmed: false, ..it });
     let again = at(SUNDAY + 7);
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 6)), Step::Wait(WaitingOn::SaveRefused { again }));
     assert!(matches!(next_step(&GOAL, &seen, open(), again), Step::Save { .. }));
@@ -229,45 +249,47 @@ fn a_save_counts_for_ten_minutes_and_a_refused_one_is_tried_again_after_two() {
 
 #[test]
 fn who_waits_for_an_empty_server_announces_when_it_is_empty_or_patience_is_over() {
-    let goal = Goal { policy: Policy::WaitForEmpty { deadline: SignedDuration::from_mins(45) }, ..GOAL };
+    let goal = Goal { policy: PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_mins(45) }, ..GOAL };
     let seen = lobby();
     let until = at(SUNDAY + 45);
     assert_eq!(next_step(&goal, &seen, open(), at(SUNDAY + 44)), Step::Wait(WaitingOn::Players { until }));
     assert!(matches!(next_step(&goal, &seen, open(), until), Step::Announce { notice, .. } if notice == GOAL.notice));
-    let empty = Seen { players: Players::Nobody, ..seen };
+    let empty = Observation { players: Players::Nobody, ..seen };
     assert!(matches!(next_step(&goal, &empty, open(), at(SUNDAY)), Step::Announce { .. }));
 }
 
 #[test]
 fn a_server_that_was_never_called_ready_but_has_players_is_asked_before_it_is_rolled_back() {
-    let mut seen = on_trial(Life::Starting { gives_up_at: at(SUNDAY + 30) });
+    let mut seen = on_trial(PodPhase::Starting { gives_up_at: at(SUNDAY + 30) });
     seen.facts.failed = vec![NEW];
     let step = next_step(&GOAL, &seen, shut(), at(SUNDAY + 31));
-    let act = Act::RollBack { failed: NEW };
+    let act = Disruption::RollBack { failed: NEW };
     assert!(matches!(step, Step::Announce { act: what, .. } if what == act));
 }
 
 #[test]
 fn a_failure_is_remembered_before_anything_else_and_is_final() {
-    let mut seen = Seen { verdict: Verdict::Failed, players: Players::Nobody, ..on_trial(Life::Up) };
+    let mut seen = Observation { verdict: Verification::Failed, players: Players::Nobody, ..on_trial(PodPhase::Up) };
     assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), Step::MarkFailed { revision: NEW });
     seen.facts.failed = vec![NEW];
-    seen.verdict = Verdict::Passed;
-    assert!(matches!(next_step(&GOAL, &seen, shut(), at(0)), Step::Announce { act: Act::RollBack { .. }, .. }));
+    seen.verdict = Verification::Passed;
+    assert!(matches!(next_step(&GOAL, &seen, shut(), at(0)), Step::Announce { act: Disruption::RollBack { .. }, .. }));
     // And when it is over, the goal is held, also in an open window.
-    seen = Seen { facts: seen.facts, ..lobby() };
+    seen = Observation { facts: seen.facts, ..lobby() };
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY)), Step::Wait(WaitingOn::Held { failed: NEW }));
 }
 
 #[test]
 fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_order() {
-    let mut seen = on_trial(Life::Down);
+    let mut seen = on_trial(PodPhase::Down);
     seen.facts.failed = vec![NEW];
     seen.players = Players::Nobody;
     seen.world.floor = DataVersion(2);
-    let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
+    let next = |seen: &Observation| next_step(&GOAL, seen, shut(), at(0));
     let until = at(600);
-    let again = |seen: &Seen| next(&Seen { pod: on_trial(Life::Starting { gives_up_at: until }).pod, ..seen.clone() });
+    let again = |seen: &Observation| {
+        next(&Observation { pod: on_trial(PodPhase::Starting { gives_up_at: until }).pod, ..seen.clone() })
+    };
     assert_eq!(next(&seen), Step::Wait(WaitingOn::NoBackup));
     assert_eq!(again(&seen), Step::Wait(WaitingOn::NoBackup), "the kubelet starts it again, which decides nothing");
     seen.world.backup = Some(DataVersion(1));
@@ -283,18 +305,18 @@ fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_
 
 #[test]
 fn a_person_who_names_a_copy_has_decided_what_may_be_lost_and_the_order_goes_with_the_way_back() {
-    let mut seen = on_trial(Life::Down);
+    let mut seen = on_trial(PodPhase::Down);
     seen.players = Players::Nobody;
     seen.world.floor = DataVersion(2);
     seen.copy_asked = true;
-    let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
+    let next = |seen: &Observation| next_step(&GOAL, seen, shut(), at(0));
     assert_eq!(
-        next(&Seen { verdict: Verdict::Failed, ..seen.clone() }),
+        next(&Observation { verdict: Verification::Failed, ..seen.clone() }),
         Step::MarkFailed { revision: NEW },
         "first of all"
     );
     seen.facts.failed = vec![NEW];
-    let goes = |seen: &Seen| matches!(next(seen), Step::RollBack { to: OLD, asked: true, unasked: false, .. });
+    let goes = |seen: &Observation| matches!(next(seen), Step::RollBack { to: OLD, asked: true, unasked: false, .. });
     assert!(goes(&seen), "{:?}", next(&seen));
     seen.world.backup = Some(DataVersion(1));
     seen.world.played_since = true;
@@ -305,30 +327,30 @@ fn a_person_who_names_a_copy_has_decided_what_may_be_lost_and_the_order_goes_wit
     seen.copy_asked = false;
     assert!(matches!(next(&seen), Step::RollBack { asked: false, .. }));
     // Whoever plays on what failed is told, and what they built is saved before it is set aside.
-    let up = Seen { copy_asked: true, players: Players::Some(3), pod: on_trial(Life::Up).pod, ..seen };
-    assert!(matches!(next(&up), Step::Announce { act: Act::RollBack { failed: NEW }, .. }));
+    let up = Observation { copy_asked: true, players: Players::Some(3), pod: on_trial(PodPhase::Up).pod, ..seen };
+    assert!(matches!(next(&up), Step::Announce { act: Disruption::RollBack { failed: NEW }, .. }));
 }
 
 #[test]
 fn a_pod_that_cannot_open_the_world_is_given_the_order_and_not_stopped() {
     let order = Step::RequestRestore { to: OLD, asked: true };
-    let refused = Some(Pod { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: Life::Refused });
-    let gone_back = Set { door: Door::Open, ..SET };
+    let refused = Some(PodView { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: PodPhase::Refused });
+    let gone_back = StatefulSetView { door: Partition::Open, ..SET };
     for (set, gate) in [(gone_back, shut()), (SET, shut()), (SET, open())] {
-        let mut seen = Seen { set: Some(set), pod: refused, ..lobby() };
+        let mut seen = Observation { set: Some(set), pod: refused, ..lobby() };
         seen.facts.failed = vec![NEW];
         let waits = next_step(&GOAL, &seen, gate, at(SUNDAY));
         assert_eq!(waits, Step::Wait(WaitingOn::WorldRefused));
-        assert_eq!(next_step(&GOAL, &Seen { copy_asked: true, ..seen }, gate, at(SUNDAY)), order);
+        assert_eq!(next_step(&GOAL, &Observation { copy_asked: true, ..seen }, gate, at(SUNDAY)), order);
     }
 }
 
 #[test]
 fn without_cold_copies_what_has_not_touched_the_world_goes_back_and_what_has_waits_for_a_person() {
-    let mut seen = on_trial(Life::Starting { gives_up_at: at(SUNDAY) });
+    let mut seen = on_trial(PodPhase::Starting { gives_up_at: at(SUNDAY) });
     seen.players = Players::Nobody;
     seen.facts.failed = vec![NEW];
-    seen.pod = seen.pod.map(|pod| Pod { world: DataVersion(2), ..pod });
+    seen.pod = seen.pod.map(|pod| PodView { world: DataVersion(2), ..pod });
     seen.world.restore_ordered = true; // what an operator without copies says
     assert!(matches!(next_step(&GOAL, &seen, shut(), at(SUNDAY + 1)), Step::RollBack { to: OLD, .. }));
     seen.world.whole = false;
@@ -337,15 +359,15 @@ fn without_cold_copies_what_has_not_touched_the_world_goes_back_and_what_has_wai
 
 #[test]
 fn plugins_data_that_were_kept_are_ordered_back_before_the_failed_set_is_stopped() {
-    let mut seen = on_trial(Life::Down);
+    let mut seen = on_trial(PodPhase::Down);
     seen.facts.failed = vec![NEW];
     seen.players = Players::Nobody;
     seen.data_ordered = false;
-    let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
+    let next = |seen: &Observation| next_step(&GOAL, seen, shut(), at(0));
     assert_eq!(next(&seen), Step::RequestPluginDataRestore { to: OLD });
     seen.facts.failed.clear();
     assert_eq!(
-        next(&Seen { verdict: Verdict::Failed, ..seen.clone() }),
+        next(&Observation { verdict: Verification::Failed, ..seen.clone() }),
         Step::MarkFailed { revision: NEW },
         "first of all"
     );
@@ -364,8 +386,8 @@ fn plugins_data_that_were_kept_are_ordered_back_before_the_failed_set_is_stopped
 #[test]
 fn somebody_elses_template_does_not_stay_behind_the_door() {
     let mut seen = lobby();
-    seen.set = Some(Set { template: Revision(0xf), ..SET });
-    let restore = Step::Restore { revision: OLD, door: Door::Closed };
+    seen.set = Some(StatefulSetView { template: Revision(0xf), ..SET });
+    let restore = Step::Restore { revision: OLD, door: Partition::Closed };
     assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), restore);
 }
 
@@ -376,30 +398,30 @@ fn after_lost_history_the_door_stays_open_until_the_controller_knows_the_old_rev
         seen.set = Some(set);
         next_step(&GOAL, &seen, shut(), at(0))
     };
-    let lost = Set { template: NEW, current: NEW, update: NEW, ..SET };
-    assert_eq!(next(lost), Step::Restore { revision: OLD, door: Door::Open });
-    let restored = Set { current: NEW, door: Door::Open, ..SET };
+    let lost = StatefulSetView { template: NEW, current: NEW, update: NEW, ..SET };
+    assert_eq!(next(lost), Step::Restore { revision: OLD, door: Partition::Open });
+    let restored = StatefulSetView { current: NEW, door: Partition::Open, ..SET };
     assert_eq!(next(restored), Step::Wait(WaitingOn::Controller));
-    assert_eq!(next(Set { door: Door::Open, ..SET }), Step::MarkStable { settled: OLD });
+    assert_eq!(next(StatefulSetView { door: Partition::Open, ..SET }), Step::MarkStable { settled: OLD });
 }
 
 #[test]
 fn a_set_that_is_gone_is_made_again_as_it_was_and_a_first_one_as_the_goal() {
-    let mut seen = Seen { set: None, pod: None, ..lobby() };
-    let as_it_was = Step::Create { revision: OLD, door: Door::Closed };
+    let mut seen = Observation { set: None, pod: None, ..lobby() };
+    let as_it_was = Step::Create { revision: OLD, door: Partition::Closed };
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY)), as_it_was);
-    seen.facts = Facts::default();
-    assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), Step::Create { revision: NEW, door: Door::Open });
+    seen.facts = RecordedFacts::default();
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), Step::Create { revision: NEW, door: Partition::Open });
 }
 
 #[test]
 fn a_server_in_trouble_is_worth_more_words_than_a_window() {
     let mut seen = lobby();
-    seen.pod = seen.pod.map(|pod| Pod { life: Life::Stopping { lost_at: at(10) }, ..pod });
+    seen.pod = seen.pod.map(|pod| PodView { life: PodPhase::Stopping { lost_at: at(10) }, ..pod });
     assert_eq!(next_step(&GOAL, &seen, shut(), at(5)), Step::Wait(WaitingOn::PodStopping { until: at(10) }));
     assert_eq!(next_step(&GOAL, &seen, shut(), at(11)), Step::Wait(WaitingOn::NodeLost));
     seen.pod = None;
-    seen.set = Some(Set { asleep: true, ..SET });
+    seen.set = Some(StatefulSetView { asleep: true, ..SET });
     assert_eq!(next_step(&GOAL, &seen, shut(), at(5)), Step::Wait(WaitingOn::Asleep));
 }
 
@@ -415,7 +437,7 @@ fn a_minecraft_older_than_the_world_is_never_begun() {
 fn facts_from_the_end_of_time_are_answered_like_any_other() {
     let mut seen = lobby();
     seen.facts.announced = Some(announced(SUNDAY));
-    seen.facts.saved = Some(Saved { at: Timestamp::MAX, ..saved(SUNDAY) });
+    seen.facts.saved = Some(SavedWorld { at: Timestamp::MAX, ..saved(SUNDAY) });
     assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY)), Step::WriteTemplate { .. }));
     let endless = Goal { notice: SignedDuration::MAX, patience: SignedDuration::MAX, ..GOAL };
     assert_eq!(next_step(&endless, &lobby(), open(), at(SUNDAY)), Step::Wait(WaitingOn::Window { opens: None }));
@@ -437,7 +459,7 @@ fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begi
     let next = at(SUNDAY + WEEK);
     let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: Some(next) };
     let waits = Step::Wait(WaitingOn::Window { opens: Some(next) });
-    let step = |seen: &Seen| next_step(&GOAL, seen, ending, at(SUNDAY + 100));
+    let step = |seen: &Observation| next_step(&GOAL, seen, ending, at(SUNDAY + 100));
     assert_eq!(step(&lobby()), waits);
     let mut told = lobby();
     told.facts.announced = Some(announced(SUNDAY + 101));
@@ -451,9 +473,10 @@ fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begi
     told.facts.announced = Some(Announced { act: before, ..announced(SUNDAY + 100) });
     assert_eq!(step(&told), call_off(before, at(SUNDAY + 100)));
     // Where nobody is told, the stop itself is the beginning; a template that was written goes back.
-    let nobody = |seen: &Seen| next_step(&Goal { policy: Policy::Ignore, ..GOAL }, seen, ending, at(SUNDAY + 100));
+    let nobody =
+        |seen: &Observation| next_step(&Goal { policy: PlayerPolicy::Ignore, ..GOAL }, seen, ending, at(SUNDAY + 100));
     assert_eq!(nobody(&lobby()), waits);
-    let written = Seen { set: Some(Set { template: NEW, ..SET }), ..lobby() };
+    let written = Observation { set: Some(StatefulSetView { template: NEW, ..SET }), ..lobby() };
     assert!(matches!(nobody(&written), Step::Restore { revision: OLD, .. }));
     // And its last minute is everybody's.
     assert_eq!(next_step(&GOAL, &told, ending, at(SUNDAY + 120) - SignedDuration::from_secs(59)), waits);
@@ -462,13 +485,13 @@ fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begi
 #[test]
 fn a_commit_is_left_to_the_controller_in_the_last_part_of_a_window() {
     let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: None };
-    let committed = Seen { set: Some(COMMITTED), ..lobby() };
+    let committed = Observation { set: Some(COMMITTED), ..lobby() };
     assert_eq!(next_step(&GOAL, &committed, ending, at(SUNDAY + 100)), Step::Wait(WaitingOn::Controller));
 }
 
 #[test]
 fn an_update_is_under_way_from_its_announcement_until_it_has_settled_and_another_announcement_is_none() {
-    let under_way = |seen: &Seen| is_under_way(&GOAL, seen, open());
+    let under_way = |seen: &Observation| is_under_way(&GOAL, seen, open());
     assert!(!under_way(&lobby()));
     let mut told = lobby();
     told.facts.announced = Some(announced(SUNDAY + 5));
@@ -477,12 +500,13 @@ fn an_update_is_under_way_from_its_announcement_until_it_has_settled_and_another
     told.facts.announced = Some(Announced { act: update(SUNDAY - WEEK), ..announced(SUNDAY + 5) });
     assert!(!under_way(&told));
     assert!(
-        under_way(&Seen { set: Some(Set { template: NEW, ..SET }), ..lobby() }),
+        under_way(&Observation { set: Some(StatefulSetView { template: NEW, ..SET }), ..lobby() }),
         "nobody was told, and it is written"
     );
-    assert!(under_way(&on_trial(Life::Up)));
-    let closed = Seen { set: Some(Set { door: Door::Closed, ..COMMITTED }), ..on_trial(Life::Up) };
+    assert!(under_way(&on_trial(PodPhase::Up)));
+    let closed =
+        Observation { set: Some(StatefulSetView { door: Partition::Closed, ..COMMITTED }), ..on_trial(PodPhase::Up) };
     assert!(under_way(&closed), "what runs was never proven");
-    let first_start = Seen { facts: Facts::default(), ..on_trial(Life::Up) };
+    let first_start = Observation { facts: RecordedFacts::default(), ..on_trial(PodPhase::Up) };
     assert!(!under_way(&first_start));
 }

@@ -103,12 +103,12 @@ impl fmt::Display for DataVersion {
 /// `settled` and `failed` are copied to our own status, for a `StatefulSet` that was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Facts {
+pub struct RecordedFacts {
     /// The last revision that passed its proof: what a lost server comes back as, and where a roll-back goes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub settled: Option<Settled>,
+    pub settled: Option<StableSet>,
     /// Revisions that were tried here and did not make it, oldest first, and what is left of each without what is ours; see
-    /// [`Facts::mark_failed`].
+    /// [`RecordedFacts::mark_failed`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Revision>,
     /// The last announcement.
@@ -116,19 +116,19 @@ pub struct Facts {
     pub announced: Option<Announced>,
     /// The last save.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub saved: Option<Saved>,
+    pub saved: Option<SavedWorld>,
     /// The restart by the clock that is under way: the pod was deleted for it, or is just about to be.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub restarted: Option<Restarted>,
+    pub restarted: Option<RestartStarted>,
     /// The node of a pod was found to be marked: the pod is being made ready to be evicted, or waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub draining: Option<Draining>,
+    pub draining: Option<DrainSeen>,
     /// The copy that is taken before what was brought in last, or that is put in place at the last restart.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub copying: Option<Copying>,
+    pub copying: Option<BackupEstimate>,
 }
 
-impl Facts {
+impl RecordedFacts {
     /// With the end that the players of this pod were told, by the agent who tells them: a crash between a word and its record leaves an
     /// older one here.
     #[must_use]
@@ -140,7 +140,7 @@ impl Facts {
     }
 
     /// Whether players on this pod are being told of this act: their time is not over.
-    pub fn are_counting_down(&self, act: Act, pod: PodUid, now: Timestamp) -> bool {
+    pub fn are_counting_down(&self, act: Disruption, pod: PodUid, now: Timestamp) -> bool {
         self.announced.is_some_and(|told| (told.act, told.pod) == (act, pod) && now < told.ends)
     }
 
@@ -153,7 +153,7 @@ impl Facts {
     /// How long a pod of this revision may be about a copy before its server starts, as it was estimated: what was brought in takes it, and what
     /// goes back from there may put it in place.
     pub fn copy_takes(&self, runs: Revision) -> Option<SignedDuration> {
-        let is_of_it = |copying: &Copying| copying.goal == runs || self.failed.contains(&copying.goal);
+        let is_of_it = |copying: &BackupEstimate| copying.goal == runs || self.failed.contains(&copying.goal);
         self.copying.filter(is_of_it).map(|copying| SignedDuration::from_secs(copying.seconds.into()))
     }
 
@@ -176,7 +176,7 @@ impl Facts {
 /// The last revision that passed its proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Settled {
+pub struct StableSet {
     /// Its template is kept in an immutable `ConfigMap` of ours: the `ControllerRevision`s die with their `StatefulSet`.
     pub revision: Revision,
     /// The world format of its Minecraft.
@@ -186,7 +186,7 @@ pub struct Settled {
 /// Why a server is stopped. A fact about one act says nothing about another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Act {
+pub enum Disruption {
     /// To bring in a goal.
     Update {
         /// What is brought in.
@@ -212,7 +212,7 @@ pub enum Act {
 }
 
 /// The name of the act in requests to the agent, which announces no act twice.
-impl fmt::Display for Act {
+impl fmt::Display for Disruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Update { goal, window_opened_at } => write!(f, "update/{goal}/{window_opened_at}"),
@@ -228,7 +228,7 @@ impl fmt::Display for Act {
 #[serde(rename_all = "camelCase")]
 pub struct Announced {
     /// What was announced.
-    pub act: Act,
+    pub act: Disruption,
     /// To whom: the players on this pod.
     pub pod: PodUid,
     /// When the countdown is over, as the players were told. Not computed again from the spec: its length depends on who
@@ -245,16 +245,16 @@ impl Announced {
     /// Whether it came so long ago that nobody waits for it any more, and that whoever has joined since has never read it. Who empties a node
     /// comes when they like, which players were told too.
     pub fn is_long_ago(self, now: Timestamp) -> bool {
-        !matches!(self.act, Act::Drain { .. }) && later(self.ends, Self::COUNTS) <= now
+        !matches!(self.act, Disruption::Drain { .. }) && later(self.ends, Self::COUNTS) <= now
     }
 }
 
 /// The world was brought to the disk, or the server refused to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Saved {
+pub struct SavedWorld {
     /// For which act.
-    pub act: Act,
+    pub act: Disruption,
     /// On which pod.
     pub pod: PodUid,
     /// When the answer came.
@@ -266,7 +266,7 @@ pub struct Saved {
 /// A pod was deleted for a restart. Decides nothing: it says which pod has to prove itself, and to whom that is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Restarted {
+pub struct RestartStarted {
     /// The instant of its schedule.
     pub due: Timestamp,
     /// The pod that went. Another one is the one that came.
@@ -276,7 +276,7 @@ pub struct Restarted {
 /// The mark of a node was seen while this pod was on it. Another pod is on another node, or on this one after the mark was taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Draining {
+pub struct DrainSeen {
     /// When it was first seen. The patience with players counts from here.
     pub since: Timestamp,
     /// The pod.
@@ -287,7 +287,7 @@ pub struct Draining {
 /// asked meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Copying {
+pub struct BackupEstimate {
     /// What it is taken before.
     pub goal: Revision,
     /// How long it takes.

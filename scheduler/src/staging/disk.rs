@@ -11,7 +11,7 @@ use serde::Serialize;
 pub(crate) mod failing;
 
 /// Asked before each single operation; an error there stops the work at that point, as a crash would.
-pub trait Steps {
+pub trait FsHook {
     /// `what` is about to be done to `path`.
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()>;
 
@@ -23,9 +23,9 @@ pub trait Steps {
 
 /// Nothing stands between us and the disk.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unhindered;
+pub struct RealFs;
 
-impl Steps for Unhindered {
+impl FsHook for RealFs {
     fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -44,14 +44,14 @@ pub struct Error {
     source: io::Error,
 }
 
-/// The disk, through [`Steps`].
+/// The disk, through [`FsHook`].
 #[derive(Debug)]
 pub struct Disk<S> {
     steps: S,
     links: bool,
 }
 
-impl<S: Steps> Disk<S> {
+impl<S: FsHook> Disk<S> {
     /// A disk that asks `steps`.
     pub fn new(steps: S) -> Self {
         Self { steps, links: true }

@@ -1,7 +1,7 @@
 //! Edge (reads). Whether the server's directory still is what the manifest says, asked at each start of the server's process.
 
 use super::swap::{Error, jars, relative};
-use super::{Manifest, Volume, jar};
+use super::{StagedManifest, Volume, jar};
 use crate::staging::hash::Hash;
 
 /// How the directory differs, each by path, in order.
@@ -14,7 +14,7 @@ pub struct Drift {
 }
 
 /// Hashes every file of the manifest and reads the name in every other JAR.
-pub fn drift(volume: &Volume, manifest: &Manifest) -> Result<Drift, Error> {
+pub fn drift(volume: &Volume, manifest: &StagedManifest) -> Result<Drift, Error> {
     let mut drift = Drift { changed: Vec::new(), unmanaged: unmanaged(volume, Some(manifest))? };
     for (path, managed) in &manifest.files {
         let place = volume.place(path)?;
@@ -40,7 +40,7 @@ pub fn drift(volume: &Volume, manifest: &Manifest) -> Result<Drift, Error> {
 }
 
 /// The JARs in `plugins/` that are not ours, by file name. Opens none of them.
-pub fn unmanaged(volume: &Volume, manifest: Option<&Manifest>) -> Result<Vec<String>, Error> {
+pub fn unmanaged(volume: &Volume, manifest: Option<&StagedManifest>) -> Result<Vec<String>, Error> {
     let plugins = volume.plugins();
     let is_managed = |path: &str| manifest.is_some_and(|manifest| manifest.files.contains_key(path));
     let foreign = jars(volume)?

@@ -82,7 +82,7 @@ impl Hash {
 
     /// Whether the file at `path` has this content. A file that is not there has not.
     pub fn fits(&self, path: &Path) -> io::Result<bool> {
-        Known::default().fits(self, path)
+        HashCache::default().fits(self, path)
     }
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Hash {
 /// same JARs again and again, and a large server has some hundred megabytes of them. Nobody else writes there meanwhile, so length and times tell
 /// whether a file is as it was.
 #[derive(Debug, Default)]
-pub struct Known(HashMap<(Stamp, Algorithm), Hash>);
+pub struct HashCache(HashMap<(Stamp, Algorithm), Hash>);
 
 /// A file as it was when it was read.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -114,7 +114,7 @@ impl Stamp {
     }
 }
 
-impl Known {
+impl HashCache {
     /// Whether the file at `path` has this content. A file that is not there has not.
     pub fn fits(&mut self, hash: &Hash, path: &Path) -> io::Result<bool> {
         match self.of_file(hash.algorithm, path) {
@@ -227,7 +227,7 @@ mod tests {
             hasher.finish()
         };
         std::fs::write(&path, "abc").unwrap();
-        let mut known = Known::default();
+        let mut known = HashCache::default();
         assert!(known.fits(&of(b"abc"), &path).unwrap() && !known.fits(&of(b"x"), &path).unwrap());
         assert_eq!(known.0.len(), 1);
         // Had it been read again, it would be seen: only the content is another one.

@@ -1,6 +1,6 @@
 //! Edge (writes). Which JARs of people made room for managed plugins, and where they lie since.
 
-use super::disk::{self, Disk, Steps};
+use super::disk::{self, Disk, FsHook};
 use super::{Volume, read_record};
 use crate::protocol::ReplacedJar;
 
@@ -9,7 +9,7 @@ const KEPT: usize = 20;
 
 /// Writes down what is about to be moved. Before it is: a crash in between leaves a line about a file that does not lie there, which is not
 /// told, and the next swap moves it to the very same place.
-pub(super) fn note<S: Steps>(
+pub(super) fn note<S: FsHook>(
     volume: &Volume,
     disk: &mut Disk<S>,
     file: String,

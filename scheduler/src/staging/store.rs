@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::disk::{self, Disk, Unhindered};
-use super::hash::{Hash, Hasher, Known};
-use super::{RecordError, Volume, Wanted, checked, jar, read_record};
+use super::disk::{self, Disk, RealFs};
+use super::hash::{Hash, HashCache, Hasher};
+use super::{RecordError, Volume, WantedSet, checked, jar, read_record};
 use crate::protocol::{File, FileSet};
 
 mod earlier;
@@ -100,11 +100,11 @@ pub enum Error {
 
 /// The store of one volume.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct ContentStore {
     volume: Volume,
 }
 
-impl Store {
+impl ContentStore {
     /// The store on `volume`.
     pub fn new(volume: Volume) -> Self {
         Self { volume }
@@ -112,9 +112,9 @@ impl Store {
 
     /// The files of `set` that do not lie in the store whole. One that lies in its place already is linked in instead of named; one in
     /// the store whose content has changed is removed. What is `known` of them is not read again.
-    pub fn missing(&self, set: &FileSet, known: &mut Known) -> Result<Vec<File>, Error> {
+    pub fn missing(&self, set: &FileSet, known: &mut HashCache) -> Result<Vec<File>, Error> {
         let mut missing = Vec::new();
-        for Wanted { file, place, hash } in checked(&self.volume, set)? {
+        for WantedSet { file, place, hash } in checked(&self.volume, set)? {
             if self.verify(&hash, known)? {
                 continue;
             }
@@ -136,7 +136,7 @@ impl Store {
     }
 
     /// Begins to receive `file`.
-    pub fn receive(&self, file: &File) -> Result<Incoming, Error> {
+    pub fn receive(&self, file: &File) -> Result<PartialFile, Error> {
         let hash = Hash::parse(&file.hash).map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
         let (target, directory) = (self.volume.stored(&hash), self.volume.store_of(&hash));
         fs::create_dir_all(&directory).map_err(failed("begin", &file.path))?;
@@ -145,7 +145,7 @@ impl Store {
         let temporary = tempfile::Builder::new().prefix(".incoming.").permissions(mode).tempfile_in(&directory);
         let room = self.free()?.saturating_sub(SPARE);
         let limit = file.size.unwrap_or(LARGEST_WITHOUT_SIZE).min(room);
-        Ok(Incoming {
+        Ok(PartialFile {
             file: file.clone(),
             hasher: Hasher::new(hash.algorithm()),
             hash,
@@ -160,7 +160,7 @@ impl Store {
     /// Records that all files of `set` lie here, and forgets locks that were staged and never ran, or ran too long ago.
     pub fn mark_staged(&self, set: &FileSet) -> Result<(), Error> {
         self.volume.place(&set.lock)?;
-        Disk::new(Unhindered).write_record(&self.volume.staged_path(&set.lock), set)?;
+        Disk::new(RealFs).write_record(&self.volume.staged_path(&set.lock), set)?;
         let mut kept = self.needed()?;
         kept.extend(self.earlier()?);
         for (lock, path) in self.records()? {
@@ -175,7 +175,7 @@ impl Store {
     /// `asked` for is looked at: they have hundreds of megabytes, and a server starts meanwhile.
     pub fn staged(&self, asked: Option<&str>) -> Result<Vec<String>, Error> {
         let earlier = self.earlier()?;
-        let (mut whole, mut known) = (Vec::new(), Known::default());
+        let (mut whole, mut known) = (Vec::new(), HashCache::default());
         for (lock, path) in self.records()? {
             if earlier.contains(&lock) && asked != Some(&lock) {
                 continue;
@@ -210,7 +210,7 @@ impl Store {
     }
 
     /// Whether the content is here and is what its name says. What is not, is removed: it would be found wanting at each look.
-    fn verify(&self, hash: &Hash, known: &mut Known) -> Result<bool, Error> {
+    fn verify(&self, hash: &Hash, known: &mut HashCache) -> Result<bool, Error> {
         let stored = self.volume.stored(hash);
         let fits = known.fits(hash, &stored).map_err(failed("read", &stored.display()))?;
         if !fits && stored.exists() {
@@ -220,7 +220,7 @@ impl Store {
     }
 
     fn link_in(&self, place: &Path, hash: &Hash) -> Result<(), Error> {
-        let mut disk = Disk::new(Unhindered);
+        let mut disk = Disk::new(RealFs);
         let directory = self.volume.store_of(hash);
         disk.make_directory(&directory)?;
         disk.place(place, &self.volume.stored(hash))?;
@@ -255,9 +255,9 @@ impl Store {
     }
 }
 
-/// A file on its way into the store. Dropped before [`Incoming::keep`], it leaves nothing behind.
+/// A file on its way into the store. Dropped before [`PartialFile::keep`], it leaves nothing behind.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct PartialFile {
     file: File,
     hash: Hash,
     hasher: Hasher,
@@ -268,7 +268,7 @@ pub struct Incoming {
     limit: u64,
 }
 
-impl Incoming {
+impl PartialFile {
     /// Takes the next bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.received = self.received.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));

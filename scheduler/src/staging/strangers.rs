@@ -22,7 +22,7 @@ const MOST_NAMES: usize = 100;
 
 /// What was found, by file. A report is asked for every few seconds, and the JARs of a server have hundreds of megabytes.
 #[derive(Debug, Default)]
-pub struct Strangers(Mutex<BTreeMap<String, (Stamp, UnmanagedJar)>>);
+pub struct UnmanagedJars(Mutex<BTreeMap<String, (Stamp, UnmanagedJar)>>);
 
 /// Another one: other bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ struct Stamp {
     changed: Option<SystemTime>,
 }
 
-impl Strangers {
+impl UnmanagedJars {
     /// What these files of `plugins/` are, in their order. One that cannot be read is left out. Blocks.
     pub fn look(&self, volume: &Volume, files: &[String]) -> Vec<UnmanagedJar> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,7 @@ mod tests {
         );
         put("broken.jar", b"no jar");
         let files = ["FAWE.jar", "broken.jar", "gone.jar"].map(str::to_owned);
-        let strangers = Strangers::default();
+        let strangers = UnmanagedJars::default();
         let found = strangers.look(&volume, &files);
         let [fawe, broken] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((fawe.name.as_deref(), fawe.version.as_deref()), (Some("FAWE"), Some("2.12.0")));
@@ -109,7 +109,7 @@ mod tests {
         fs::create_dir_all(volume.plugins()).unwrap();
         let yaml = format!("name: {}\nversion: \"1\u{7}0\"\n", "x".repeat(500));
         fs::write(volume.plugins().join("a.jar"), jar(&[("plugin.yml", &yaml)])).unwrap();
-        let found = Strangers::default().look(&volume, &["a.jar".to_owned()]);
+        let found = UnmanagedJars::default().look(&volume, &["a.jar".to_owned()]);
         assert_eq!(found[0].name.as_ref().map(String::len), Some(LONGEST));
         assert_eq!(found[0].version.as_deref(), Some("10"));
     }

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{io, iter};
 
-use super::disk::{self, Disk, Steps, beside};
-use super::hash::{Hash, Known};
+use super::disk::{self, Disk, FsHook, beside};
+use super::hash::{Hash, HashCache};
 use super::update_folder::update_folder;
-use super::{Journal, Managed, Manifest, RecordError, Volume, Wanted, all, checked, jar, replaced};
+use super::{Journal, Managed, RecordError, StagedManifest, Volume, WantedSet, all, checked, jar, replaced};
 use crate::protocol::{FileHash, FileSet};
 
 /// The directory is not equal to the lock yet. What was done stays done; doing it again goes on from there.
@@ -41,7 +41,7 @@ pub enum Error {
 
 /// What a swap did, each by path, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Swapped {
+pub struct SwapReport {
     /// Put there, or its content changed.
     pub placed: Vec<String>,
     /// Ours, and no longer wanted.
@@ -53,7 +53,12 @@ pub struct Swapped {
 }
 
 /// Makes the directory of `volume` equal to `set`, whose files all lie in the store. What is `known` of its files is not read again.
-pub fn swap<S: Steps>(volume: &Volume, set: &FileSet, known: &mut Known, disk: &mut Disk<S>) -> Result<Swapped, Error> {
+pub fn swap<S: FsHook>(
+    volume: &Volume,
+    set: &FileSet,
+    known: &mut HashCache,
+    disk: &mut Disk<S>,
+) -> Result<SwapReport, Error> {
     let wanted = checked(volume, set)?;
     for want in &wanted {
         if !fits(known, &want.hash, &volume.stored(&want.hash))? {
@@ -69,11 +74,11 @@ pub fn swap<S: Steps>(volume: &Volume, set: &FileSet, known: &mut Known, disk: &
         && is_equal(&wanted, known)?
         && rivals(volume, &wanted, &ours, known)?.is_empty()
     {
-        return Ok(Swapped::default());
+        return Ok(SwapReport::default());
     }
     disk.write_record(&volume.journal_path(), &Journal { target: set.clone(), ours: ours.clone() })?;
 
-    let mut work = Work { volume, known, disk, touched: BTreeSet::new(), done: Swapped::default() };
+    let mut work = Work { volume, known, disk, touched: BTreeSet::new(), done: SwapReport::default() };
     work.take_over(&wanted, &ours)?;
     work.remove_unwanted(&wanted, &ours)?;
     work.place_wanted(&wanted, manifest.as_ref(), &ours)?;
@@ -91,7 +96,7 @@ pub fn swap<S: Steps>(volume: &Volume, set: &FileSet, known: &mut Known, disk: &
 
 /// Every content that we put somewhere, may have put there before a crash, or are about to put there.
 fn what_is_ours(
-    manifest: Option<&Manifest>,
+    manifest: Option<&StagedManifest>,
     journal: Option<&Journal>,
     set: &FileSet,
 ) -> BTreeMap<String, Vec<FileHash>> {
@@ -106,7 +111,7 @@ fn what_is_ours(
     ours
 }
 
-fn manifest_of(set: &FileSet, before: Option<&Manifest>) -> Manifest {
+fn manifest_of(set: &FileSet, before: Option<&StagedManifest>) -> StagedManifest {
     let (previous, went_back) = match before {
         None => (None, false),
         Some(before) if before.lock == set.lock => (before.previous.clone(), before.went_back),
@@ -115,7 +120,7 @@ fn manifest_of(set: &FileSet, before: Option<&Manifest>) -> Manifest {
     let managed = |file: &crate::protocol::File| {
         (file.path.clone(), Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
     };
-    Manifest {
+    StagedManifest {
         lock: set.lock.clone(),
         previous,
         went_back,
@@ -125,7 +130,7 @@ fn manifest_of(set: &FileSet, before: Option<&Manifest>) -> Manifest {
     }
 }
 
-fn is_equal(wanted: &[Wanted], known: &mut Known) -> Result<bool, Error> {
+fn is_equal(wanted: &[WantedSet], known: &mut HashCache) -> Result<bool, Error> {
     for want in wanted {
         if !fits(known, &want.hash, &want.place)? {
             return Ok(false);
@@ -138,10 +143,10 @@ fn is_equal(wanted: &[Wanted], known: &mut Known) -> Result<bool, Error> {
 /// A server would load one of the two, and not say which one it is until it has.
 fn rivals<'a>(
     volume: &Volume,
-    wanted: &'a [Wanted],
+    wanted: &'a [WantedSet],
     ours: &BTreeMap<String, Vec<FileHash>>,
-    known: &mut Known,
-) -> Result<Vec<(PathBuf, &'a Wanted)>, Error> {
+    known: &mut HashCache,
+) -> Result<Vec<(PathBuf, &'a WantedSet)>, Error> {
     let mut rivals = Vec::new();
     for path in jars(volume)? {
         let relative = relative(volume, &path);
@@ -151,7 +156,7 @@ fn rivals<'a>(
         // A JAR that cannot be read is loaded by no server.
         let Ok(Some(name)) = jar::plugin_name(&path) else { continue };
         let in_the_way =
-            |want: &&Wanted| want.file.plugin.as_deref().is_some_and(|plugin| jar::same_plugin(plugin, &name));
+            |want: &&WantedSet| want.file.plugin.as_deref().is_some_and(|plugin| jar::same_plugin(plugin, &name));
         if let Some(want) = wanted.iter().find(in_the_way) {
             rivals.push((path, want));
         }
@@ -177,15 +182,15 @@ pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
 
 struct Work<'a, S> {
     volume: &'a Volume,
-    known: &'a mut Known,
+    known: &'a mut HashCache,
     disk: &'a mut Disk<S>,
     touched: BTreeSet<PathBuf>,
-    done: Swapped,
+    done: SwapReport,
 }
 
-impl<S: Steps> Work<'_, S> {
+impl<S: FsHook> Work<'_, S> {
     /// Of a rival, the same content goes to its place under our name, another one is set aside.
-    fn take_over(&mut self, wanted: &[Wanted], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
+    fn take_over(&mut self, wanted: &[WantedSet], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
         for (path, want) in rivals(self.volume, wanted, ours, self.known)? {
             if !want.place.exists() && fits(self.known, &want.hash, &path)? {
                 self.touch(&path);
@@ -200,7 +205,7 @@ impl<S: Steps> Work<'_, S> {
     }
 
     /// Only content that we put there is removed. What somebody else wrote under our name stays, and is theirs from now on.
-    fn remove_unwanted(&mut self, wanted: &[Wanted], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
+    fn remove_unwanted(&mut self, wanted: &[WantedSet], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
         for (path, hashes) in ours {
             if wanted.iter().any(|want| want.file.path == *path) {
                 continue;
@@ -218,8 +223,8 @@ impl<S: Steps> Work<'_, S> {
 
     fn place_wanted(
         &mut self,
-        wanted: &[Wanted],
-        manifest: Option<&Manifest>,
+        wanted: &[WantedSet],
+        manifest: Option<&StagedManifest>,
         ours: &BTreeMap<String, Vec<FileHash>>,
     ) -> Result<(), Error> {
         for want in wanted {
@@ -284,7 +289,7 @@ impl<S: Steps> Work<'_, S> {
 }
 
 /// Whether the file has one of these contents.
-fn is_ours(known: &mut Known, path: &Path, hashes: Option<&Vec<FileHash>>) -> Result<bool, Error> {
+fn is_ours(known: &mut HashCache, path: &Path, hashes: Option<&Vec<FileHash>>) -> Result<bool, Error> {
     for hash in hashes.into_iter().flatten().filter_map(|hash| Hash::parse(hash).ok()) {
         if fits(known, &hash, path)? {
             return Ok(true);
@@ -293,7 +298,7 @@ fn is_ours(known: &mut Known, path: &Path, hashes: Option<&Vec<FileHash>>) -> Re
     Ok(false)
 }
 
-fn fits(known: &mut Known, hash: &Hash, path: &Path) -> Result<bool, Error> {
+fn fits(known: &mut HashCache, hash: &Hash, path: &Path) -> Result<bool, Error> {
     known.fits(hash, path).map_err(|source| Error::Read { path: path.display().to_string(), source })
 }
 

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::damage::DamageTold;
-use crate::staging::disk::{self, Disk, Steps, Unhindered};
+use crate::staging::disk::{self, Disk, FsHook, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use lines::{shown, telling};
 
@@ -51,16 +51,16 @@ pub enum Error {
 /// `damage.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Record {
+struct DamageRecord {
     /// How far the log was read when it told of damage last.
-    log: Option<Place>,
+    log: Option<LogOffset>,
     told: Option<DamageTold>,
 }
 
 /// A place in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Place {
+struct LogOffset {
     /// Tells this log from every other.
     mark: String,
     /// In bytes.
@@ -72,11 +72,11 @@ struct Place {
 pub struct DamageLog {
     volume: Volume,
     /// What is known; None: the volume was not asked yet.
-    record: Option<Record>,
+    record: Option<DamageRecord>,
     /// That is on the volume.
     is_written: bool,
     /// How far the log was read.
-    place: Option<Place>,
+    place: Option<LogOffset>,
 }
 
 impl DamageLog {
@@ -112,7 +112,7 @@ impl DamageLog {
         if !self.is_written {
             // A disk that takes nothing is when damage is told of: it is known all the same, and written when it can be.
             self.record = Some(record.clone());
-            Disk::new(Unhindered).write_record(&path, &record)?;
+            Disk::new(RealFs).write_record(&path, &record)?;
             self.is_written = true;
         }
         self.record = Some(record);
@@ -133,7 +133,7 @@ impl DamageLog {
 
     /// What is on the volume. There is one only where damage was told of, so one that is spoilt tells of some that nobody can read any more: it
     /// is written anew.
-    fn remembered(&mut self, path: &Path, now: Timestamp) -> Result<Record, Error> {
+    fn remembered(&mut self, path: &Path, now: Timestamp) -> Result<DamageRecord, Error> {
         let record = read_record(path);
         if !matches!(record, Err(RecordError::Content { .. })) {
             return Ok(record?.unwrap_or_default());
@@ -142,7 +142,7 @@ impl DamageLog {
         let written_at = fs::metadata(path).and_then(|file| file.modified()).ok().and_then(|at| at.try_into().ok());
         let since = written_at.unwrap_or(now).min(now);
         let first = "what it has told before cannot be read any more".to_owned();
-        Ok(Record { log: None, told: Some(DamageTold { since, last: now, lines: 0, first }) })
+        Ok(DamageRecord { log: None, told: Some(DamageTold { since, last: now, lines: 0, first }) })
     }
 
     /// What is known of damage without looking.
@@ -152,16 +152,16 @@ impl DamageLog {
 }
 
 /// Other worlds lie there now. What the log has told until now is about those that were there before.
-pub(crate) fn forget<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), disk::Error> {
+pub(crate) fn forget<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), disk::Error> {
     // A log that cannot be read now is told of once more at worst.
-    let log = open(volume.root()).ok().flatten().map(|log| Place { offset: log.length, ..log.beginning });
-    disk.write_record(&volume.damage_path(), &Record { log, told: None })
+    let log = open(volume.root()).ok().flatten().map(|log| LogOffset { offset: log.length, ..log.beginning });
+    disk.write_record(&volume.damage_path(), &DamageRecord { log, told: None })
 }
 
 /// What was read in one look.
 struct Growth {
     /// How far.
-    place: Place,
+    place: LogOffset,
     /// When the log was last written to.
     written_at: Timestamp,
     /// How many lines tell of damage.
@@ -171,8 +171,8 @@ struct Growth {
 }
 
 /// Reads whole lines from a place on, or from the beginning if that is a place in another log. None: there is no log, or not a line of it yet.
-fn read_on(root: &Path, from: Option<&Place>) -> io::Result<Option<Growth>> {
-    let Some(Log { mut file, beginning, length, written_at }) = open(root)? else { return Ok(None) };
+fn read_on(root: &Path, from: Option<&LogOffset>) -> io::Result<Option<Growth>> {
+    let Some(LogScan { mut file, beginning, length, written_at }) = open(root)? else { return Ok(None) };
     // Shorter than it was: somebody has emptied it.
     let from = from.filter(|from| from.mark == beginning.mark && from.offset <= length);
     let place = from.cloned().unwrap_or(beginning);
@@ -201,15 +201,15 @@ fn read_on(root: &Path, from: Option<&Place>) -> io::Result<Option<Growth>> {
 }
 
 /// The log, opened.
-struct Log {
+struct LogScan {
     file: File,
-    beginning: Place,
+    beginning: LogOffset,
     length: u64,
     written_at: Timestamp,
 }
 
 /// None: there is none, or its first line is still being written.
-fn open(root: &Path) -> io::Result<Option<Log>> {
+fn open(root: &Path) -> io::Result<Option<LogScan>> {
     let path = root.join("logs/latest.log");
     // Before it is opened: to open a pipe is to wait for who writes into it.
     match fs::metadata(&path) {
@@ -228,10 +228,10 @@ fn open(root: &Path) -> io::Result<Option<Log>> {
         None => return Ok(None),
     };
     let first = String::from_utf8_lossy(&head[..end]);
-    let beginning = Place { mark: format!("{} {first}", metadata.ino()), offset: 0 };
+    let beginning = LogOffset { mark: format!("{} {first}", metadata.ino()), offset: 0 };
     let written_at: Option<Timestamp> = metadata.modified().ok().and_then(|modified| modified.try_into().ok());
     let written_at = written_at.unwrap_or(Timestamp::MAX);
-    Ok(Some(Log { file, beginning, length: metadata.len(), written_at }))
+    Ok(Some(LogScan { file, beginning, length: metadata.len(), written_at }))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 
 /// What a `level.dat` says about who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Level {
+pub enum LevelDat {
     /// `Data.Version`, which Minecraft writes since 1.9.
     OpenedBy(Floor),
     /// A whole file without `Data.Version`: older than every version that can be wanted here.
@@ -56,13 +56,13 @@ struct Selection {
     enabled: Vec<String>,
 }
 
-pub(super) fn read(path: &Path) -> Level {
+pub(super) fn read(path: &Path) -> LevelDat {
     match data_of(path) {
         Ok(Stamp { version: Some(Version { id, name }) }) => {
-            Level::OpenedBy(Floor { minecraft: name, data_version: id })
+            LevelDat::OpenedBy(Floor { minecraft: name, data_version: id })
         }
-        Ok(Stamp { version: None }) => Level::BeforeVersions,
-        Err(why) => Level::Unreadable(why),
+        Ok(Stamp { version: None }) => LevelDat::BeforeVersions,
+        Err(why) => LevelDat::Unreadable(why),
     }
 }
 

@@ -26,7 +26,7 @@ const DIMENSION_DEPTH: usize = 4;
 
 /// What tells whether a world is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tells {
+pub enum OpenEvidence {
     /// Who holds these files: a copy of a world beside its container leads to the same name, and one of them is the one that is open.
     Locks(Vec<PathBuf>),
     /// The server's console, asked for this dimension.
@@ -36,13 +36,13 @@ pub enum Tells {
 /// `opened.json`, as far as it says which worlds are played on. The agent that sees a start writes it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Record {
-    worlds: OfWorlds,
+struct OpenedRecord {
+    worlds: WorldRecord,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct OfWorlds {
+struct WorldRecord {
     /// What the last start has opened, by the names of [`worlds`].
     opened: BTreeSet<String>,
 }
@@ -63,7 +63,7 @@ pub fn level_folder(data: &Path, worlds: &Worlds) -> Option<PathBuf> {
 /// Tells of each folder what the server has to do with it. Where the record cannot be read, only the level is known.
 pub(super) fn tell_roles(data: &Path, worlds: &mut Worlds) {
     let Some(level) = level_folder(data, worlds) else { return };
-    let record: Option<Record> = read_record(&Volume::new(data).opened_path()).unwrap_or_default();
+    let record: Option<OpenedRecord> = read_record(&Volume::new(data).opened_path()).unwrap_or_default();
     let opened = record.unwrap_or_default().worlds.opened;
     for folder in &mut worlds.folders {
         let is_opened = || name_beside(&folder.path, &level).is_some_and(|name| opened.contains(&name));
@@ -78,7 +78,7 @@ pub(super) fn tell_roles(data: &Path, worlds: &mut Worlds) {
 }
 
 /// The worlds that lie on the volume, by the names of [`crate::protocol::loaded::Loaded`].
-pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, Tells>> {
+pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, OpenEvidence>> {
     let dimensions = level.join("dimensions");
     let is_new = dimensions.join("minecraft/overworld").is_dir();
     let mut found = BTreeMap::new();
@@ -89,8 +89,9 @@ pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, Tell
         };
         // In the new layout nothing has moved it, but a plugin may open it and have it moved; a name that is no key can be opened by none.
         if is_new {
-            found.extend(key_of(&name).map(|key| (name, Tells::Console(key))));
-        } else if let Tells::Locks(locks) = found.entry(name).or_insert_with(|| Tells::Locks(Vec::new())) {
+            found.extend(key_of(&name).map(|key| (name, OpenEvidence::Console(key))));
+        } else if let OpenEvidence::Locks(locks) = found.entry(name).or_insert_with(|| OpenEvidence::Locks(Vec::new()))
+        {
             locks.push(lock);
         }
     }
@@ -103,7 +104,7 @@ pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, Tell
                 else {
                     continue;
                 };
-                found.insert(key.strip_prefix("minecraft:").unwrap_or(&key).to_owned(), Tells::Console(key));
+                found.insert(key.strip_prefix("minecraft:").unwrap_or(&key).to_owned(), OpenEvidence::Console(key));
             }
         }
     }

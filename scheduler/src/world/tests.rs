@@ -222,7 +222,7 @@ fn an_unreadable_level_allows_only_the_minecraft_that_ran_last() {
         assert_eq!(may_open(&worlds, &set("1.21.10", None), Some("1.21.10")), Ok(()));
         for last in [Some("1.21.9"), None] {
             let refusal = may_open(&worlds, &set("1.21.10", None), last).unwrap_err();
-            assert!(matches!(refusal, Refusal::Unknown { .. }), "{refusal:?}");
+            assert!(matches!(refusal, WorldRefusal::Unknown { .. }), "{refusal:?}");
         }
     }
 }
@@ -234,7 +234,7 @@ fn the_floor_holds_even_when_another_level_is_unreadable_and_ran_last() {
     put(data.path(), "other/level.dat", b"rubbish");
     let worlds = Worlds::read(data.path()).unwrap();
     let refusal = may_open(&worlds, &set("1.21.10", None), Some("1.21.10")).unwrap_err();
-    assert!(matches!(refusal, Refusal::Older { .. }), "{refusal:?}");
+    assert!(matches!(refusal, WorldRefusal::Older { .. }), "{refusal:?}");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the
     assert_eq!(may("1.21.11", 4671), Ok(()));
     put(data.path(), "world/dimensions/minecraft/overworld/region/r.0.0.mca", b"");
     let refusal = may("1.21.11", 4671).unwrap_err();
-    assert_eq!(refusal, Refusal::Moved { wanted: "1.21.11".into() });
+    assert_eq!(refusal, WorldRefusal::Moved { wanted: "1.21.11".into() });
     assert!(refusal.to_string().contains("to the layout of 26.1, and what is moved would be made anew"), "{refusal}");
     // Paper itself says what is in its way, at each start.
     assert_eq!(may("26.1.2", 4790), Ok(()));
@@ -283,10 +283,10 @@ fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the
 #[test]
 fn only_worlds_of_a_newer_minecraft_are_refused_for_their_age() {
     let said =
-        |refusal: Refusal| WorldRefused { why: refusal.to_string(), floor: None, copies: None, not_obeyed: None };
+        |refusal: WorldRefusal| WorldRefused { why: refusal.to_string(), floor: None, copies: None, not_obeyed: None };
     let (wanted, floor) = ("1.21.10".to_owned(), "1.21.11".to_owned());
-    assert!(said(Refusal::Older { wanted: wanted.clone(), floor, of: String::new() }).is_for_their_age());
-    assert!(!said(Refusal::Moved { wanted }).is_for_their_age());
+    assert!(said(WorldRefusal::Older { wanted: wanted.clone(), floor, of: String::new() }).is_for_their_age());
+    assert!(!said(WorldRefusal::Moved { wanted }).is_for_their_age());
 }
 
 #[test]

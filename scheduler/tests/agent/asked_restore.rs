@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use scheduler::agent::clock;
-use scheduler::backup::shelf::Shelf;
+use scheduler::backup::shelf::BackupRepository;
 use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::restore::{AskedRestore, NOBODY, RestoreRefused};
@@ -35,7 +35,7 @@ impl Server {
             ("NIGHTSHIFT_BACKUP_BEFORE", "OneWay".to_owned()),
             ("NIGHTSHIFT_RESTORE_ORDER", copies.path().join("restore.json").display().to_string()),
         ];
-        let shelf = Shelf::new(copies.path().join("lobby"));
+        let shelf = BackupRepository::new(copies.path().join("lobby"));
         let copy = copy_of(&init, &shelf, Contents::Everything);
         init.put("world/region/r.0.0.mca", b"more chunks");
         init.put("world_nether/DIM-1/region/r.0.0.mca", b"fire");
@@ -150,7 +150,7 @@ async fn settings_and_plugins_are_those_of_the_copy_too_if_that_is_asked_for_and
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on_its_own_worlds() {
     let server = Server::new().await;
-    let shelf = Shelf::new(server.copies.path().join("lobby"));
+    let shelf = BackupRepository::new(server.copies.path().join("lobby"));
     let order = |request: &str| AskedRestore { request: request.into(), ..server.order() };
     let refused_for = |order: AskedRestore| {
         server.asks(&order);
@@ -185,7 +185,7 @@ async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on
 }
 
 /// Changes a byte in the middle: same size, found only when it is read.
-fn damage(shelf: &Shelf, id: &str) {
+fn damage(shelf: &BackupRepository, id: &str) {
     let archive = shelf.directory(id).join("archive.tar.gz");
     let mut bytes = fs::read(&archive).unwrap();
     let middle = bytes.len() / 2;
@@ -197,7 +197,7 @@ fn damage(shelf: &Shelf, id: &str) {
 async fn where_a_newer_minecraft_has_opened_the_worlds_the_copies_that_would_do_are_named_and_one_that_is_asked_for_is_put_in_place()
  {
     let server = Server::new().await;
-    let shelf = Shelf::new(server.copies.path().join("lobby"));
+    let shelf = BackupRepository::new(server.copies.path().join("lobby"));
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
     copy_of(&server.init, &shelf, Contents::Worlds);
     let refused = server.world_refused();
@@ -225,7 +225,7 @@ async fn where_a_newer_minecraft_has_opened_the_worlds_the_copies_that_would_do_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_turns_out_to_be_damaged_leaves_the_worlds_as_they_are_and_is_named_no_more() {
     let server = Server::new().await;
-    let shelf = Shelf::new(server.copies.path().join("lobby"));
+    let shelf = BackupRepository::new(server.copies.path().join("lobby"));
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
     damage(&shelf, &server.copy.id);
     server.asks(&server.order());

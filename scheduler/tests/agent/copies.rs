@@ -6,11 +6,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use scheduler::backup::restore::unpack;
-use scheduler::backup::shelf::Shelf;
-use scheduler::backup::take::{Order, take};
-use scheduler::backup::{Contents, Reading, Trigger};
+use scheduler::backup::shelf::BackupRepository;
+use scheduler::backup::take::{BackupSpec, take};
+use scheduler::backup::{Contents, LiveReads, Trigger};
 use scheduler::protocol::FileSet;
-use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::staging::disk::{Disk, RealFs};
 use scheduler::world::Worlds;
 
 use crate::paper::Paper;
@@ -47,8 +47,8 @@ impl Server {
         tokio::task::block_in_place(|| self.init.run())
     }
 
-    fn shelf(&self) -> Shelf {
-        Shelf::new(self.copies.path().join("lobby"))
+    fn shelf(&self) -> BackupRepository {
+        BackupRepository::new(self.copies.path().join("lobby"))
     }
 
     /// The next pod of the server brings this set.
@@ -149,7 +149,7 @@ async fn the_worlds_are_copied_before_a_newer_minecraft_starts_and_once_for_one_
     assert_eq!(backup.lock, Some("a".repeat(64)));
 
     let into = server.copies.path().join("restored");
-    unpack(&server.shelf(), &backup, &into, &mut Disk::new(Unhindered)).unwrap();
+    unpack(&server.shelf(), &backup, &into, &mut Disk::new(RealFs)).unwrap();
     let restored = files_below(&into);
     assert_eq!(restored.len(), 3);
     assert_eq!(restored[Path::new("world_nether/DIM-1/region/r.0.0.mca")], b"fire");
@@ -280,10 +280,10 @@ async fn with_two_copies() -> (Server, [String; 2]) {
     let mut server = Server::new("OneWay").await;
     let data = server.init.data.path().to_owned();
     let newer = server.newer_minecraft();
-    let order = Order {
+    let order = BackupSpec {
         data: &data,
         worlds: &Worlds::read(&data).unwrap(),
-        reading: Reading::Still,
+        reading: LiveReads::Still,
         contents: Contents::Worlds,
         trigger: Trigger::BeforeUpdate,
         lock: Some(&"a".repeat(64)),
@@ -292,7 +292,7 @@ async fn with_two_copies() -> (Server, [String; 2]) {
         after_damage: false,
     };
     let an_hour_ago = || scheduler::agent::clock::now() - jiff::SignedDuration::from_hours(1);
-    let first = take(&order, &server.shelf(), &mut Disk::new(Unhindered), an_hour_ago).unwrap();
+    let first = take(&order, &server.shelf(), &mut Disk::new(RealFs), an_hour_ago).unwrap();
     server.init.put("world/region/r.0.0.mca", b"more chunks");
     server.wants(&newer);
     assert!(server.run().success());
@@ -443,10 +443,10 @@ async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that
     // A copy by the clock, of what was played with the set that fails; the set before could open it.
     server.init.put("world/region/r.0.0.mca", b"played");
     let data = server.init.data.path().to_owned();
-    let order = Order {
+    let order = BackupSpec {
         data: &data,
         worlds: &Worlds::read(&data).unwrap(),
-        reading: Reading::Live,
+        reading: LiveReads::Live,
         contents: Contents::Everything,
         trigger: Trigger::Scheduled,
         lock: Some(&newer.lock),
@@ -454,7 +454,7 @@ async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that
         request: Some("scheduled-1"),
         after_damage: false,
     };
-    let hot = take(&order, &server.shelf(), &mut Disk::new(Unhindered), scheduler::agent::clock::now).unwrap();
+    let hot = take(&order, &server.shelf(), &mut Disk::new(RealFs), scheduler::agent::clock::now).unwrap();
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
     fs::create_dir(pod.copies()).unwrap();
     for id in [&cold.id, &hot.id] {

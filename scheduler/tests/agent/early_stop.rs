@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use scheduler::agent::{settings, stop};
-use scheduler::protocol::{Players, Report, Server};
+use scheduler::protocol::{AgentReport, PlayerCount, Server};
 
 use crate::ends::{BY_ITS_LOG, TIMEOUT, laid_out, server};
 use crate::paper::Paper;
 use crate::pod::{Pod, free_address, restart_in};
 
 async fn stop_by_the_hook(pod: &Pod) {
-    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
     stop::run(&asked).await;
 }
 
@@ -43,12 +43,13 @@ async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it
     let (mut pod, set) = laid_out().await;
     let deaf = server(&pod, &set);
     // A firewall between the agent and the console.
-    pod.start(settings::Sidecar { rcon_port: free_address().port(), stop_timeout: TIMEOUT, ..pod.settings() }).await;
+    pod.start(settings::SidecarConfig { rcon_port: free_address().port(), stop_timeout: TIMEOUT, ..pod.settings() })
+        .await;
     pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
     stop_by_the_hook(&pod).await;
     deaf.terminate();
     assert_eq!(deaf.wait().await, 143);
-    let is_told = |report: &Report| report.server == Server::Absent && report.last_stop.is_some();
+    let is_told = |report: &AgentReport| report.server == Server::Absent && report.last_stop.is_some();
     let last_stop = pod.report_when("gone", is_told).await.last_stop.unwrap();
     assert_eq!(last_stop.why, format!("stopped by SIGTERM, because RCON did not answer{BY_ITS_LOG}"));
     assert!(last_stop.saved, "{last_stop:?}");
@@ -66,7 +67,7 @@ async fn an_agent_that_begins_beside_a_server_says_nothing_of_it_before_it_has_l
         if asks_first {
             let report = pod.report().await;
             assert!(matches!(report.server, Server::Up { .. }), "{report:?}");
-            assert_eq!(report.players, Players::Some { count: 3 });
+            assert_eq!(report.players, PlayerCount::Some { count: 3 });
         }
         stop_by_the_hook(&pod).await;
         let commands = paper.commands();

@@ -8,7 +8,7 @@ use fixtures::jar::{self, PluginYml};
 use fixtures::stand_in::{Config, Handle, start};
 use jiff::SignedDuration;
 use scheduler::agent::{clock, settings, stop};
-use scheduler::protocol::{FileSet, NOBODY_ASKED, NOBODY_SAW, Players, Report, Save, Saved, Server};
+use scheduler::protocol::{AgentReport, FileSet, NOBODY_ASKED, NOBODY_SAW, PlayerCount, Save, Saved, Server};
 
 use crate::paper::PASSWORD;
 use crate::pod::{Pod, read_last_stop, until};
@@ -27,7 +27,7 @@ pub(crate) const BY_ITS_LOG: &str = "; its log says that all was saved as it sto
 /// A pod whose init container has made the volume equal to a set, and that set.
 pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
     let (mut pod, set) = laid_out().await;
-    let settings = settings::Sidecar { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
+    let settings = settings::SidecarConfig { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
     pod.start(settings).await;
     (pod, set)
 }
@@ -59,7 +59,7 @@ fn config(pod: &Pod, set: &FileSet) -> Config {
         .with("STAND_IN_PLAYERS", "2")
 }
 
-fn is_read(report: &Report) -> bool {
+fn is_read(report: &AgentReport) -> bool {
     matches!(&report.server, Server::Up { plugins: Some(_), .. })
 }
 
@@ -68,7 +68,7 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
     let (pod, set) = prepared(true).await;
     let hung = server(&pod, &set);
     let before = pod.report_when("plugins read", is_read).await;
-    assert_eq!(before.players, Players::Some { count: 2 });
+    assert_eq!(before.players, PlayerCount::Some { count: 2 });
     let saved_from = clock::now();
     assert!(pod.json::<Saved>("POST", "/v1/save", &Save { timeout_seconds: 20 }).await.confirmed);
     let saved_until = clock::now() + TO_A_SECOND;
@@ -76,7 +76,7 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
     assert!(!answer.contains("no such"), "{answer}");
 
     let begun = Instant::now();
-    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
     let outcome = stop::run(&asked).await;
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(TIMEOUT) + SLACK, "{outcome:?} after {took:?}");
@@ -100,13 +100,13 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
 async fn a_stop_that_confirmed_no_save_and_made_one_is_told_as_saved_in_words_that_say_how_that_is_known() {
     let (mut pod, set) = laid_out().await;
     let refusing = server(&pod, &set);
-    let settings = settings::Sidecar { stop_timeout: TIMEOUT, ..pod.settings() };
+    let settings = settings::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() };
     pod.start(settings).await;
     pod.report_when("plugins read", is_read).await;
     assert_eq!(refusing.control("fault save-fails"), "ok");
     let begun = clock::now();
-    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
-    assert_eq!(stop::run(&asked).await, stop::Outcome::Done("ok".into()));
+    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
     assert_eq!(refusing.wait().await, 0);
     let last_stop = pod.report_when("gone", |report| report.last_stop.is_some()).await.last_stop.unwrap();
     assert!(last_stop.saved, "{last_stop:?}");
@@ -151,7 +151,7 @@ async fn a_start_that_ends_before_its_first_answer_names_the_files_that_are_not_
     let dying = start(config(&pod, &set).with("STAND_IN_FAULTS", "never-ready"));
     pod.report_when("starting", |report| matches!(report.server, Server::Starting { .. })).await;
     dying.kill().await;
-    let is_named = |report: &Report| report.server == Server::Absent && report.drift == std::slice::from_ref(demo);
+    let is_named = |report: &AgentReport| report.server == Server::Absent && report.drift == std::slice::from_ref(demo);
     let report = pod.report_when("gone, and the file is named", is_named).await;
     let last_stop = report.last_stop.unwrap();
     assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_ASKED), "{last_stop:?}");
@@ -217,7 +217,7 @@ async fn an_end_that_the_agent_misses_because_it_is_killed_too_is_told_by_the_ne
 
     // The kubelet starts the server again, and then the agent.
     let _second = server(&pod, &set);
-    pod.start(settings::Sidecar { stop_timeout: TIMEOUT, ..pod.settings() }).await;
+    pod.start(settings::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() }).await;
     let report = pod.report_when("told", |report| report.last_stop.is_some() && is_read(report)).await;
     let last_stop = report.last_stop.unwrap();
     assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_SAW), "{last_stop:?}");
@@ -234,7 +234,7 @@ async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins
         assert!(plugins["Demo"].enabled && plugins.len() == 1, "{plugins:?}");
 
         let (begun, begun_at) = (Instant::now(), clock::now());
-        let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+        let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
         stop::run(&asked).await;
         assert!(begun.elapsed() < Duration::from_secs(TIMEOUT), "the hook has nothing to wait for");
         pod.report_when("SIGTERM is to come", |report| matches!(report.server, Server::Stopping { .. })).await;

@@ -10,10 +10,10 @@ use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{Config, Handle, start};
 use scheduler::agent::{settings, stop};
 use scheduler::backup::restore::unpack;
-use scheduler::backup::shelf::Shelf;
+use scheduler::backup::shelf::BackupRepository;
 use scheduler::backup::{Backup, Contents, Trigger};
-use scheduler::protocol::{CancelAnnouncement, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, Report, Server};
-use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::protocol::{AgentReport, CancelAnnouncement, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, Server};
+use scheduler::staging::disk::{Disk, RealFs};
 
 use crate::paper::{PASSWORD, Paper};
 use crate::pod::{Pod, restart_in, until};
@@ -84,7 +84,7 @@ pub(crate) async fn begin(pod: &Pod, request: &HotCopy) {
     assert_eq!(ask(pod, request).await, (202, String::new()));
 }
 
-fn hot(report: &Report) -> Option<HotCopySeen> {
+fn hot(report: &AgentReport) -> Option<HotCopySeen> {
     report.backups.as_ref().unwrap().hot.clone()
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn saves(server: &Handle) -> bool {
 }
 
 fn copies(pod: &Pod) -> Vec<Backup> {
-    Shelf::new(pod.copies()).list().unwrap().into_iter().map(|copy| copy.state.unwrap()).collect()
+    BackupRepository::new(pod.copies()).list().unwrap().into_iter().map(|copy| copy.state.unwrap()).collect()
 }
 
 /// Neither a copy nor a part of one, saving is on, and no word is left that it may be off.
@@ -155,7 +155,7 @@ async fn a_copy_holds_one_save_of_the_running_server_and_saving_is_on_before_it_
     assert_eq!((backup.request.as_deref(), backup.before.as_deref()), (Some("asked-1"), None));
     assert!(backup.changed.is_empty() && backup.left_out.is_empty(), "{backup:?}");
     let into = pod.shared.path().join("restored");
-    unpack(&Shelf::new(pod.copies()), &backup, &into, &mut Disk::new(Unhindered)).unwrap();
+    unpack(&BackupRepository::new(pod.copies()), &backup, &into, &mut Disk::new(RealFs)).unwrap();
     let saved = saved_at(&into);
     assert!(saved.iter().all(|at| *at == saved[0]), "of several saves: {saved:?}");
     assert!(
@@ -292,10 +292,10 @@ async fn a_stop_in_the_middle_is_not_held_up_and_nothing_is_published() {
     until("saving is off", async || !saves(&server)).await;
     let other = ask(&pod, &asked("asked-2")).await;
     assert!(other.0 == 409 && other.1.contains("another copy"), "{other:?}");
-    let asked_to_stop = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert_eq!(stop::run(&asked_to_stop).await, stop::Outcome::Done("ok".into()));
+    let asked_to_stop = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(stop::run(&asked_to_stop).await, stop::HookResult::Done("ok".into()));
     assert_eq!(server.wait().await, 0);
-    let is_gone = |report: &Report| report.server == Server::Absent && report.last_stop.is_some();
+    let is_gone = |report: &AgentReport| report.server == Server::Absent && report.last_stop.is_some();
     let report = pod.report_when("gone", is_gone).await;
     assert!(report.last_stop.unwrap().saved);
     let why = why_failed(&pod, "asked-1").await;
@@ -349,7 +349,7 @@ async fn requests_that_make_no_sense_are_refused_with_a_sentence() {
     assert_eq!(hot(&pod.report().await), None, "nothing was begun");
 
     pod.running.abort();
-    pod.start(settings::Sidecar { backups: None, ..pod.settings() }).await;
+    pod.start(settings::SidecarConfig { backups: None, ..pod.settings() }).await;
     is_up(&pod).await;
     let (status, body) = ask(&pod, &asked("asked-1")).await;
     assert!(status == 400 && body.contains("`spec.backup`"), "{status} {body}");
@@ -362,7 +362,7 @@ async fn older_copies_go_by_the_number_that_is_wanted_and_stay_when_nobody_says_
     let _server = play(&pod).await;
     for (number, (wanted, left)) in [(None, 1), (None, 2), (None, 3), (Some(2), 2)].into_iter().enumerate() {
         pod.running.abort();
-        pod.start(settings::Sidecar { backup_max_count: wanted, ..pod.settings() }).await;
+        pod.start(settings::SidecarConfig { backup_max_count: wanted, ..pod.settings() }).await;
         is_up(&pod).await;
         let request = format!("asked-{number}");
         begin(&pod, &asked(&request)).await;
@@ -388,7 +388,7 @@ async fn with_one_copy() -> (Pod, Handle, String) {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     put_zeros(&pod, MIB);
     let server = play(&pod).await;
-    pod.start(settings::Sidecar { backup_max_count: Some(1), ..pod.settings() }).await;
+    pod.start(settings::SidecarConfig { backup_max_count: Some(1), ..pod.settings() }).await;
     is_up(&pod).await;
     let copy = take(&pod, "asked-1").await;
     (pod, server, copy)
@@ -405,7 +405,7 @@ async fn what_is_too_many_goes_before_a_copy_asks_for_room_and_what_is_wanted_st
     put_zeros(&pod, TOO_MUCH);
     for (request, (wanted, left)) in [("asked-4", (10, 3)), ("asked-5", (2, 2))] {
         pod.running.abort();
-        pod.start(settings::Sidecar { backup_max_count: Some(wanted), ..pod.settings() }).await;
+        pod.start(settings::SidecarConfig { backup_max_count: Some(wanted), ..pod.settings() }).await;
         is_up(&pod).await;
         begin(&pod, &asked(request)).await;
         let why = why_failed(&pod, request).await;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{FlockOperation, fcntl_lock};
-use scheduler::protocol::Report;
+use scheduler::protocol::AgentReport;
 
 use crate::pod::Pod;
 use crate::volume::{Init, level_dat, serve, set};
@@ -17,7 +17,7 @@ async fn a_lock_is_staged_from_the_store_else_from_its_source_and_a_reason_is_gi
     let pod = Pod::new(&url).await;
     let (set, server, demo) = set(&url, 'a');
     assert_eq!(pod.ask("POST", "/v1/stage", &set).await.status(), 202);
-    let failed = |report: &Report| report.staging.as_ref().is_some_and(|staging| staging.error.is_some());
+    let failed = |report: &AgentReport| report.staging.as_ref().is_some_and(|staging| staging.error.is_some());
     let staging = pod.report_when("failed", failed).await.staging.unwrap();
     assert_eq!((staging.done, staging.of), (0, 2));
     let error = staging.error.unwrap();

@@ -8,7 +8,7 @@ use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{Config, Handle, start};
 use scheduler::agent::{settings, stop};
 use scheduler::protocol::loaded::{AtStart, Loaded};
-use scheduler::protocol::{Report, Save, Saved, Server};
+use scheduler::protocol::{AgentReport, Save, Saved, Server};
 use serde_json::json;
 
 use crate::paper::PASSWORD;
@@ -37,9 +37,9 @@ async fn loaded(pod: &Pod) -> Loaded {
 }
 
 async fn stopped(pod: &Pod, server: Handle) {
-    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert_eq!(stop::run(&asked).await, stop::Outcome::Done("ok".into()));
-    pod.report_when("gone", |report: &Report| report.last_stop.is_some() && report.server == Server::Absent).await;
+    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
+    pod.report_when("gone", |report: &AgentReport| report.last_stop.is_some() && report.server == Server::Absent).await;
     server.wait().await;
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scheduler::agent::clock;
-use scheduler::backup::shelf::Shelf;
+use scheduler::backup::shelf::BackupRepository;
 use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
 use scheduler::protocol::{FileSet, NOT_RESTORED, Restored};
@@ -33,7 +33,7 @@ impl Server {
         // An older one of a plugin that is managed, and one of somebody's own.
         lost.put("plugins/Demo-1.0.jar", &jar("plugin.yml", "name: Demo\nversion: 1\n"));
         lost.put("plugins/Own.jar", &jar("plugin.yml", "name: Own\n"));
-        let copy = copy_of(&lost, &Shelf::new(copies.path().join("backups/lobby")), Contents::Everything);
+        let copy = copy_of(&lost, &BackupRepository::new(copies.path().join("backups/lobby")), Contents::Everything);
         let mut init = Init::new(&set);
         init.more = vec![
             ("NIGHTSHIFT_BACKUPS", copies.path().join("backups/lobby").display().to_string()),
@@ -162,7 +162,7 @@ async fn where_the_copy_cannot_be_had_nothing_starts_and_no_new_world_is_made() 
 
     let other = Init::new(&server.set);
     other.put("world/level.dat", &level_dat(4671, "1.21.11"));
-    let newer = copy_of(&other, &Shelf::new(&shelf), Contents::Worlds);
+    let newer = copy_of(&other, &BackupRepository::new(&shelf), Contents::Worlds);
     server.is_to_get(&order("latest"));
     let why = server.does_not_start();
     assert!(why.contains("are of Minecraft 1.21.11: a world cannot go back"), "{why}");
@@ -223,7 +223,7 @@ async fn a_newer_minecraft_that_starts_on_the_copy_is_not_copied_before_because_
     let newer = FileSet { minecraft: "1.21.11".into(), data_version: Some(4671), ..server.set.clone() };
     fs::write(server.init.files.path(), serde_json::to_vec(&newer).unwrap()).unwrap();
     server.starts();
-    let shelf = Shelf::new(server.copies.path().join("backups/lobby"));
+    let shelf = BackupRepository::new(server.copies.path().join("backups/lobby"));
     assert_eq!(shelf.list().unwrap().len(), 1);
     // Once something has run on it, the next step is one like any other.
     let next = FileSet { lock: "c".repeat(64), minecraft: "1.21.12".into(), data_version: Some(4700), ..newer };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use scheduler::backup::Contents;
-use scheduler::protocol::{HotCopy, HotCopyOutcome, Refusal, Save, Saved};
+use scheduler::protocol::{HotCopy, HotCopyOutcome, RequestRefusal, Save, Saved};
 
 use crate::hot_copy::{LONG, MIB, asked, begin, is_as_before, outcome, saves, up, why_failed};
 use crate::pod::{restart_in, until};
@@ -65,7 +65,7 @@ async fn a_countdown_waits_for_the_flush_of_a_copy_so_that_players_read_the_whol
     let announce = restart_in(SignedDuration::from_mins(5), "restart-1");
     let answer = pod.ask("POST", "/v1/announce", &announce).await;
     assert_eq!(answer.status(), 409);
-    let refusal: Refusal = answer.json().await.unwrap();
+    let refusal: RequestRefusal = answer.json().await.unwrap();
     assert!(refusal.not_now && refusal.error.contains("a copy of the running server"), "{refusal:?}");
     assert_eq!(pod.report().await.announced, None, "nobody was promised anything");
 

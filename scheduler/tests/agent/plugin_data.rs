@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use scheduler::protocol::FileSet;
-use scheduler::protocol::plugin_data::{PluginData, PutBack, WhyNotKept};
+use scheduler::protocol::plugin_data::{PluginData, PluginDataRestored, WhyNotKept};
 
 use crate::paper::Paper;
 use crate::pod::Pod;
@@ -89,7 +89,7 @@ async fn the_set_before_puts_the_data_of_its_plugins_back_by_order_and_once() {
     assert_eq!((server.data().as_str(), server.text(SETTINGS).as_str()), ("schema 1", "_version: 30"));
     assert_eq!(server.text("server.properties"), written_by_init, "with the password that is ours");
     assert!(server.init.data.path().join("plugins/Demo.jar").exists());
-    let Some(PutBack::Done { set_aside: Some(aside), .. }) = server.record().back else { panic!() };
+    let Some(PluginDataRestored::Done { set_aside: Some(aside), .. }) = server.record().back else { panic!() };
     assert_eq!(server.text(&format!("{aside}/Demo/data.db")), "schema 2");
     assert_eq!(server.text(&format!("{aside}/@server/{SETTINGS}")), "_version: 31");
 
@@ -144,7 +144,7 @@ async fn whoever_joined_the_failed_set_keeps_its_data_in_place_and_the_report_sa
     server.starts(&server.old);
     assert_eq!(server.data(), "schema 2");
     let record = server.record();
-    assert!(matches!(record.back, Some(PutBack::SomebodyPlayed { .. })), "{record:?}");
+    assert!(matches!(record.back, Some(PluginDataRestored::SomebodyPlayed { .. })), "{record:?}");
     let place = record.place.clone().unwrap();
     assert_eq!(server.text(&format!("{place}/Demo/data.db")), "schema 1", "for a person to put back");
     assert!(Path::new(&place).starts_with(".nightshift/kept"));

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::agent::sidecar::Sidecar;
 use scheduler::agent::{clock, settings};
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, LastStop, Report, in_the_chat};
+use scheduler::protocol::{AgentReport, Announce, LastStop, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
@@ -81,7 +81,7 @@ impl Pod {
     /// A pod on a volume.
     pub(crate) async fn on(data: TempDir, store_url: &str) -> Self {
         let mut pod = Self::without_agent(data);
-        pod.start(settings::Sidecar { store_url: store_url.to_owned(), ..pod.settings() }).await;
+        pod.start(settings::SidecarConfig { store_url: store_url.to_owned(), ..pod.settings() }).await;
         pod
     }
 
@@ -97,8 +97,8 @@ impl Pod {
     }
 
     /// What its agent is told.
-    pub(crate) fn settings(&self) -> settings::Sidecar {
-        settings::Sidecar {
+    pub(crate) fn settings(&self) -> settings::SidecarConfig {
+        settings::SidecarConfig {
             data: self.data.path().to_owned(),
             shared: self.shared.path().to_owned(),
             store_url: String::new(),
@@ -121,7 +121,7 @@ impl Pod {
     }
 
     /// Starts its agent, or the next one.
-    pub(crate) async fn start(&mut self, settings: settings::Sidecar) {
+    pub(crate) async fn start(&mut self, settings: settings::SidecarConfig) {
         let sidecar = Sidecar::bind(settings).await.unwrap();
         self.agent = sidecar.address().unwrap();
         let (terminate, terminated) = oneshot::channel::<()>();
@@ -200,12 +200,12 @@ impl Pod {
         answer.json().await.unwrap()
     }
 
-    pub(crate) async fn report(&self) -> Report {
+    pub(crate) async fn report(&self) -> AgentReport {
         self.json("GET", "/v1/report", &()).await
     }
 
     /// The first report that fits.
-    pub(crate) async fn report_when(&self, what: &str, fits: impl Fn(&Report) -> bool) -> Report {
+    pub(crate) async fn report_when(&self, what: &str, fits: impl Fn(&AgentReport) -> bool) -> AgentReport {
         let begun = Instant::now();
         loop {
             let report = self.report().await;

@@ -4,7 +4,7 @@ use std::fs;
 
 use scheduler::agent::clock;
 use scheduler::backup::Contents;
-use scheduler::backup::shelf::Shelf;
+use scheduler::backup::shelf::BackupRepository;
 use scheduler::protocol::FileSet;
 use scheduler::protocol::restore::AskedRestore;
 
@@ -30,7 +30,7 @@ async fn what_is_too_many_goes_before_init_asks_for_room_and_what_is_wanted_stay
     let run = |init: &Init| tokio::task::block_in_place(|| init.run());
     let words = |init: &Init| fs::read_to_string(init.last_words.path()).unwrap();
     assert!(run(&init).success(), "{}", words(&init));
-    let shelf = Shelf::new(copies.path().join("lobby"));
+    let shelf = BackupRepository::new(copies.path().join("lobby"));
     let names = || shelf.list().unwrap().into_iter().map(|copy| copy.id).collect::<Vec<_>>();
     let taken: Vec<String> = (0..4).map(|_| copy_of(&init, &shelf, Contents::Everything).id).collect();
 

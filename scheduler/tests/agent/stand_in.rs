@@ -5,7 +5,7 @@ use std::fs;
 use fixtures::jar::{self, Minecraft, PluginYml};
 use fixtures::stand_in::{Config, start};
 use scheduler::agent::{settings, stop};
-use scheduler::protocol::{FileSet, Players, ReplacedJar, Report, Server};
+use scheduler::protocol::{AgentReport, FileSet, PlayerCount, ReplacedJar, Server};
 
 use crate::paper::PASSWORD;
 use crate::pod::Pod;
@@ -59,7 +59,7 @@ async fn a_server_lives_is_updated_and_lives_again() {
                 .with("RCON_PORT", &pod.rcon.port().to_string())
                 .with("STAND_IN_PLAYERS", "2");
         let server = start(config);
-        let is_read = |report: &Report| matches!(&report.server, Server::Up { plugins: Some(_), .. });
+        let is_read = |report: &AgentReport| matches!(&report.server, Server::Up { plugins: Some(_), .. });
         let report = pod.report_when("plugins read", is_read).await;
         let Server::Up { minecraft, build, plugins, .. } = report.server else { unreachable!() };
         assert_eq!((minecraft.as_str(), build), ("1.21.10", Some(set.build)));
@@ -73,7 +73,7 @@ async fn a_server_lives_is_updated_and_lives_again() {
         assert_eq!(told, std::slice::from_ref(&made_room), "for as long as it lies there");
         let [shop] = report.unmanaged_jars.as_slice() else { panic!("{:?}", report.unmanaged_jars) };
         assert_eq!((shop.name.as_deref(), shop.version.as_deref()), (Some("Shop"), Some("9")));
-        assert_eq!(report.players, Players::Some { count: 2 });
+        assert_eq!(report.players, PlayerCount::Some { count: 2 });
         assert_eq!(report.world.floor.map(|floor| floor.data_version), Some(MINECRAFT.world_version));
 
         if let Some((next, _)) = locks.get(number + 1) {
@@ -82,9 +82,9 @@ async fn a_server_lives_is_updated_and_lives_again() {
             // Nothing is fetched between stop and start.
             fs::remove_dir_all(web.path()).unwrap();
         }
-        let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-        assert_eq!(stop::run(&asked).await, stop::Outcome::Done("ok".into()));
-        let stopped_once = |report: &Report| report.last_stop.is_some() && report.server == Server::Absent;
+        let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+        assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
+        let stopped_once = |report: &AgentReport| report.last_stop.is_some() && report.server == Server::Absent;
         let report = pod.report_when("gone", stopped_once).await;
         assert!(report.last_stop.unwrap().saved);
         assert_eq!(server.wait().await, 0, "stopped by command, not by signal");

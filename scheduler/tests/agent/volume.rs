@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use scheduler::agent::clock;
-use scheduler::backup::shelf::Shelf;
-use scheduler::backup::take::{Order, take};
-use scheduler::backup::{Backup, Contents, Reading, Trigger};
+use scheduler::backup::shelf::BackupRepository;
+use scheduler::backup::take::{BackupSpec, take};
+use scheduler::backup::{Backup, Contents, LiveReads, Trigger};
 use scheduler::protocol::{File, FileHash, FileSet};
-use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::staging::disk::{Disk, RealFs};
 use scheduler::world::Worlds;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -136,11 +136,11 @@ impl Init {
 }
 
 /// A copy of the server on this volume, where the set `a` ran, as one that a person asked for.
-pub(crate) fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup {
-    let order = Order {
+pub(crate) fn copy_of(init: &Init, shelf: &BackupRepository, contents: Contents) -> Backup {
+    let order = BackupSpec {
         data: init.data.path(),
         worlds: &Worlds::read(init.data.path()).unwrap(),
-        reading: Reading::Live,
+        reading: LiveReads::Live,
         contents,
         trigger: Trigger::OnDemand,
         lock: Some(&"a".repeat(64)),
@@ -148,7 +148,7 @@ pub(crate) fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup 
         request: Some("asked-0"),
         after_damage: false,
     };
-    take(&order, shelf, &mut Disk::new(Unhindered), clock::now).unwrap()
+    take(&order, shelf, &mut Disk::new(RealFs), clock::now).unwrap()
 }
 
 pub(crate) fn level_dat(id: i32, name: &str) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Pure. What a step does to the world, what is remembered of it, and one that is carried out late.
 
 use scheduler::rollout::Step;
-use scheduler::seen::{Act, Door};
+use scheduler::seen::{Disruption, Partition};
 
 use crate::look::{NOTICE, asked_at, due, is_short};
 use crate::world::{Rev, State};
@@ -70,16 +70,16 @@ pub(crate) enum Deed {
 impl Deed {
     /// What was seen when it was decided goes with it.
     pub(crate) fn of(step: &Step, seen: &State) -> Option<Self> {
-        let act = |act: Act| match act {
-            Act::Update { goal, window_opened_at } => (For::Update, Rev::of(goal), window_opened_at == due()),
-            Act::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
+        let act = |act: Disruption| match act {
+            Disruption::Update { goal, window_opened_at } => (For::Update, Rev::of(goal), window_opened_at == due()),
+            Disruption::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
             // It is about whatever is settled, so it names nothing: one of them stands for all.
-            Act::Restart { due } if due == asked_at() => (For::Copy, Rev::A, false),
-            Act::Restart { .. } => (For::Restart, Rev::A, false),
-            Act::Drain { .. } => (For::Drain, Rev::A, false),
+            Disruption::Restart { due } if due == asked_at() => (For::Copy, Rev::A, false),
+            Disruption::Restart { .. } => (For::Restart, Rev::A, false),
+            Disruption::Drain { .. } => (For::Drain, Rev::A, false),
         };
         Some(match *step {
-            Step::Create { revision, door } => Self::Create { rev: Rev::of(revision), open: door == Door::Open },
+            Step::Create { revision, door } => Self::Create { rev: Rev::of(revision), open: door == Partition::Open },
             Step::Announce { act: what, notice, .. } => {
                 let (act, about, clock) = act(what);
                 Self::Announce { act, about, clock, short: notice < NOTICE }
@@ -94,7 +94,7 @@ impl Deed {
             }
             Step::WriteTemplate { revision, .. } => Self::Write(Rev::of(revision)),
             Step::Commit { unasked, .. } => Self::Commit { unasked },
-            Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Door::Open },
+            Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Partition::Open },
             Step::MarkFailed { revision } => Self::MarkFailed(Rev::of(revision)),
             Step::RequestRestore { to, asked: true } => Self::OrderCopy(Rev::of(to)),
             Step::RequestRestore { to, asked: false } => {

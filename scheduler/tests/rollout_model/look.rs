@@ -4,8 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Gate, Windows};
 use scheduler::rollout::{Step, is_held_by_crashes, is_left_to_a_person, next_step, opportunity};
 use scheduler::seen::{
-    Act, AgentMemory, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Images, Life, Node, Players, Pod,
-    PodUid, Policy, Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
+    AgentMemory, Announced, DataVersion, Disruption, DrainSeen, EvictionSeen, Goal, ImagesOnNode, NodeState,
+    Observation, Partition, PlayerPolicy, Players, PodPhase, PodUid, PodView, RecordedFacts, RestartDue,
+    RestartStarted, Revision, SavedWorld, StableSet, StatefulSetView, Verification, WorldState,
 };
 
 use crate::copies::{ColdCopy, Wish};
@@ -72,27 +73,27 @@ impl State {
             empty_notice: EMPTY_NOTICE,
             patience: SignedDuration::from_mins(5),
             restart: self.restart(s),
-            eviction: if s.drains { Eviction::Announced } else { Eviction::Always },
+            eviction: if s.drains { EvictionSeen::Announced } else { EvictionSeen::Always },
         }
     }
 
     /// What is restarted for a person is not restarted by the clock too.
-    fn restart(&self, s: &Scenario) -> Option<Restart> {
+    fn restart(&self, s: &Scenario) -> Option<RestartDue> {
         let (due, gives_way_until) = match self.clock {
             _ if self.copy_is_due() => (asked_at(), asked_at()),
             Clock::Due if s.one_night => (due(), at(OPENS)),
             Clock::Due => (due(), due()),
             Clock::Before | Clock::Over => return None,
         };
-        Some(Restart { due, until: at(60), policy: self.policy(s), only_empty: false, gives_way_until })
+        Some(RestartDue { due, until: at(60), policy: self.policy(s), only_empty: false, gives_way_until })
     }
 
-    fn policy(&self, s: &Scenario) -> Policy {
+    fn policy(&self, s: &Scenario) -> PlayerPolicy {
         let deadline = SignedDuration::from_mins(if self.window == WindowNow::OpenForLong { 10 } else { 45 });
         match s.policy {
-            Asking::Announce => Policy::Announce,
-            Asking::EmptyFirst => Policy::WaitForEmpty { deadline },
-            Asking::Ignore => Policy::Ignore,
+            Asking::Announce => PlayerPolicy::Announce,
+            Asking::EmptyFirst => PlayerPolicy::WaitForEmpty { deadline },
+            Asking::Ignore => PlayerPolicy::Ignore,
         }
     }
 
@@ -109,14 +110,14 @@ impl State {
         Gate::Open { opened_at: at(-30), until }
     }
 
-    fn seen(&self, s: &Scenario) -> Seen {
-        Seen {
-            set: self.exists.then(|| Set {
+    fn seen(&self, s: &Scenario) -> Observation {
+        Observation {
+            set: self.exists.then(|| StatefulSetView {
                 template: if self.foreign { Revision(1000) } else { self.template.real() },
                 current: self.current.real(),
                 update: self.update.real(),
                 observed: self.update == self.template,
-                door: if self.open { Door::Open } else { Door::Closed },
+                door: if self.open { Partition::Open } else { Partition::Closed },
                 asleep: self.asleep,
             }),
             pod: self.pod.map(|p| seen_pod(s, p)),
@@ -129,12 +130,12 @@ impl State {
             // Long enough to be over for the same time as the window is open, which is another opening all the same: facts die between them.
             empty_since: (!self.players).then(|| at(if self.empty { -40 } else { -1 })),
             verdict: match self.pod.map_or(Judged::NotYet, |p| p.judged) {
-                Judged::NotYet => Verdict::Pending { until: at(5) },
-                Judged::Passed => Verdict::Passed,
-                Judged::Failed => Verdict::Failed,
-                Judged::Unreadable => Verdict::Unproven,
+                Judged::NotYet => Verification::Pending { until: at(5) },
+                Judged::Passed => Verification::Passed,
+                Judged::Failed => Verification::Failed,
+                Judged::Unreadable => Verification::Unproven,
             },
-            world: World {
+            world: WorldState {
                 floor: DataVersion(self.floor.into()),
                 whole: !self.mixed,
                 backup: self.copy_of_this_step(s).map(|copy| DataVersion(copy.format.into())),
@@ -147,9 +148,9 @@ impl State {
                     None => true,
                 },
             },
-            node: if self.mark == Mark::There { Node::Leaves } else { Node::Stays },
+            node: if self.mark == Mark::There { NodeState::Leaves } else { NodeState::Stays },
             staged: true,
-            images: if self.pod.is_some() { self.images } else { Images::Here },
+            images: if self.pod.is_some() { self.images } else { ImagesOnNode::Here },
             data_ordered: true,
             copy_asked: self.copy_is_asked(),
             crash_loop: self.crash_loop,
@@ -161,7 +162,7 @@ impl State {
         }
     }
 
-    fn facts(&self, s: &Scenario) -> Facts {
+    fn facts(&self, s: &Scenario) -> RecordedFacts {
         let act = |f: F| {
             let a_week_ago = -30 - 7 * 24 * 60;
             match f.act {
@@ -171,17 +172,17 @@ impl State {
                         (true, false) => at(-30),
                         (false, _) => at(a_week_ago),
                     };
-                    Act::Update { goal: f.about.real(), window_opened_at }
+                    Disruption::Update { goal: f.about.real(), window_opened_at }
                 }
-                For::RollBack => Act::RollBack { failed: f.about.real() },
-                For::Restart => Act::Restart { due: due() },
-                For::Copy => Act::Restart { due: asked_at() },
-                For::Drain => Act::Drain { since: marked_since() },
+                For::RollBack => Disruption::RollBack { failed: f.about.real() },
+                For::Restart => Disruption::Restart { due: due() },
+                For::Copy => Disruption::Restart { due: asked_at() },
+                For::Drain => Disruption::Drain { since: marked_since() },
             }
         };
         let forgotten = s.without == Some(Rule::SaveOutlivesPlayers) && self.players;
-        Facts {
-            settled: self.settled.map(|rev| Settled { revision: rev.real(), world: format_of(s, rev) }),
+        RecordedFacts {
+            settled: self.settled.map(|rev| StableSet { revision: rev.real(), world: format_of(s, rev) }),
             failed: Rev::ALL.into_iter().filter(|rev| self.failed & rev.bit() > 0).map(Rev::real).collect(),
             announced: self.announced.map(|f| Announced {
                 act: act(f),
@@ -193,16 +194,17 @@ impl State {
                     (false, _, false) => at(4),
                 },
             }),
-            saved: self.saved.filter(|_| !forgotten).map(|f| Saved {
+            saved: self.saved.filter(|_| !forgotten).map(|f| SavedWorld {
                 act: act(f),
                 pod: uid(f.pod),
                 at: at(if f.good { -1 } else { -60 }),
                 confirmed: f.ok,
             }),
-            restarted: self
-                .again
-                .map(|again| Restarted { due: if again.copy { asked_at() } else { due() }, pod: uid(again.of_now) }),
-            draining: self.draining.map(|of_now| Draining { since: marked_since(), pod: uid(of_now) }),
+            restarted: self.again.map(|again| RestartStarted {
+                due: if again.copy { asked_at() } else { due() },
+                pod: uid(again.of_now),
+            }),
+            draining: self.draining.map(|of_now| DrainSeen { since: marked_since(), pod: uid(of_now) }),
             // Decides nothing: it says how long a start may take.
             copying: None,
         }
@@ -229,14 +231,14 @@ fn uid(of_now: bool) -> PodUid {
     PodUid(if of_now { 7 } else { 6 })
 }
 
-fn seen_pod(s: &Scenario, p: P) -> Pod {
+fn seen_pod(s: &Scenario, p: P) -> PodView {
     let life = match p.life {
-        L::Init | L::Starting | L::Migrating => Life::Starting { gives_up_at: at(if p.late { -1 } else { 10 }) },
-        L::Up => Life::Up,
-        L::Down => Life::Down,
-        L::Refused => Life::Refused,
-        L::Stopping => Life::Stopping { lost_at: at(5) },
-        L::Lost => Life::Stopping { lost_at: at(if p.late { -5 } else { 5 }) },
+        L::Init | L::Starting | L::Migrating => PodPhase::Starting { gives_up_at: at(if p.late { -1 } else { 10 }) },
+        L::Up => PodPhase::Up,
+        L::Down => PodPhase::Down,
+        L::Refused => PodPhase::Refused,
+        L::Stopping => PodPhase::Stopping { lost_at: at(5) },
+        L::Lost => PodPhase::Stopping { lost_at: at(if p.late { -5 } else { 5 }) },
     };
-    Pod { uid: uid(true), revision: p.rev.real(), world: format_of(s, p.rev), life }
+    PodView { uid: uid(true), revision: p.rev.real(), world: format_of(s, p.rev), life }
 }

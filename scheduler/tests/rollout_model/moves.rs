@@ -140,8 +140,10 @@ impl<'a> Moves<'a> {
             let can_be_told = w.agent == Agent::Answers && *step != Step::Wait(WaitingOn::Eviction);
             self.must(!counts_down || !can_be_told, "1 players count down to what does not come");
         }
-        let decides =
-            matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::RollbackWouldLoseProgress | WaitingOn::WorldRefused));
+        let decides = matches!(
+            step,
+            Step::Wait(WaitingOn::NoBackup | WaitingOn::RollbackWouldLoseProgress | WaitingOn::WorldRefused)
+        );
         let waits_for_a_copy = *step == Step::Wait(WaitingOn::WorldRefused);
         self.must(
             !(decides && !waits_for_a_copy && counts_down && w.agent == Agent::Answers),

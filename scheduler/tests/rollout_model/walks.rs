@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use scheduler::rollout::Step;
 
 use crate::explore::is_end;
@@ -32,7 +32,7 @@ pub(crate) struct Broken {
 }
 
 /// Any world: what each revision does when it is started, and what it does to the world, are drawn.
-fn drawn(dice: &mut Dice) -> Scenario {
+fn drawn(dice: &mut Rng) -> Scenario {
     use Fate::{Bad, Flaky, Good, NeverReady, Unreadable};
     let any = [Good, Good, NeverReady, Bad, Flaky, Unreadable];
     let first_start = dice.once_in(6);
@@ -62,7 +62,7 @@ fn drawn(dice: &mut Dice) -> Scenario {
 
 /// Which of the moves is next: first whose, then one of theirs. The operator looks often, and what goes wrong is rarer than
 /// what goes on.
-fn chosen(dice: &mut Dice, out: &[(Kind, &'static str, State)]) -> Option<usize> {
+fn chosen(dice: &mut Rng, out: &[(Kind, &'static str, State)]) -> Option<usize> {
     const OFTEN: [(Kind, usize); 5] =
         [(Kind::Operator, 8), (Kind::World, 12), (Kind::Help, 1), (Kind::Person, 1), (Kind::Fault, 2)];
     let of = |whose: Kind| (0..out.len()).filter(|i| out[*i].0 == whose).collect::<Vec<_>>();
@@ -80,7 +80,7 @@ fn chosen(dice: &mut Dice, out: &[(Kind, &'static str, State)]) -> Option<usize>
 
 /// Walks one history to its end.
 pub(crate) fn walk(seed: u64) -> Result<Walk, Broken> {
-    let mut dice = Dice::new(seed);
+    let mut dice = Rng::new(seed);
     let s = drawn(&mut dice);
     let mut moves = Moves::new(&s);
     let mut state = State::start(&s);

@@ -3,7 +3,7 @@
 //! Time is abstracted: a clock is "not yet" or "over", and "over" may come at any moment. UIDs and openings of the window are
 //! abstracted to "is it the one of now?"; a fact about an older one is kept, because only then a forgotten key is noticed.
 
-use scheduler::seen::{Images, Revision};
+use scheduler::seen::{ImagesOnNode, Revision};
 
 use crate::copies::{ColdCopy, Order, Wish};
 use crate::deed::{Again, F, For, Held};
@@ -222,7 +222,7 @@ pub(crate) struct State {
     pub(crate) mark: Mark,
     pub(crate) wish: Wish,
     /// Of the goal of now, on the node of the pod of now, as the operator knows.
-    pub(crate) images: Images,
+    pub(crate) images: ImagesOnNode,
     /// The process of what settled, in the pod of now, ends again and again.
     pub(crate) crash_loop: bool,
     /// The agent of now knows nothing of the countdown that is under way: the one that was told has died.

@@ -1,6 +1,6 @@
 //! Pure. What channels read.
 
-use crds::paper_mc_server::{ChatKind, Notice, NotifyChannel, Occasion};
+use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationState, NotifyChannel};
 use serde_json::{Value, json};
 
 use super::*;
@@ -12,7 +12,7 @@ fn channel(kind: ChatKind, texts: &Value) -> NotifyChannel {
     .unwrap()
 }
 
-fn notice(occasion: Occasion, more: &Value) -> Notice {
+fn notice(occasion: NotificationEvent, more: &Value) -> NotificationState {
     let mut notice = json!({
         "occasion": occasion.as_str(), "about": "0123456789abcdef", "at": "2026-11-22T03:00:00Z",
         "until": "2026-11-23T03:00:00Z", "what": "ViaVersion 5.6.0 -> 5.7.1",
@@ -21,13 +21,13 @@ fn notice(occasion: Occasion, more: &Value) -> Notice {
     serde_json::from_value(notice).unwrap()
 }
 
-fn said(kind: ChatKind, texts: &Value, notice: &Notice) -> String {
+fn said(kind: ChatKind, texts: &Value, notice: &NotificationState) -> String {
     let body = build_body(&channel(kind, texts), "games", "lobby", notice);
     let field = if kind == ChatKind::Discord { "content" } else { "text" };
     body[field].as_str().unwrap().to_owned()
 }
 
-fn slack(occasion: Occasion, more: &Value) -> String {
+fn slack(occasion: NotificationEvent, more: &Value) -> String {
     said(ChatKind::Slack, &json!({}), &notice(occasion, more))
 }
 
@@ -35,17 +35,17 @@ fn slack(occasion: Occasion, more: &Value) -> String {
 fn our_own_words_name_the_server_and_what_there_is_to_know() {
     let bad = json!({"why": "CoreProtect 23.1 did not enable"});
     let lines = [
-        slack(Occasion::Planned, &json!({"when": "Sun 22 Nov 04:00 CET"})),
-        slack(Occasion::Soon, &json!({"when": "Sun 22 Nov 04:00 CET"})),
-        slack(Occasion::Done, &json!({"down": "21 s"})),
-        slack(Occasion::Done, &json!({})),
-        slack(Occasion::Done, &json!({"down": "21 s", "why": "the server's log could not be read"})),
-        slack(Occasion::RolledBack, &bad),
-        slack(Occasion::Failed, &bad),
-        slack(Occasion::Blocked, &json!({"what": "Paper 26.2 is held by GriefPrevention"})),
-        slack(Occasion::BackupFailed, &json!({"what": "the volume of the copies is full"})),
-        slack(Occasion::CrashLoop, &json!({"what": "its process ended 3 times within an hour"})),
-        slack(Occasion::WorldDamaged, &json!({"what": "Chunk [1, 2] is allocated, but stream is missing"})),
+        slack(NotificationEvent::Planned, &json!({"when": "Sun 22 Nov 04:00 CET"})),
+        slack(NotificationEvent::Soon, &json!({"when": "Sun 22 Nov 04:00 CET"})),
+        slack(NotificationEvent::Done, &json!({"down": "21 s"})),
+        slack(NotificationEvent::Done, &json!({})),
+        slack(NotificationEvent::Done, &json!({"down": "21 s", "why": "the server's log could not be read"})),
+        slack(NotificationEvent::RolledBack, &bad),
+        slack(NotificationEvent::Failed, &bad),
+        slack(NotificationEvent::Blocked, &json!({"what": "Paper 26.2 is held by GriefPrevention"})),
+        slack(NotificationEvent::BackupFailed, &json!({"what": "the volume of the copies is full"})),
+        slack(NotificationEvent::CrashLoop, &json!({"what": "its process ended 3 times within an hour"})),
+        slack(NotificationEvent::WorldDamaged, &json!({"what": "Chunk [1, 2] is allocated, but stream is missing"})),
     ];
     insta::assert_snapshot!(lines.join("\n").replace("-&gt;", "->"), @r"
     games/lobby: update planned, Sun 22 Nov 04:00 CET: ViaVersion 5.6.0 -> 5.7.1
@@ -66,17 +66,17 @@ fn our_own_words_name_the_server_and_what_there_is_to_know() {
 fn the_users_words_come_in_as_many_languages_as_they_have_lines() {
     let texts =
         json!({"done": "**{server}** is back after {down}: {what}\n{server} ist nach {down} wieder da ({why})"});
-    let done = notice(Occasion::Done, &json!({"down": "21 s", "what": "Via_Version 5.7.1"}));
+    let done = notice(NotificationEvent::Done, &json!({"down": "21 s", "what": "Via_Version 5.7.1"}));
     let text = said(ChatKind::Discord, &texts, &done);
     assert_eq!(text, "**lobby** is back after 21 s: Via\\_Version 5.7.1\nlobby ist nach 21 s wieder da (-)");
-    let soon = said(ChatKind::Discord, &texts, &notice(Occasion::Soon, &json!({})));
+    let soon = said(ChatKind::Discord, &texts, &notice(NotificationEvent::Soon, &json!({})));
     assert!(soon.starts_with("games/lobby: "), "ours where there are none: {soon}");
 }
 
 #[test]
 fn the_users_words_for_an_update_do_not_hide_that_it_is_not_proven() {
     let texts = json!({"done": "{server} is back"});
-    let said = |texts: &Value, more: &Value| said(ChatKind::Slack, texts, &notice(Occasion::Done, more));
+    let said = |texts: &Value, more: &Value| said(ChatKind::Slack, texts, &notice(NotificationEvent::Done, more));
     let doubt = json!({"why": "not as locked: plugins/Shop.jar"});
     assert_eq!(said(&texts, &doubt), "lobby is back\nnot proven: not as locked: plugins/Shop.jar");
     assert_eq!(said(&texts, &json!({})), "lobby is back");
@@ -87,14 +87,14 @@ fn the_users_words_for_an_update_do_not_hide_that_it_is_not_proven() {
 #[test]
 fn what_is_no_place_stays_and_a_value_is_not_looked_at_for_places() {
     let texts = json!({"done": "{who} {what} } { {down"});
-    let done = notice(Occasion::Done, &json!({"what": "{server}"}));
+    let done = notice(NotificationEvent::Done, &json!({"what": "{server}"}));
     assert_eq!(said(ChatKind::Discord, &texts, &done), "{who} {server} } { {down");
 }
 
 #[test]
 fn a_name_from_a_page_calls_nobody_links_nowhere_and_changes_no_look() {
     let evil = "@everyone <!channel> <@1> [x](https://example.org) **a** `b` & \u{7}\nend";
-    let evil = notice(Occasion::Done, &json!({"what": evil, "down": "1 s"}));
+    let evil = notice(NotificationEvent::Done, &json!({"what": evil, "down": "1 s"}));
     let discord = build_body(&channel(ChatKind::Discord, &json!({})), "games", "lobby", &evil);
     assert_eq!(discord["allowed_mentions"], json!({"parse": []}));
     assert_eq!(discord["flags"], 4);
@@ -115,7 +115,7 @@ fn a_name_from_a_page_calls_nobody_links_nowhere_and_changes_no_look() {
 fn no_message_is_longer_than_its_chat_takes() {
     let texts = json!({"done": "{what}".repeat(166)});
     for what in ["x", "ä", "😀", "<", "&", "*"] {
-        let done = notice(Occasion::Done, &json!({"what": what.repeat(1_024 / what.len())}));
+        let done = notice(NotificationEvent::Done, &json!({"what": what.repeat(1_024 / what.len())}));
         for (kind, limit) in [(ChatKind::Discord, 2_000), (ChatKind::Slack, 40_000)] {
             let units = said(kind, &texts, &done).encode_utf16().count();
             assert!(units <= limit && units > limit - 3, "{what} {units}");

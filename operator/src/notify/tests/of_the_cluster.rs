@@ -20,8 +20,8 @@ fn server(number: usize) -> Key {
 }
 
 /// Something that the channel of the cluster is to be told.
-fn news(what: &str) -> Notice {
-    Notice { pending: vec!["cluster/team".to_owned()], ..done(what) }
+fn news(what: &str) -> NotificationState {
+    NotificationState { pending: vec!["cluster/team".to_owned()], ..done(what) }
 }
 
 impl Process {
@@ -60,7 +60,7 @@ async fn a_channel_of_the_cluster_and_a_servers_own_of_the_same_name_are_told_ap
 async fn many_servers_ask_a_receiver_that_is_away_as_often_as_one_would_and_all_are_told_when_it_is_back() {
     let receiver = Receiver::start([Answer::Slower("0.4")]).await;
     let mut process = Process::with_staff(&receiver);
-    let mut all: Vec<(Key, Vec<Notice>)> =
+    let mut all: Vec<(Key, Vec<NotificationState>)> =
         (0..20).map(|number| (server(number), vec![news(&format!("of {number}"))])).collect();
     for (server, status) in &mut all {
         process.pass(server, &[staff()], status);
@@ -93,7 +93,7 @@ async fn what_one_server_meets_is_known_of_all_and_so_is_its_end() {
     }
     assert_eq!(woken, [server(1), server(2)]);
     let trouble = process.messenger.look(&server(2), &[staff()], now).await.pop().unwrap();
-    assert_eq!(trouble.fault, Fault::Status(404));
+    assert_eq!(trouble.fault, DeliveryError::Status(404));
     // It is mended: whoever waits there begins at once, not in a quarter of an hour.
     process.office.secrets.lock().unwrap().clear();
     process.messenger.look(&server(1), &[staff()], now + LOOK_COUNTS).await;
@@ -113,7 +113,7 @@ async fn a_secret_that_is_missing_is_looked_for_once_for_all_servers_and_counted
     let now = process.office.now;
     for number in 0..10 {
         let trouble = process.messenger.look(&server(number), &[staff()], now).await.pop().unwrap();
-        assert_eq!(trouble.fault, Fault::SecretMissing);
+        assert_eq!(trouble.fault, DeliveryError::SecretMissing);
     }
     assert_eq!(process.office.looks.load(Ordering::SeqCst), 1);
     assert_eq!(process.woken_now(), []);

@@ -9,7 +9,7 @@ async fn a_redirect_is_not_followed() {
     let receiver = Receiver::start([Answer::MovedTo("/elsewhere")]).await;
     let mut process = Process::to(&receiver);
     process.pass(&lobby(), &[team()], &mut [done("one")]);
-    assert_eq!(process.trouble().await.fault, Fault::Moved(302));
+    assert_eq!(process.trouble().await.fault, DeliveryError::Moved(302));
     assert_eq!(receiver.got(1).await.len(), 1);
 }
 
@@ -18,11 +18,11 @@ async fn an_address_inside_is_asked_only_when_an_admin_has_said_so() {
     let receiver = Receiver::start([]).await;
     let port = receiver.base.port().unwrap();
     for (address, fault) in [
-        (receiver.hook(), Fault::NotHttps),
-        (format!("https://127.0.0.1:{port}/x"), Fault::Inside),
-        (format!("https://localhost:{port}/x"), Fault::Inside),
-        (format!("http://127.0.0.1:{port}@example.org/x"), Fault::NotHttps),
-        ("hooks.example.org/x".to_owned(), Fault::NotAnAddress),
+        (receiver.hook(), DeliveryError::NotHttps),
+        (format!("https://127.0.0.1:{port}/x"), DeliveryError::Inside),
+        (format!("https://localhost:{port}/x"), DeliveryError::Inside),
+        (format!("http://127.0.0.1:{port}@example.org/x"), DeliveryError::NotHttps),
+        ("hooks.example.org/x".to_owned(), DeliveryError::NotAnAddress),
     ] {
         let mut process = Process::new(&address, &[]);
         process.pass(&lobby(), &[team()], &mut [done("one")]);
@@ -60,7 +60,7 @@ async fn what_waits_for_its_secret_is_told_as_soon_as_that_is_seen_to_be_there()
     process.office.secrets.lock().unwrap().clear();
     let mut status = vec![done("one")];
     process.pass(&lobby(), &[team()], &mut status);
-    assert_eq!(process.trouble().await.fault, Fault::SecretMissing);
+    assert_eq!(process.trouble().await.fault, DeliveryError::SecretMissing);
     process.set_secret("chat", "address", &receiver.hook());
     let later = process.office.now + LOOK_COUNTS;
     assert_eq!(process.messenger.look(&lobby(), &[team()], later).await, []);
@@ -73,7 +73,7 @@ async fn what_waits_for_its_secret_is_told_as_soon_as_that_is_seen_to_be_there()
 async fn what_is_too_late_is_given_up_and_noted_so() {
     let receiver = Receiver::start([]).await;
     let mut process = Process::to(&receiver);
-    let mut status = vec![Notice { until: process.office.now, ..done("late") }, done("one")];
+    let mut status = vec![NotificationState { until: process.office.now, ..done("late") }, done("one")];
     process.passes_until(&mut status, |notices| notices.iter().all(|notice| notice.pending.is_empty())).await;
     assert_eq!((status[0].given_up.as_slice(), &status[1].given_up), (&["team".to_owned()][..], &Vec::new()));
     assert_eq!(receiver.texts(1).await, ["one"]);
@@ -96,7 +96,7 @@ async fn a_corrected_channel_is_tried_at_once() {
     let mut process = Process::to(&receiver);
     let mut status = vec![done("one")];
     process.pass(&lobby(), &[team()], &mut status);
-    assert_eq!(process.trouble().await.fault, Fault::Status(404));
+    assert_eq!(process.trouble().await.fault, DeliveryError::Status(404));
     let mut corrected = team();
     corrected.written.secret.key = "new".to_owned();
     process.set_secret("chat", "new", &receiver.hook());
@@ -165,15 +165,15 @@ async fn nobody_reads_an_address_in_a_log_a_condition_or_an_event() {
 
 #[test]
 fn every_fault_names_the_channel_the_place_and_a_way_out() {
-    let codes = (300..600).flat_map(|code| [Fault::Status(code), Fault::Moved(code)]);
+    let codes = (300..600).flat_map(|code| [DeliveryError::Status(code), DeliveryError::Moved(code)]);
     let others = [
-        Fault::SecretMissing,
-        Fault::KeyMissing,
-        Fault::NotAnAddress,
-        Fault::NotHttps,
-        Fault::Inside,
-        Fault::TimedOut,
-        Fault::Unreachable,
+        DeliveryError::SecretMissing,
+        DeliveryError::KeyMissing,
+        DeliveryError::NotAnAddress,
+        DeliveryError::NotHttps,
+        DeliveryError::Inside,
+        DeliveryError::TimedOut,
+        DeliveryError::Unreachable,
     ];
     let of_the_cluster = Channel::of_the_cluster("nightshift-system", written());
     for fault in codes.chain(others) {

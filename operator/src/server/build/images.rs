@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::super::check::CheckedServer;
 use super::super::images::pull::PULLED_WITHIN;
-use super::super::images::question::Question;
+use super::super::images::question::PullRequest;
 use super::child_meta;
 use super::pod::{SERVER_CONTAINER, confined, quantities, runtime_default};
 use crate::k8s::labels;
@@ -25,7 +25,7 @@ pub(crate) fn pull_name(server: &str) -> String {
 }
 
 /// The pod that has `question.node` pull what is asked for, as the pods of `goal` would.
-pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, question: &Question, agent: &str) -> Pod {
+pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, question: &PullRequest, agent: &str) -> Pod {
     let mut metadata = child_meta(server, pull_name(&server.name));
     // Not that of a server: Service, StatefulSet and budget select by it.
     metadata.labels.get_or_insert_default().insert(labels::NAME.to_owned(), "papermc-images".to_owned());
@@ -98,7 +98,7 @@ mod tests {
     use crate::server::images::question::tests::{goal, pod};
 
     fn built(goal: &PodTemplateSpec) -> Pod {
-        let question = Question::of(goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        let question = PullRequest::of(goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
         build_pull(&check(&server(json!({}))).unwrap(), goal, &question, "agent:2")
     }
 

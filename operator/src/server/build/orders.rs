@@ -21,7 +21,7 @@ pub(crate) fn orders_map_name(server: &str) -> String {
 
 /// What stands there for the init container of the set that settled.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Orders {
+pub(crate) struct InitOrders {
     /// To put back what a failed set has changed.
     pub(crate) back: Option<RestoreOrder>,
     /// To put a copy in place, for a person.
@@ -29,8 +29,8 @@ pub(crate) struct Orders {
 }
 
 /// These as an object, and no other beside them. Not immutable: another revision may fail while they stand.
-pub(crate) fn build_orders_map(server: &CheckedServer, orders: &Orders) -> ConfigMap {
-    let Orders { back, asked } = orders;
+pub(crate) fn build_orders_map(server: &CheckedServer, orders: &InitOrders) -> ConfigMap {
+    let InitOrders { back, asked } = orders;
     let back = back.iter().map(|order| (ORDER_KEY.to_owned(), in_json(order)));
     let asked = asked.iter().map(|order| (ASKED_ORDER.to_owned(), in_json(order)));
     ConfigMap {
@@ -56,9 +56,9 @@ pub(crate) fn build_new_volume_map(server: &CheckedServer) -> ConfigMap {
 }
 
 /// The orders that stand there. One that cannot be read is none, and is then written anew.
-pub(crate) fn orders_in(map: &ConfigMap) -> Orders {
+pub(crate) fn orders_in(map: &ConfigMap) -> InitOrders {
     let text = |key: &str| map.data.as_ref().and_then(|data| data.get(key));
-    Orders {
+    InitOrders {
         back: text(ORDER_KEY).and_then(|text| serde_json::from_str(text).ok()),
         asked: text(ASKED_ORDER).and_then(|text| serde_json::from_str(text).ok()),
     }
@@ -83,10 +83,10 @@ mod tests {
             everything: false,
             not_after: jiff::Timestamp::UNIX_EPOCH,
         };
-        let orders = Orders { back: Some(back), asked: Some(asked) };
+        let orders = InitOrders { back: Some(back), asked: Some(asked) };
         let mut map = build_orders_map(&check(&server(json!({}))).unwrap(), &orders);
         assert_eq!(orders_in(&map), orders);
         map.data.as_mut().unwrap().insert(ASKED_ORDER.to_owned(), "{".to_owned());
-        assert_eq!(orders_in(&map), Orders { asked: None, ..orders });
+        assert_eq!(orders_in(&map), InitOrders { asked: None, ..orders });
     }
 }

@@ -7,7 +7,7 @@ use kube::api::ObjectMeta;
 
 use super::super::check::CheckedServer;
 use super::child_meta;
-use crate::secret::Password;
+use crate::secret::GeneratedPassword;
 
 /// Key of the generated RCON password.
 pub(crate) const RCON_PASSWORD: &str = "rcon-password";
@@ -20,7 +20,7 @@ pub(crate) fn secret_name(server: &str) -> String {
 }
 
 /// A fresh Secret. Created once and then only read: a new password under a running server would lock us out of it.
-pub(crate) fn build_secret(server: &CheckedServer, rcon: &Password, agent_key: &Password) -> Secret {
+pub(crate) fn build_secret(server: &CheckedServer, rcon: &GeneratedPassword, agent_key: &GeneratedPassword) -> Secret {
     let metadata: ObjectMeta = child_meta(server, secret_name(&server.name));
     Secret {
         metadata,

@@ -7,23 +7,23 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use scheduler::seen::{Door, Facts};
+use scheduler::seen::{Partition, RecordedFacts};
 
 use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
 
 /// The partition that a door is. Closed (1): the only pod keeps its revision, whatever the template says.
-pub(crate) fn partition(door: Door) -> i32 {
+pub(crate) fn partition(door: Partition) -> i32 {
     match door {
-        Door::Closed => 1,
-        Door::Open => 0,
+        Partition::Closed => 1,
+        Partition::Open => 0,
     }
 }
 
 /// The door that a partition is. None is 0 by the API's default.
-pub(crate) fn door(partition: Option<i32>) -> Door {
-    if partition.unwrap_or(0) == 0 { Door::Open } else { Door::Closed }
+pub(crate) fn door(partition: Option<i32>) -> Partition {
+    if partition.unwrap_or(0) == 0 { Partition::Open } else { Partition::Closed }
 }
 
 /// `Parallel` is immutable and stands from the first commit: `OrderedReady` never repairs a pod that cannot start
@@ -31,8 +31,8 @@ pub(crate) fn door(partition: Option<i32>) -> Door {
 pub(crate) fn build_stateful_set(
     server: &CheckedServer,
     template: PodTemplateSpec,
-    at: Door,
-    facts: &Facts,
+    at: Partition,
+    facts: &RecordedFacts,
 ) -> StatefulSet {
     let mut metadata = child_meta(server, server.name.clone());
     let facts = serde_json::to_string(facts).expect("facts have string keys only");

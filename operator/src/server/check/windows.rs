@@ -5,12 +5,12 @@ use std::fmt;
 use crds::paper_mc_server::{self, BackupSchedule, MaintenanceWindow, NamedWindow, RestartOnlyIf};
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::{Blackout, Copies, Part, Restarts, Window, WindowError, Windows};
-use scheduler::seen::Policy;
+use scheduler::gate::{BackupTimes, Blackout, Restarts, Window, WindowError, WindowField, Windows};
+use scheduler::seen::PlayerPolicy;
 
 use super::texts::{RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT};
 use super::{Announcement, CheckedRestart, Complaint, Complaints, policy_of};
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 
 /// For how long after its instant a restart may begin, on top of its countdown and of a wait for players: longer than another
 /// operator needs to take over, shorter than the time in which people who come in the morning would meet it.
@@ -20,13 +20,13 @@ const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(30);
 /// said when.
 pub(super) fn check_windows(server: &PaperMCServer, complaints: &mut Complaints) -> Windows {
     let schedule = &server.spec.update_schedule;
-    let mut desk = Desk { of_server: &server.spec.time_zone, complaints };
+    let mut desk = WindowViolations { of_server: &server.spec.time_zone, complaints };
     let mut windows = Vec::new();
     if let Some(MaintenanceWindow { enabled: _, cron, duration, latest_start, time_zone }) = &schedule.maintenance_window
         // Only a window that is switched off may say no time.
         && !cron.is_empty()
     {
-        let written = Written { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
+        let written = RawWindow { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
         windows.extend(desk.window("spec.updateSchedule.maintenanceWindow", &written));
     }
     windows.extend(desk.named("spec.updateSchedule.windows", &schedule.windows));
@@ -38,7 +38,8 @@ pub(super) fn check_windows(server: &PaperMCServer, complaints: &mut Complaints)
 /// the windows of its servers.
 pub(crate) fn check_plugin_windows(plugin: &Plugin, zone: &str) -> (Vec<Window>, Vec<Complaint>) {
     let mut complaints = Complaints::default();
-    let windows = Desk { of_server: zone, complaints: &mut complaints }.named("spec.windows", &plugin.spec.windows);
+    let windows =
+        WindowViolations { of_server: zone, complaints: &mut complaints }.named("spec.windows", &plugin.spec.windows);
     (windows, complaints.0)
 }
 
@@ -53,15 +54,15 @@ pub(super) fn check_restart(
     let paper_mc_server::Restart { cron, time_zone, policy, only_if, text } = spec.restart.as_ref()?;
     let policy = policy_of(policy.unwrap_or(spec.players.policy), deadline);
     let wait = match policy {
-        Policy::WaitForEmpty { deadline } => deadline,
-        Policy::Announce | Policy::Ignore => SignedDuration::ZERO,
+        PlayerPolicy::WaitForEmpty { deadline } => deadline,
+        PlayerPolicy::Announce | PlayerPolicy::Ignore => SignedDuration::ZERO,
     };
     let RestartOnlyIf { uptime_at_least, empty } = only_if.clone().unwrap_or_default();
     let uptime = uptime_at_least.map(|text| complaints.duration("spec.restart.onlyIf.uptimeAtLeast", &text));
-    let mut desk = Desk { of_server: &spec.time_zone, complaints };
+    let mut desk = WindowViolations { of_server: &spec.time_zone, complaints };
     let served_within = BEGUN_WITHIN.saturating_add(notice).saturating_add(wait);
     let restarts = Restarts::parse(cron, time_zone.as_deref().unwrap_or(desk.of_server), served_within);
-    let restarts = desk.kept("spec.restart", restarts.map_err(Told))?;
+    let restarts = desk.kept("spec.restart", restarts.map_err(ErrorText))?;
     Some(CheckedRestart {
         restarts: match uptime {
             Some(least) => restarts.of_a_server_up_for(least),
@@ -83,50 +84,51 @@ pub(super) fn check_copies(
     written: &BackupSchedule,
     of_server: &str,
     complaints: &mut Complaints,
-) -> (Option<Copies>, Option<Complaint>) {
+) -> (Option<BackupTimes>, Option<Complaint>) {
     const PATH: &str = "spec.backup.schedule";
     let BackupSchedule { cron, time_zone, contents: _, only_if: _ } = written;
-    match Copies::parse(cron, time_zone.as_deref().unwrap_or(of_server)) {
+    match BackupTimes::parse(cron, time_zone.as_deref().unwrap_or(of_server)) {
         Ok(copies) if written.only_played() => (Some(copies.of_a_server_that_was_played()), None),
         Ok(copies) => (Some(copies), None),
-        Err(error) if time_zone.is_none() && error.part() == Part::Zone => {
-            complaints.add(PATH, Told(error));
+        Err(error) if time_zone.is_none() && error.part() == WindowField::Zone => {
+            complaints.add(PATH, ErrorText(error));
             (None, None)
         }
-        Err(error) => (None, Some(Complaint { path: PATH.to_owned(), problem: Told(error).to_string() })),
+        Err(error) => (None, Some(Complaint { path: PATH.to_owned(), problem: ErrorText(error).to_string() })),
     }
 }
 
 /// A window as both kinds of it are written.
-struct Written<'a> {
+struct RawWindow<'a> {
     cron: &'a str,
     duration: &'a str,
     latest_start: Option<&'a str>,
     zone: Option<&'a str>,
 }
 
-struct Desk<'a> {
+struct WindowViolations<'a> {
     of_server: &'a str,
     complaints: &'a mut Complaints,
 }
 
-impl Desk<'_> {
+impl WindowViolations<'_> {
     fn named(&mut self, path: &str, windows: &[NamedWindow]) -> Vec<Window> {
         let window = |NamedWindow { name, cron, duration, latest_start, time_zone }: &NamedWindow| {
-            let written = Written { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
+            let written =
+                RawWindow { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
             self.window(&format!("{path}[{name}]"), &written)
         };
         windows.iter().filter_map(window).collect()
     }
 
-    fn window(&mut self, path: &str, written: &Written<'_>) -> Option<Window> {
+    fn window(&mut self, path: &str, written: &RawWindow<'_>) -> Option<Window> {
         let length = self.complaints.duration(&format!("{path}.duration"), written.duration);
         let window = Window::parse(written.cron, written.zone.unwrap_or(self.of_server), length);
-        let window = self.kept(path, window.map_err(Told))?;
+        let window = self.kept(path, window.map_err(ErrorText))?;
         let Some(text) = written.latest_start else { return Some(window) };
         let path = format!("{path}.latestStart");
         let last_part = self.complaints.duration(&path, text);
-        self.kept(&path, window.closed_before_its_end(last_part).map_err(Told))
+        self.kept(&path, window.closed_before_its_end(last_part).map_err(ErrorText))
     }
 
     fn blackout(&mut self, written: &paper_mc_server::Blackout) -> Option<Blackout> {
@@ -140,7 +142,7 @@ impl Desk<'_> {
             (None, None, Some(cron), Some(duration)) => {
                 let length = self.complaints.duration(&format!("{path}.duration"), duration);
                 let zone = time_zone.as_deref().unwrap_or(self.of_server);
-                self.kept(&path, Blackout::again(name, cron, zone, length).map_err(Told))
+                self.kept(&path, Blackout::again(name, cron, zone, length).map_err(ErrorText))
             }
             _ => {
                 self.complaints.add(&path, "write `from` and `to`, or `cron` and `duration` (and `timeZone`)");
@@ -164,10 +166,10 @@ impl Desk<'_> {
 }
 
 /// A window's error with its causes.
-struct Told(WindowError);
+struct ErrorText(WindowError);
 
-impl fmt::Display for Told {
+impl fmt::Display for ErrorText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Chain(&self.0).fmt(f)
+        ErrorChain(&self.0).fmt(f)
     }
 }

@@ -87,7 +87,7 @@ struct Scene {
     runs: WhatRuns,
     request: Request,
     together: Group,
-    undo: Option<Undo>,
+    undo: Option<PinnedSet>,
 }
 
 fn scene(ran: &[&str], wanted: &[&str]) -> Scene {
@@ -104,13 +104,13 @@ fn scene(ran: &[&str], wanted: &[&str]) -> Scene {
 }
 
 impl Scene {
-    async fn ask(&self, only: &str) -> (String, Alone) {
+    async fn ask(&self, only: &str) -> (String, PartialSelection) {
         let solver = Solver::start(Metrics::default().solves).unwrap();
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
-        let from = &Standpoint::of_now(snapshot, tuesday());
+        let from = &PinnedInputs::of_now(snapshot, tuesday());
         let (request, runs) = (&self.request, &self.runs);
         let together = Arc::clone(&self.together);
-        let question = Question { solver: &solver, from, request, together, runs, follows: None };
+        let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
         let asks = json!({
             "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={only}")}},
@@ -127,9 +127,9 @@ impl Scene {
     async fn early(&self, plugins: &[Arc<Plugin>], spec: &Value, is_meant: bool) -> Option<(&'static str, String)> {
         let solver = Solver::start(Metrics::default().solves).unwrap();
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
-        let from = &Standpoint::of_now(snapshot, tuesday());
+        let from = &PinnedInputs::of_now(snapshot, tuesday());
         let (request, runs, together) = (&self.request, &self.runs, Arc::clone(&self.together));
-        let question = Question { solver: &solver, from, request, together, runs, follows: None };
+        let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
         let server = check(&server(spec.clone())).unwrap();
         let alone = question.early(&server, plugins, false, |_| is_meant, &mut answer).await.unwrap();
@@ -149,13 +149,13 @@ impl Scene {
 
     async fn comes(&self, only: &str) -> String {
         let (comes, alone) = self.ask(only).await;
-        assert!(matches!(alone, Alone::Asked(_)), "{alone:?}");
+        assert!(matches!(alone, PartialSelection::Asked(_)), "{alone:?}");
         comes
     }
 
     async fn refused(&self, only: &str) -> String {
         let (_, alone) = self.ask(only).await;
-        let Alone::Refused(why) = alone else { panic!("{alone:?}") };
+        let PartialSelection::Refused(why) = alone else { panic!("{alone:?}") };
         why
     }
 }
@@ -199,7 +199,7 @@ async fn a_dependency_comes_along_if_only_what_is_named_needs_it() {
 #[tokio::test]
 async fn what_cannot_come_alone_is_refused_with_the_least_that_has_to_come_along() {
     let (planned, alone) = scene(&ALL, &ALL).ask("plugin/shop").await;
-    let Alone::Refused(why) = alone else { panic!("{alone:?}") };
+    let PartialSelection::Refused(why) = alone else { panic!("{alone:?}") };
     assert!(why.contains("plugin/vault has to come along"), "{why}");
     assert!(why.contains("`;only=plugin/shop,plugin/vault`"), "{why}");
     assert_eq!(planned, "settings of the pod", "what is planned anyway stays planned: for today that is nothing");
@@ -252,12 +252,15 @@ async fn what_stays_for_a_jar_of_ones_own_is_held_at_what_runs_beside_a_first_in
 async fn a_shared_plugin_comes_as_the_release_that_was_decided_for_all() {
     let mut shared = scene(&["claims", "vault"], &["claims", "vault"]);
     for wish in &mut shared.request.plugins {
-        wish.version = resolver::request::VersionWish::Latest;
+        wish.version = resolver::request::VersionRequest::Latest;
     }
     let other = Request { server: "games/other".to_owned(), ..shared.request.clone() };
     shared.together = Arc::new(vec![shared.request.clone(), other]);
     let (_, alone) = shared.ask("plugin/vault").await;
-    assert!(matches!(alone, Alone::Refused(_) | Alone::UpToDate(_)), "the others let it wait: {alone:?}");
+    assert!(
+        matches!(alone, PartialSelection::Refused(_) | PartialSelection::UpToDate(_)),
+        "the others let it wait: {alone:?}"
+    );
     let soon = shared.together.iter().cloned().map(|mut request| {
         request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
         request
@@ -278,15 +281,15 @@ async fn names_that_mean_nothing_here_are_refused_and_what_is_as_new_as_it_may_b
     let mut held = scene;
     held.request.plugins.iter_mut().for_each(|wish| wish.hold = Some(resolver::request::Hold::Plugin));
     let (_, alone) = held.ask("plugin/vault").await;
-    assert!(matches!(alone, Alone::UpToDate(_)), "{alone:?}");
+    assert!(matches!(alone, PartialSelection::UpToDate(_)), "{alone:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_is_kept_at_a_set_is_not_asked_about_and_a_first_start_comes_whole() {
     let mut scene = scene(&ALL, &ALL);
     let digest = scene.runs.lock.as_ref().unwrap().files.lock.clone();
-    let unknown = Undo::Unknown { asked: "0123456789abcdef".to_owned() };
-    let held = Undo::Held { digest, others: Vec::new() };
+    let unknown = PinnedSet::Unknown { asked: "0123456789abcdef".to_owned() };
+    let held = PinnedSet::Held { digest, others: Vec::new() };
     for (undo, word) in [(unknown, "`nightshift.dev/rollback-to`"), (held, "`*` in `spec.hold`")] {
         scene.undo = Some(undo);
         let why = scene.refused("plugin/claims").await;
@@ -296,11 +299,11 @@ async fn a_server_that_is_kept_at_a_set_is_not_asked_about_and_a_first_start_com
     scene.runs.lock = None;
     let solver = Solver::start(Metrics::default().solves).unwrap();
     let (request, runs, together) = (&scene.request, &scene.runs, Arc::clone(&scene.together));
-    let from = &Standpoint::of_now(None, tuesday());
-    let question = Question { solver: &solver, from, request, together, runs, follows: None };
+    let from = &PinnedInputs::of_now(None, tuesday());
+    let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
     let mut answer = plan::answer(question.whole().await.unwrap(), runs);
     let asked = Some(Err("not read on a first start".to_owned()));
-    assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), Alone::Nothing);
+    assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), PartialSelection::Nothing);
 }
 
 /// As `spec.urgent` makes it: without a delay for this one.
@@ -329,7 +332,7 @@ async fn a_server_for_which_nothing_is_newer_is_asked_about_once() {
 async fn an_urgent_plugin_comes_although_the_rest_has_no_answer() {
     let mut scene = scene(&ALL, &ALL);
     let other = scene.request.plugins.iter_mut().find(|wish| wish.object == "claims").unwrap();
-    other.version = resolver::request::VersionWish::Pin { version: "9.9".to_owned() };
+    other.version = resolver::request::VersionRequest::Pin { version: "9.9".to_owned() };
     hurry(&mut scene, "vault");
     assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
 }

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use scheduler::protocol::Report;
-use scheduler::seen::{Facts, Revision, Settled};
+use scheduler::protocol::AgentReport;
+use scheduler::seen::{RecordedFacts, Revision, StableSet};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::build::orders::Orders;
+use crate::server::build::orders::InitOrders;
 use crate::server::proof::Baseline;
 use crate::server::record::{LockRecord, SettledRecord};
 use crate::server::restore::tests::way_back::refused;
@@ -31,16 +31,16 @@ fn seen(has_volume: bool, backups: &Value) -> Observed {
     let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
     let template: PodTemplateSpec =
         serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
-    let report: Report = serde_json::from_value(json!({
+    let report: AgentReport = serde_json::from_value(json!({
         "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": {"minecraft": "1.21.11", "dataVersion": 4671}, "whole": true}, "backups": backups,
     }))
     .unwrap();
-    let settled = Settled { revision: Revision(1), world: DataVersion(4556) };
+    let settled = StableSet { revision: Revision(1), world: DataVersion(4556) };
     Observed {
         set: None,
         pod: None,
-        facts: Facts { settled: Some(settled), ..Facts::default() },
+        facts: RecordedFacts { settled: Some(settled), ..RecordedFacts::default() },
         shape: None,
         pod_revision: None,
         pod_lock: Some(record("b", "1.21.11", 4671)),
@@ -51,7 +51,7 @@ fn seen(has_volume: bool, backups: &Value) -> Observed {
         heard: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        orders: Orders::default(),
+        orders: InitOrders::default(),
     }
 }
 
@@ -107,7 +107,7 @@ fn a_copy_of_another_step_is_no_way_back() {
 fn a_copy_of_what_was_never_proven_is_a_way_back_if_what_settled_can_open_it() {
     let mut seen = seen(true, &copy("c", "b", false));
     assert_eq!(look_at_world(&seen).backup, Some(DataVersion(4556)));
-    seen.facts.settled = Some(Settled { revision: Revision(1), world: DataVersion(4555) });
+    seen.facts.settled = Some(StableSet { revision: Revision(1), world: DataVersion(4555) });
     assert_eq!(look_at_world(&seen).backup, None);
 }
 
@@ -202,7 +202,7 @@ fn seen_with_data(plugin_data: &Value) -> Observed {
     seen.settled = Some(Arc::new(SettledRecord { template, baseline: Baseline::default(), unproven: None }));
     let report = seen.report.as_deref().unwrap();
     let plugin_data = serde_json::from_value(plugin_data.clone()).unwrap();
-    seen.report = Some(Arc::new(Report { plugin_data, ..report.clone() }));
+    seen.report = Some(Arc::new(AgentReport { plugin_data, ..report.clone() }));
     seen
 }
 

@@ -5,12 +5,12 @@
 //! ends by a person's word or hand alone, never by a clock, and never by what the scale to 0 itself does: the pod that goes, the hour that passes.
 
 use crds::approval::{APPLY, RESTORE_FROM, ROLLBACK_TO};
-use crds::paper_mc_server::{Crashes, OnCrashLoop, StoppedByCrashes};
+use crds::paper_mc_server::{CrashStatus, OnCrashLoop, StoppedByCrashes};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt;
-use scheduler::protocol::{Report, Server};
+use scheduler::protocol::{AgentReport, Server};
 use scheduler::rollout::{Step, WaitingOn, is_under_way};
 
 use super::{crash_of, end_in_words, times_in_words};
@@ -29,7 +29,7 @@ const LONGEST_REQUEST: usize = 128;
 /// The count of a server that is stopped. Where it was not scaled down yet, that is so only as long as nothing has happened since: whoever decided
 /// may have died before the pod was taken away, and the server be well for days; or somebody has scaled the `StatefulSet` by hand. Then it is
 /// counted on.
-pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<Crashes> {
+pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<CrashStatus> {
     let crashes = before.crashes.clone().filter(|crashes| crashes.stopped.is_some())?;
     // One that is to be made anew is made without a pod.
     let is_scaled = seen.shape.map_or(seen.pod.is_none(), |set| set.asleep);
@@ -38,7 +38,7 @@ pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Op
 }
 
 /// Whether this is the pod of these crashes, and has not been started since the last of them.
-fn waits_since(pod: &Pod, crashes: &Crashes) -> bool {
+fn waits_since(pod: &Pod, crashes: &CrashStatus) -> bool {
     let ended = waits_after(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
     pod.metadata.uid.as_ref() == Some(&crashes.pod) && ended.is_some() && ended == crashes.at.last().copied()
 }
@@ -77,7 +77,7 @@ fn waits_after(pod: &Pod) -> Option<&ContainerStateTerminated> {
 }
 
 /// Whether the agent has seen the server answer after this end. Both are clocks of one node.
-fn is_up_since(report: &Report, ended: &ContainerStateTerminated) -> bool {
+fn is_up_since(report: &AgentReport, ended: &ContainerStateTerminated) -> bool {
     let Server::Up { since, .. } = &report.server else { return false };
     ended.finished_at.as_ref().is_some_and(|at| at.0 < *since)
 }
@@ -99,7 +99,7 @@ fn rests(step: Step) -> bool {
 }
 
 /// Since when the server is down and why, and how it is started again. None: it is not stopped.
-pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &Crashes) -> Option<String> {
+pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &CrashStatus) -> Option<String> {
     let StoppedByCrashes { at, last, generation: _, requests: _ } = crashes.stopped.as_ref()?;
     let CheckedServer { namespace, name, .. } = server;
     let times = times_in_words(crashes);
@@ -130,7 +130,7 @@ impl Plan {
         seen: &Observed,
         step: Step,
         now: Timestamp,
-    ) -> Option<Crashes> {
+    ) -> Option<CrashStatus> {
         let is_wanted = checked.on_crash_loop == OnCrashLoop::Stop && checked.replicas > 0;
         let crashes = self.crashes.clone().filter(|_| is_wanted && self.seen.crash_loop)?;
         let ended = seen.pod.as_ref().and_then(waits_after)?;
@@ -146,7 +146,7 @@ impl Plan {
             last: cut(&end_in_words(ended), 64),
             requests: requests_of(server),
         };
-        (rests(step) && !goes_first).then_some(Crashes { stopped: Some(stopped), ..crashes })
+        (rests(step) && !goes_first).then_some(CrashStatus { stopped: Some(stopped), ..crashes })
     }
 }
 

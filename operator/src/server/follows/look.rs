@@ -7,7 +7,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Follows, Ran, State};
+use super::{FollowState, LeaderState, RanSet};
 use crate::context::Context;
 use crate::server::build::lock_map::lock_map_name;
 use crate::server::check::{CheckedFollows, CheckedServer};
@@ -19,20 +19,20 @@ pub(crate) async fn look(
     ctx: &Context,
     server: &CheckedServer,
     now: Timestamp,
-) -> Result<Option<Follows>, RecordError> {
+) -> Result<Option<FollowState>, RecordError> {
     let Some(wish) = &server.follows else { return Ok(None) };
     let all: Vec<Arc<PaperMCServer>> = of_namespace(ctx, &server.namespace).collect();
     let (state, went_back, sets) = match all.iter().find(|other| other.name_any() == wish.server) {
-        None => (State::Missing, false, Vec::new()),
+        None => (LeaderState::Missing, false, Vec::new()),
         Some(followed) => {
             let status = status_before(ctx, followed);
-            let circle = circle_of(&server.name, &wish.server, |name| follows(&all, name)).map(State::Circle);
+            let circle = circle_of(&server.name, &wish.server, |name| follows(&all, name)).map(LeaderState::Circle);
             let sets = sets_of(ctx, followed, &status, wish, now).await?;
             let went_back = status.last_update.as_ref().is_some_and(|last| !last.successful);
             (circle.unwrap_or_else(|| state_of(followed, &status)), went_back, sets)
         }
     };
-    Ok(Some(Follows { wish: wish.clone(), state, went_back, sets }))
+    Ok(Some(FollowState { wish: wish.clone(), state, went_back, sets }))
 }
 
 /// Has those looked at that follow a server: it is there, gone, or something of it has changed.
@@ -70,18 +70,18 @@ pub(super) fn circle_of(server: &str, followed: &str, follows: impl Fn(&str) -> 
 }
 
 /// How it fares by its own word.
-pub(super) fn state_of(server: &PaperMCServer, status: &PaperMCServerStatus) -> State {
+pub(super) fn state_of(server: &PaperMCServer, status: &PaperMCServerStatus) -> LeaderState {
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     if server.spec.suspend {
-        State::Suspended
+        LeaderState::Suspended
     } else if server.spec.replicas == 0 {
-        State::Asleep
+        LeaderState::Asleep
     } else if let Some(ready) = ready.filter(|ready| ready.status != "True") {
-        State::Down(ready.reason.clone())
+        LeaderState::Down(ready.reason.clone())
     } else if status.lock != status.history.first().map(|newest| newest.lock.clone()) {
-        State::OnTrial
+        LeaderState::OnTrial
     } else {
-        State::Well
+        LeaderState::Well
     }
 }
 
@@ -92,14 +92,14 @@ async fn sets_of(
     status: &PaperMCServerStatus,
     wish: &CheckedFollows,
     now: Timestamp,
-) -> Result<Vec<Ran>, RecordError> {
+) -> Result<Vec<RanSet>, RecordError> {
     let namespace = server.namespace().unwrap_or_default();
     let mut sets = Vec::new();
     for past in &status.history {
         // What ran before one that is not kept is not what ran just before.
         let name = lock_map_name(&wish.server, &past.lock);
         let Some(record) = read_lock(&ctx.client, &ctx.memory, &namespace, &name).await? else { break };
-        sets.push(Ran { since: past.settled_at, unproven: past.unproven, record });
+        sets.push(RanSet { since: past.settled_at, unproven: past.unproven, record });
         if !past.unproven && past.settled_at.checked_add(wish.soak).is_ok_and(|soaked| soaked <= now) {
             break;
         }

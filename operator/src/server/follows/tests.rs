@@ -1,6 +1,6 @@
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::SignedDuration;
-use scheduler::seen::{Act, Announced, Facts, PodUid, Revision, Set};
+use scheduler::seen::{Announced, Disruption, PodUid, RecordedFacts, Revision, StatefulSetView};
 use serde_json::{Value, json};
 
 use super::look::{circle_of, state_of};
@@ -40,19 +40,19 @@ fn record(lock: Lock) -> Arc<LockRecord> {
 }
 
 /// A staging that is followed for 48 hours, and has run these sets since these hours, the one that runs in front.
-fn staging(state: State, sets: Vec<(i64, Lock)>) -> Follows {
+fn staging(state: LeaderState, sets: Vec<(i64, Lock)>) -> FollowState {
     let wish = CheckedFollows { server: "staging".to_owned(), soak: SignedDuration::from_hours(48) };
-    let ran = |(since, lock)| Ran { since: at(since), unproven: false, record: record(lock) };
+    let ran = |(since, lock)| RanSet { since: at(since), unproven: false, record: record(lock) };
     let sets = sets.into_iter().map(ran).collect();
-    Follows { wish, state, went_back: false, sets }
+    FollowState { wish, state, went_back: false, sets }
 }
 
-fn well(sets: Vec<(i64, Lock)>) -> Follows {
-    staging(State::Well, sets)
+fn well(sets: Vec<(i64, Lock)>) -> FollowState {
+    staging(LeaderState::Well, sets)
 }
 
 /// What is said in hour 100 about an update of Paper 1 with Via 1 and Chat 1 to this set.
-fn said(follows: &Follows, to: &Lock) -> Option<String> {
+fn said(follows: &FollowState, to: &Lock) -> Option<String> {
     let waits = follows.waits(&lock(1, &["Via 1", "Chat 1"]), to, at(100))?;
     Some(waits.in_words(|at| format!("hour {}", at.as_second() / HOUR)))
 }
@@ -66,7 +66,7 @@ fn an_update_waits_until_the_followed_server_has_run_what_it_changes_for_long_en
     assert_eq!(said(&since(52), &to), None, "to the second");
     let waits = since(53).waits(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
     assert_eq!((waits.until(), waits.reason(), waits.is_a_mistake()), (Some(at(101)), "Soaking", false));
-    let at_once = Follows { wish: CheckedFollows { soak: SignedDuration::ZERO, ..since(0).wish }, ..since(100) };
+    let at_once = FollowState { wish: CheckedFollows { soak: SignedDuration::ZERO, ..since(0).wish }, ..since(100) };
     assert_eq!(said(&at_once, &to), None);
 }
 
@@ -92,10 +92,10 @@ fn what_the_followed_server_has_run_counts_over_its_own_updates_of_something_els
 #[test]
 fn a_set_that_was_kept_unproven_soaks_nothing_and_ends_no_soak_of_what_was_proven_before() {
     let to = lock(1, &["Via 2", "Chat 1"]);
-    let ran = |sets: Vec<(i64, bool, Lock)>| Follows {
+    let ran = |sets: Vec<(i64, bool, Lock)>| FollowState {
         sets: sets
             .into_iter()
-            .map(|(since, unproven, lock)| Ran { since: at(since), unproven, record: record(lock) })
+            .map(|(since, unproven, lock)| RanSet { since: at(since), unproven, record: record(lock) })
             .collect(),
         ..well(Vec::new())
     };
@@ -118,7 +118,7 @@ fn a_followed_server_that_runs_another_release_says_which() {
     let runs = |build, plugins: &[&str]| well(vec![(0, lock(build, plugins))]);
     let still = runs(1, &["Via 1"]);
     assert_eq!(said(&still, &to).as_deref(), Some("waits for staging, which runs Via 1 still"));
-    let back = Follows { went_back: true, ..still };
+    let back = FollowState { went_back: true, ..still };
     let words = "waits for staging, which runs Via 1 still; its last update was taken back";
     assert_eq!(said(&back, &to).as_deref(), Some(words));
     let other = said(&runs(1, &["Via 3"]), &to);
@@ -152,13 +152,13 @@ fn only_what_both_servers_have_and_the_update_changes_is_waited_for() {
 #[test]
 fn a_followed_server_that_is_not_well_is_waited_for_although_it_has_run_all_of_it() {
     let to = lock(1, &["Via 2", "Chat 1"]);
-    let circle = State::Circle(vec!["lobby".to_owned(), "staging".to_owned(), "lobby".to_owned()]);
+    let circle = LeaderState::Circle(vec!["lobby".to_owned(), "staging".to_owned(), "lobby".to_owned()]);
     for (state, reason, words) in [
-        (State::Suspended, "Suspended", "is suspended: take its `spec.suspend` away"),
-        (State::Asleep, "NotRunning", "`spec.replicas` is 0"),
-        (State::Down("Down".to_owned()), "NotRunning", "its condition `Ready` says Down"),
-        (State::OnTrial, "BeingUpdated", "is being updated, or goes back"),
-        (State::Missing, "NoSuchServer", "make it, or correct `spec.follows.server`"),
+        (LeaderState::Suspended, "Suspended", "is suspended: take its `spec.suspend` away"),
+        (LeaderState::Asleep, "NotRunning", "`spec.replicas` is 0"),
+        (LeaderState::Down("Down".to_owned()), "NotRunning", "its condition `Ready` says Down"),
+        (LeaderState::OnTrial, "BeingUpdated", "is being updated, or goes back"),
+        (LeaderState::Missing, "NoSuchServer", "make it, or correct `spec.follows.server`"),
         (circle, "Circle", "in a circle (lobby -> staging -> lobby): take `spec.follows` of one of them away"),
     ] {
         let staging = staging(state.clone(), vec![(0, lock(1, &["Via 2"]))]);
@@ -168,15 +168,15 @@ fn a_followed_server_that_is_not_well_is_waited_for_although_it_has_run_all_of_i
         assert_eq!((waits.reason(), waits.until()), (reason, None));
         assert!(waits.holds);
         let nothing_to_come = said_of_nothing(&staging);
-        let is_a_mistake = matches!(state, State::Missing | State::Circle(_));
+        let is_a_mistake = matches!(state, LeaderState::Missing | LeaderState::Circle(_));
         assert_eq!((waits.is_a_mistake(), nothing_to_come), (is_a_mistake, is_a_mistake), "{state:?}");
     }
-    let unproven = staging(State::Well, Vec::new());
+    let unproven = staging(LeaderState::Well, Vec::new());
     assert_eq!(said(&unproven, &to).as_deref(), Some("waits for staging, where no set is proven yet"));
     assert!(!said_of_nothing(&unproven));
 }
 
-fn said_of_nothing(follows: &Follows) -> bool {
+fn said_of_nothing(follows: &FollowState) -> bool {
     let set = lock(1, &["Via 1", "Chat 1"]);
     follows.waits(&set, &set, at(100)).is_some_and(|waits| !waits.holds)
 }
@@ -204,11 +204,11 @@ fn how_a_followed_server_fares_is_its_own_word() {
         state_of(&server, &status)
     };
     let settled = json!([{"lock": "1", "version": "1.21.10-1", "settledAt": "2026-01-01T00:00:00Z"}]);
-    assert_eq!(state(json!({}), "True", "1", &settled), State::Well);
-    assert_eq!(state(json!({}), "True", "2", &settled), State::OnTrial);
-    assert_eq!(state(json!({}), "False", "1", &settled), State::Down("Why".to_owned()));
-    assert_eq!(state(json!({"replicas": 0}), "False", "1", &settled), State::Asleep);
-    assert_eq!(state(json!({"suspend": true}), "True", "1", &settled), State::Suspended);
+    assert_eq!(state(json!({}), "True", "1", &settled), LeaderState::Well);
+    assert_eq!(state(json!({}), "True", "2", &settled), LeaderState::OnTrial);
+    assert_eq!(state(json!({}), "False", "1", &settled), LeaderState::Down("Why".to_owned()));
+    assert_eq!(state(json!({"replicas": 0}), "False", "1", &settled), LeaderState::Asleep);
+    assert_eq!(state(json!({"suspend": true}), "True", "1", &settled), LeaderState::Suspended);
 }
 
 #[test]
@@ -228,23 +228,24 @@ fn what_players_were_told_of_or_has_begun_otherwise_does_not_wait_any_more() {
     let (goal, seen, _) = at_rest();
     let goal = Goal { revision: Revision(2), ..goal };
     let open = Gate::Open { opened_at: at(0), until: at(9) };
-    let waits = |state| Waits { server: "staging".to_owned(), why: Why::State(state), holds: true };
-    let may_wait = |goal: &Goal, seen: &Seen, gate| unless_begun(waits(State::Asleep), goal, seen, gate).is_some();
+    let waits = |state| FollowWait { server: "staging".to_owned(), why: FollowBlocker::State(state), holds: true };
+    let may_wait =
+        |goal: &Goal, seen: &Observation, gate| unless_begun(waits(LeaderState::Asleep), goal, seen, gate).is_some();
     assert!(may_wait(&goal, &seen, open));
     let told = |window_opened_at| {
-        let act = Act::Update { goal: goal.revision, window_opened_at };
+        let act = Disruption::Update { goal: goal.revision, window_opened_at };
         let announced = Some(Announced { act, pod: PodUid(7), ends: at(1) });
-        Seen { facts: Facts { announced, ..seen.facts.clone() }, ..seen.clone() }
+        Observation { facts: RecordedFacts { announced, ..seen.facts.clone() }, ..seen.clone() }
     };
     assert!(!may_wait(&goal, &told(at(0)), open));
-    let told_on = unless_begun(waits(State::Missing), &goal, &told(at(0)), open).unwrap();
+    let told_on = unless_begun(waits(LeaderState::Missing), &goal, &told(at(0)), open).unwrap();
     assert!(!told_on.holds, "a mistake is told, and holds nothing that has begun");
     assert!(may_wait(&goal, &told(at(-9)), open), "that was another opening");
-    let written = Set { template: goal.revision, ..seen.set.unwrap() };
-    assert!(!may_wait(&goal, &Seen { set: Some(written), ..seen.clone() }, open));
-    let by_hand = Set { template: Revision(9), ..written };
+    let written = StatefulSetView { template: goal.revision, ..seen.set.unwrap() };
+    assert!(!may_wait(&goal, &Observation { set: Some(written), ..seen.clone() }, open));
+    let by_hand = StatefulSetView { template: Revision(9), ..written };
     assert!(
-        may_wait(&goal, &Seen { set: Some(by_hand), ..seen.clone() }, open),
+        may_wait(&goal, &Observation { set: Some(by_hand), ..seen.clone() }, open),
         "what a person wrote is another thing"
     );
 }

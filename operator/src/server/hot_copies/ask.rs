@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::may_be_taken;
 use crate::agent_client::AgentError;
-use crate::chain::Chain;
+use crate::chain::ErrorChain;
 use crate::context::Context;
 use crate::memory::Key;
 use crate::server::observe::Observed;
@@ -41,7 +41,7 @@ pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: S
                     ctx.memory.too_old.put(uid, ());
                 }
             }
-            let why = Chain(&error).to_string();
+            let why = ErrorChain(&error).to_string();
             info!(request = due.request, error = why, "the copy of the running server has to wait");
             plan.copies.refusal = Some(why);
         }

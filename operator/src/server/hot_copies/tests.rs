@@ -5,13 +5,13 @@ use jiff::SignedDuration;
 use scheduler::backup::Trigger;
 use scheduler::rollout::next_step;
 use scheduler::seen::{
-    Act, AgentMemory, Announced, DataVersion, Door, Eviction, Facts, Node, Players, PodUid, Policy, Revision, Set,
-    Settled, Verdict, World,
+    AgentMemory, Announced, DataVersion, Disruption, EvictionSeen, NodeState, Partition, PlayerPolicy, Players, PodUid,
+    RecordedFacts, Revision, StableSet, StatefulSetView, Verification, WorldState,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::build::orders::Orders;
+use crate::server::build::orders::InitOrders;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 
@@ -38,7 +38,7 @@ pub(crate) fn seen(writes: bool, backups: &Value) -> Observed {
         {"name": "prepare", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups"}]},
         {"name": "agent", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups", "readOnly": !writes}]},
     ]}}));
-    let report: Report = serde_json::from_value(json!({
+    let report: AgentReport = serde_json::from_value(json!({
         "at": "2026-11-22T12:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
     }))
@@ -46,7 +46,7 @@ pub(crate) fn seen(writes: bool, backups: &Value) -> Observed {
     Observed {
         set: None,
         pod: Some(pod.unwrap()),
-        facts: Facts::default(),
+        facts: RecordedFacts::default(),
         shape: None,
         pod_revision: None,
         pod_lock: None,
@@ -57,7 +57,7 @@ pub(crate) fn seen(writes: bool, backups: &Value) -> Observed {
         heard: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        orders: Orders::default(),
+        orders: InitOrders::default(),
     }
 }
 
@@ -69,11 +69,11 @@ fn promised_noon() -> PaperMCServerStatus {
     before(&json!({"backup": {"backupCount": 0, "nextBackup": at(0).to_string()}}))
 }
 
-fn of(server: &PaperMCServer, seen: &Observed, before: &PaperMCServerStatus, now: Timestamp) -> HotCopies {
-    HotCopies::of(server, &check(server).unwrap(), seen, before, false, now)
+fn of(server: &PaperMCServer, seen: &Observed, before: &PaperMCServerStatus, now: Timestamp) -> OnlineBackups {
+    OnlineBackups::of(server, &check(server).unwrap(), seen, before, false, now)
 }
 
-fn request(copies: &HotCopies) -> Option<&str> {
+fn request(copies: &OnlineBackups) -> Option<&str> {
     copies.due.as_ref().map(|due| due.request.as_str())
 }
 
@@ -159,7 +159,7 @@ fn a_persons_request_is_accepted_for_half_an_hour_and_served_once() {
         assert_eq!((served.due, served.accepted, served.served.as_deref()), (None, None, Some(value.as_str())));
     }
     let noted = before(&json!({"lastHandled": {"backupNow": value}}));
-    assert_eq!(of(&asks, &nothing, &noted, at(6)), HotCopies::default());
+    assert_eq!(of(&asks, &nothing, &noted, at(6)), OnlineBackups::default());
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_wrong_schedule_promises_and_takes_nothing_and_a_person_gets_what_it_names()
     let wrong = server(json!({"backup": backup}));
     for writes in [true, false] {
         let copies = of(&wrong, &seen(writes, &json!({})), &promised_noon(), at(1));
-        assert_eq!(copies, HotCopies::default(), "{writes}");
+        assert_eq!(copies, OnlineBackups::default(), "{writes}");
     }
     let asked = of(&asks(&backup, &NOON.to_string()), &seen(true, &json!({})), &promised_noon(), at(1));
     assert_eq!((request(&asked), asked.next), (Some("asked-1795348800"), None));
@@ -196,47 +196,47 @@ fn a_pod_from_before_needs_a_restart_if_somebody_wants_copies() {
     let needs = |backup: Value, writes: bool, is_too_old: bool| {
         let server = server(json!({"backup": backup}));
         let seen = seen(writes, &json!({}));
-        HotCopies::of(&server, &check(&server).unwrap(), &seen, &promised_noon(), is_too_old, at(1)).needs_restart
+        OnlineBackups::of(&server, &check(&server).unwrap(), &seen, &promised_noon(), is_too_old, at(1)).needs_restart
     };
     assert!(needs(scheduled(), false, false) && needs(scheduled(), true, true) && !needs(scheduled(), true, false));
     assert!(!needs(json!({}), false, false), "nobody asks for one");
 }
 
 /// A server whose first set has settled and runs, and that has nothing to do.
-pub(crate) fn at_rest() -> (Goal, Seen, Report) {
+pub(crate) fn at_rest() -> (Goal, Observation, AgentReport) {
     let (revision, world) = (Revision(1), DataVersion(4556));
     let goal = Goal {
         revision,
         world,
-        policy: Policy::Announce,
+        policy: PlayerPolicy::Announce,
         notice: SignedDuration::from_mins(5),
         empty_notice: SignedDuration::from_secs(10),
         patience: SignedDuration::from_mins(5),
         restart: None,
-        eviction: Eviction::Always,
+        eviction: EvictionSeen::Always,
     };
-    let seen = Seen {
-        set: Some(Set {
+    let seen = Observation {
+        set: Some(StatefulSetView {
             template: revision,
             current: revision,
             update: revision,
             observed: true,
-            door: Door::Closed,
+            door: Partition::Closed,
             asleep: false,
         }),
-        pod: Some(scheduler::seen::Pod { uid: PodUid(7), revision, world, life: Life::Up }),
+        pod: Some(scheduler::seen::PodView { uid: PodUid(7), revision, world, life: PodPhase::Up }),
         players: Players::Nobody,
         empty_since: None,
-        verdict: Verdict::Passed,
-        world: World { floor: world, whole: true, backup: None, played_since: true, restore_ordered: true },
-        node: Node::Stays,
+        verdict: Verification::Passed,
+        world: WorldState { floor: world, whole: true, backup: None, played_since: true, restore_ordered: true },
+        node: NodeState::Stays,
         staged: true,
-        images: scheduler::seen::Images::Here,
+        images: scheduler::seen::ImagesOnNode::Here,
         data_ordered: true,
         copy_asked: false,
         crash_loop: false,
         agent_memory: AgentMemory::Kept,
-        facts: Facts { settled: Some(Settled { revision, world }), ..Facts::default() },
+        facts: RecordedFacts { settled: Some(StableSet { revision, world }), ..RecordedFacts::default() },
     };
     let report = serde_json::from_value(json!({
         "at": "2026-11-22T12:00:00Z", "podUid": "u", "players": {"who": "nobody"}, "lock": null,
@@ -251,7 +251,7 @@ pub(crate) fn at_rest() -> (Goal, Seen, Report) {
 fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first() {
     let (goal, seen, report) = at_rest();
     let shut = Gate::Shut { opens: None };
-    let may = |seen: &Seen, step| may_be_taken(&goal, seen, Some(&report), shut, step);
+    let may = |seen: &Observation, step| may_be_taken(&goal, seen, Some(&report), shut, step);
     for step in [
         Step::Settled,
         Step::Wait(WaitingOn::Window { opens: Some(at(9)) }),
@@ -262,7 +262,7 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
     ] {
         assert!(may(&seen, step), "{step:?}");
     }
-    let act = Act::Update { goal: goal.revision, window_opened_at: at(0) };
+    let act = Disruption::Update { goal: goal.revision, window_opened_at: at(0) };
     for step in [
         Step::Announce { act, pod: PodUid(7), notice: goal.notice, not_after: at(1) },
         Step::Stage,
@@ -274,16 +274,16 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
         assert!(!may(&seen, step), "{step:?}");
     }
     let told = Announced { act, pod: PodUid(7), ends: at(5) };
-    let told = Seen { facts: Facts { announced: Some(told), ..seen.facts.clone() }, ..seen.clone() };
+    let told = Observation { facts: RecordedFacts { announced: Some(told), ..seen.facts.clone() }, ..seen.clone() };
     let open = Gate::Open { opened_at: at(0), until: at(60) };
     assert!(!may_be_taken(&goal, &told, Some(&report), open, Step::Settled), "players were told");
-    let on_trial = Set { door: Door::Open, ..seen.set.unwrap() };
-    assert!(!may(&Seen { set: Some(on_trial), ..seen.clone() }, Step::Settled));
-    let down = scheduler::seen::Pod { life: Life::Down, ..seen.pod.unwrap() };
-    assert!(!may(&Seen { pod: Some(down), ..seen.clone() }, Step::Settled));
-    assert!(!may(&Seen { pod: None, ..seen.clone() }, Step::Settled));
+    let on_trial = StatefulSetView { door: Partition::Open, ..seen.set.unwrap() };
+    assert!(!may(&Observation { set: Some(on_trial), ..seen.clone() }, Step::Settled));
+    let down = scheduler::seen::PodView { life: PodPhase::Down, ..seen.pod.unwrap() };
+    assert!(!may(&Observation { pod: Some(down), ..seen.clone() }, Step::Settled));
+    assert!(!may(&Observation { pod: None, ..seen.clone() }, Step::Settled));
     assert!(!may_be_taken(&goal, &seen, None, shut, Step::Settled), "nobody can be asked");
-    let absent = Report { server: Server::Absent, ..report.clone() };
+    let absent = AgentReport { server: Server::Absent, ..report.clone() };
     assert!(!may_be_taken(&goal, &seen, Some(&absent), shut, Step::Settled));
 }
 
@@ -291,54 +291,61 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
 fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops_the_server_goes_first() {
     let (settled, seen, report) = at_rest();
     let (failed, newer) = (Revision(2), DataVersion(4671));
-    let set = Set { template: failed, current: failed, update: failed, door: Door::Open, ..seen.set.unwrap() };
-    let pod = scheduler::seen::Pod { revision: failed, world: newer, ..seen.pod.unwrap() };
-    let facts = Facts { failed: vec![failed], ..seen.facts.clone() };
-    let seen = Seen { set: Some(set), pod: Some(pod), world: World { floor: newer, ..seen.world }, facts, ..seen };
+    let set = StatefulSetView {
+        template: failed,
+        current: failed,
+        update: failed,
+        door: Partition::Open,
+        ..seen.set.unwrap()
+    };
+    let pod = scheduler::seen::PodView { revision: failed, world: newer, ..seen.pod.unwrap() };
+    let facts = RecordedFacts { failed: vec![failed], ..seen.facts.clone() };
+    let seen =
+        Observation { set: Some(set), pod: Some(pod), world: WorldState { floor: newer, ..seen.world }, facts, ..seen };
     let goal = Goal { revision: failed, world: newer, ..settled };
     let (shut, open) = (Gate::Shut { opens: None }, Gate::Open { opened_at: at(0), until: at(60) });
-    let answer = |goal: &Goal, seen: &Seen, gate: Gate| {
+    let answer = |goal: &Goal, seen: &Observation, gate: Gate| {
         let step = next_step(goal, seen, gate, at(1));
         (step, may_be_taken(goal, seen, Some(&report), gate, step))
     };
     assert_eq!(answer(&goal, &seen, shut), (Step::Wait(WaitingOn::NoBackup), true));
     assert_eq!(answer(&goal, &seen, open), (Step::Wait(WaitingOn::NoBackup), true), "what failed is not tried again");
-    let built_on = Seen { world: World { backup: Some(DataVersion(4556)), ..seen.world }, ..seen.clone() };
+    let built_on = Observation { world: WorldState { backup: Some(DataVersion(4556)), ..seen.world }, ..seen.clone() };
     assert_eq!(answer(&goal, &built_on, shut), (Step::Wait(WaitingOn::RollbackWouldLoseProgress), true));
-    let mixed = Seen { world: World { whole: false, ..seen.world }, ..seen.clone() };
+    let mixed = Observation { world: WorldState { whole: false, ..seen.world }, ..seen.clone() };
     assert_eq!(answer(&goal, &mixed, shut), (Step::Wait(WaitingOn::NoBackup), false));
-    let down = Seen { pod: Some(scheduler::seen::Pod { life: Life::Down, ..pod }), ..seen.clone() };
+    let down = Observation { pod: Some(scheduler::seen::PodView { life: PodPhase::Down, ..pod }), ..seen.clone() };
     assert_eq!(answer(&goal, &down, shut), (Step::Wait(WaitingOn::NoBackup), false));
 
     // A corrected set comes forward: from its announcement on.
     let corrected = Goal { revision: Revision(3), ..goal };
     assert_eq!(answer(&corrected, &seen, shut), (Step::Wait(WaitingOn::NoBackup), true), "its window is shut");
     let begins = answer(&corrected, &seen, open);
-    assert!(matches!(begins, (Step::Announce { act: Act::Update { .. }, .. }, false)), "{begins:?}");
+    assert!(matches!(begins, (Step::Announce { act: Disruption::Update { .. }, .. }, false)), "{begins:?}");
     let told = |act| {
         let announced = Some(Announced { act, pod: pod.uid, ends: at(5) });
-        Seen { facts: Facts { announced, ..seen.facts.clone() }, ..seen.clone() }
+        Observation { facts: RecordedFacts { announced, ..seen.facts.clone() }, ..seen.clone() }
     };
     let counting = (Step::Wait(WaitingOn::Countdown { ends: at(5) }), false);
-    let forward = told(Act::Update { goal: corrected.revision, window_opened_at: at(0) });
+    let forward = told(Disruption::Update { goal: corrected.revision, window_opened_at: at(0) });
     assert_eq!(answer(&corrected, &forward, open), counting);
     let called_off = answer(&corrected, &forward, shut);
     assert!(matches!(called_off, (Step::CancelAnnouncement { .. }, false)), "{called_off:?}");
 
     // A person names a copy: from the announcement of the way back on.
-    let asked = Seen { copy_asked: true, ..seen.clone() };
+    let asked = Observation { copy_asked: true, ..seen.clone() };
     let begins = answer(&goal, &asked, shut);
-    assert!(matches!(begins, (Step::Announce { act: Act::RollBack { .. }, .. }, false)), "{begins:?}");
-    let back = Seen { copy_asked: true, ..told(Act::RollBack { failed }) };
+    assert!(matches!(begins, (Step::Announce { act: Disruption::RollBack { .. }, .. }, false)), "{begins:?}");
+    let back = Observation { copy_asked: true, ..told(Disruption::RollBack { failed }) };
     assert_eq!(answer(&goal, &back, shut), counting);
 }
 
 #[test]
 fn a_server_whose_copy_is_taken_is_looked_at_soon_and_one_at_rest_at_its_next_instant() {
-    let copies = HotCopies { upcoming: Some(at(3)), ..HotCopies::default() };
+    let copies = OnlineBackups { upcoming: Some(at(3)), ..OnlineBackups::default() };
     assert_eq!(copies.in_time(Outcome::Settled, at(0)), Outcome::Waiting { until: Some(at(3)) });
     assert_eq!(copies.in_time(Outcome::Acted, at(0)), Outcome::Acted);
-    let running = HotCopies { is_running: true, ..copies };
+    let running = OnlineBackups { is_running: true, ..copies };
     assert_eq!(running.in_time(Outcome::Waiting { until: Some(at(60)) }, at(0)), Outcome::Under { until: None });
     assert_eq!(running.in_time(Outcome::Acted, at(0)), Outcome::Acted);
 }

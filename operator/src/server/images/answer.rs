@@ -31,7 +31,7 @@ const NO_ROOM: [&str; 2] = ["OutOf", "TopologyAffinityError"];
 
 /// What is known of the images of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum PullStatus {
     /// All of them are on its node.
     Here,
     /// Nothing yet.
@@ -67,20 +67,20 @@ fn is_pulled(container: &ContainerStatus) -> bool {
 }
 
 /// What this pod, which was made for nothing else, has to say.
-pub(crate) fn answer(pod: &Pod) -> Answer {
+pub(crate) fn answer(pod: &Pod) -> PullStatus {
     let status = pod.status.as_ref();
     let statuses = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
     let containers = pod.spec.as_ref().map_or(&[][..], |spec| spec.containers.as_slice());
     let of = |name: &str| statuses.iter().find(|status| status.name == name);
     let failed = containers.iter().find_map(|container| {
         let why = not_pulled(of(&container.name)?)?;
-        Some(Answer::Failed { image: container.image.clone(), why })
+        Some(PullStatus::Failed { image: container.image.clone(), why })
     });
     if let Some(failed) = failed {
         return failed;
     }
     if !containers.is_empty() && containers.iter().all(|container| of(&container.name).is_some_and(is_pulled)) {
-        return Answer::Here;
+        return PullStatus::Here;
     }
     match status {
         // Refused by the kubelet, or out of time.
@@ -88,14 +88,14 @@ pub(crate) fn answer(pod: &Pod) -> Answer {
             let reason = status.reason.as_deref().unwrap_or("the pod has ended");
             let why = in_words(reason, status.message.as_deref());
             if NO_ROOM.iter().any(|word| reason.starts_with(word)) {
-                Answer::NoRoom(why)
+                PullStatus::NoRoom(why)
             } else {
-                Answer::Failed { image: None, why }
+                PullStatus::Failed { image: None, why }
             }
         }
         // The first thing that a kubelet writes.
-        Some(status) if status.start_time.is_some() || !statuses.is_empty() => Answer::Pending,
-        Some(_) | None => Answer::Untaken,
+        Some(status) if status.start_time.is_some() || !statuses.is_empty() => PullStatus::Pending,
+        Some(_) | None => PullStatus::Untaken,
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    fn said(phase: &str, of_each: &[Value]) -> Answer {
+    fn said(phase: &str, of_each: &[Value]) -> PullStatus {
         let of = |name: usize| format!("image-{name}");
         let containers: Vec<_> = (0..2).map(|at| json!({"name": of(at), "image": format!("game:{at}")})).collect();
         let statuses = of_each.iter().enumerate().map(|(at, state)| {
@@ -145,14 +145,14 @@ mod tests {
             waiting("CreateContainerError", "no such file"),
             waiting("CreateContainerConfigError", "runs as root"),
         ] {
-            assert_eq!(said("Pending", &[done.clone(), ended("Completed")]), Answer::Here, "{done}");
-            assert_eq!(said("Pending", &[done.clone(), creating()]), Answer::Pending, "{done}");
-            assert_eq!(said("Running", &[done]), Answer::Pending, "nothing is said of the second one");
+            assert_eq!(said("Pending", &[done.clone(), ended("Completed")]), PullStatus::Here, "{done}");
+            assert_eq!(said("Pending", &[done.clone(), creating()]), PullStatus::Pending, "{done}");
+            assert_eq!(said("Running", &[done]), PullStatus::Pending, "nothing is said of the second one");
         }
-        assert_eq!(said("Pending", &[]), Answer::Untaken);
+        assert_eq!(said("Pending", &[]), PullStatus::Untaken);
         assert_eq!(
             said("Failed", &[ended("StartError"), ended("StartError")]),
-            Answer::Here,
+            PullStatus::Here,
             "neither has the command"
         );
     }
@@ -160,23 +160,23 @@ mod tests {
     #[test]
     fn what_could_not_be_pulled_is_named_with_the_words_of_the_kubelet_whatever_the_others_do() {
         for reason in NOT_PULLED {
-            let failed = Answer::Failed { image: Some("game:1".to_owned()), why: format!("{reason}: not found") };
+            let failed = PullStatus::Failed { image: Some("game:1".to_owned()), why: format!("{reason}: not found") };
             assert_eq!(said("Pending", &[ended("Completed"), waiting(reason, "not found")]), failed);
         }
-        let silent = Answer::Failed { image: Some("game:0".to_owned()), why: "ErrImagePull".to_owned() };
+        let silent = PullStatus::Failed { image: Some("game:0".to_owned()), why: "ErrImagePull".to_owned() };
         assert_eq!(said("Pending", &[waiting("ErrImagePull", ""), waiting("ContainerCreating", "")]), silent);
     }
 
     #[test]
     fn a_pod_that_ended_without_a_container_proves_nothing_and_says_why() {
         let unknown = || json!({"state": {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}});
-        let failed = |why: &str| Answer::Failed { image: None, why: why.to_owned() };
+        let failed = |why: &str| PullStatus::Failed { image: None, why: why.to_owned() };
         assert_eq!(said("Failed", &[unknown(), unknown()]), failed("the pod has ended"));
         let disk = "Pod was rejected: The node had condition: [DiskPressure]";
         assert_eq!(refused("Evicted", disk), failed(&format!("Evicted: {disk}")), "nor would the image find room");
     }
 
-    fn refused(reason: &str, message: &str) -> Answer {
+    fn refused(reason: &str, message: &str) -> PullStatus {
         let status = json!({"phase": "Failed", "reason": reason, "message": message});
         let pod = json!({"status": status, "spec": {"containers": [{"name": "image-0"}]}});
         answer(&serde_json::from_value(pod).unwrap())
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_node_that_takes_no_further_pod_says_nothing_about_an_image() {
         for reason in ["OutOfpods", "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "TopologyAffinityError"] {
-            assert_eq!(refused(reason, "no room"), Answer::NoRoom(format!("{reason}: no room")));
+            assert_eq!(refused(reason, "no room"), PullStatus::NoRoom(format!("{reason}: no room")));
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
                     .unwrap(),
             )
         };
-        assert_eq!(of(json!({"phase": "Pending", "qosClass": "Guaranteed"})), Answer::Untaken);
-        assert_eq!(of(json!({"phase": "Pending", "startTime": "2026-11-22T03:00:00Z"})), Answer::Pending);
+        assert_eq!(of(json!({"phase": "Pending", "qosClass": "Guaranteed"})), PullStatus::Untaken);
+        assert_eq!(of(json!({"phase": "Pending", "startTime": "2026-11-22T03:00:00Z"})), PullStatus::Pending);
     }
 }

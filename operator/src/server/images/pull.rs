@@ -4,10 +4,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use kube::core::Status;
-use scheduler::seen::Images;
+use scheduler::seen::ImagesOnNode;
 
-use super::answer::Answer;
-use super::question::Question;
+use super::answer::PullStatus;
+use super::question::PullRequest;
 use super::refusal::is_of_any_pod;
 use crate::chain::cut;
 
@@ -33,7 +33,7 @@ const LONGEST_WHY: usize = 512;
 
 /// Why the images are not there, or why nobody knows whether they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct PullError {
     /// The node has said it of an image. Else it could not be asked, for a reason that says nothing about images.
     pub(crate) is_of_an_image: bool,
     /// Which image, or what else, on which node. Stays the same while it is tried again.
@@ -45,19 +45,19 @@ pub(crate) struct Problem {
 /// One question, and what came of it so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pull {
-    pub(crate) question: Question,
-    state: State,
+    pub(crate) question: PullRequest,
+    state: PullState,
     failures: u32,
     /// So often in a row, and up to now, it could not be asked.
     unasked: u32,
     /// What is wrong was said of an image, and is no mere silence: not to be asked any more says nothing against that.
     is_said: bool,
     /// Stands until the node has them, or says another one.
-    pub(crate) problem: Option<Problem>,
+    pub(crate) problem: Option<PullError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PullState {
     /// The node is still to be asked.
     New,
     Asked {
@@ -74,7 +74,7 @@ enum State {
 
 /// The pod of this server that pulls images, as it is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum PullPod {
     Nothing,
     /// A pod of this name that we did not make.
     Foreign,
@@ -86,33 +86,35 @@ pub(crate) enum Found {
         by: Timestamp,
     },
     Ours {
-        answer: Answer,
+        answer: PullStatus,
         since: Timestamp,
     },
 }
 
 /// What is done about the pod that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum PullAction {
     Nothing,
     Make,
     Delete,
 }
 
 impl Pull {
-    pub(crate) fn new(question: Question) -> Self {
-        Self { question, state: State::New, failures: 0, unasked: 0, is_said: false, problem: None }
+    pub(crate) fn new(question: PullRequest) -> Self {
+        Self { question, state: PullState::New, failures: 0, unasked: 0, is_said: false, problem: None }
     }
 
     /// In the words of the rollout.
-    pub(crate) fn seen(&self) -> Images {
+    pub(crate) fn seen(&self) -> ImagesOnNode {
         match (self.state, &self.problem) {
-            (State::Here { .. }, _) => Images::Here,
-            (State::New | State::Asked { .. } | State::Later { .. }, Some(problem)) if problem.is_of_an_image => {
-                Images::Failed
+            (PullState::Here { .. }, _) => ImagesOnNode::Here,
+            (PullState::New | PullState::Asked { .. } | PullState::Later { .. }, Some(problem))
+                if problem.is_of_an_image =>
+            {
+                ImagesOnNode::Failed
             }
-            (State::New | State::Asked { .. } | State::Later { .. }, Some(_)) => Images::Unknown,
-            (State::New | State::Asked { .. } | State::Later { .. }, None) => Images::OnTheirWay,
+            (PullState::New | PullState::Asked { .. } | PullState::Later { .. }, Some(_)) => ImagesOnNode::Unknown,
+            (PullState::New | PullState::Asked { .. } | PullState::Later { .. }, None) => ImagesOnNode::OnTheirWay,
         }
     }
 
@@ -121,70 +123,76 @@ impl Pull {
         let always = self.question.is_asked_at_each_start();
         let counts = if always { COUNTS_IF_ASKED_AT_EACH_START } else { COUNTS };
         match self.state {
-            State::New | State::Asked { .. } => false,
-            State::Here { at } => !near || (at..at + counts).contains(&now),
-            State::Later { again } => now < again,
+            PullState::New | PullState::Asked { .. } => false,
+            PullState::Here { at } => !near || (at..at + counts).contains(&now),
+            PullState::Later { again } => now < again,
         }
     }
 
     /// A pod for it may be there.
     pub(crate) fn may_have_a_pod(&self) -> bool {
-        matches!(self.state, State::New | State::Asked { .. })
+        matches!(self.state, PullState::New | PullState::Asked { .. })
     }
 
     /// When the clock alone changes something about it.
     pub(crate) fn next_look(&self) -> Option<Timestamp> {
         match self.state {
-            State::New | State::Here { .. } => None,
-            State::Asked { until } => Some(until),
-            State::Later { again } => Some(again),
+            PullState::New | PullState::Here { .. } => None,
+            PullState::Asked { until } => Some(until),
+            PullState::Later { again } => Some(again),
         }
     }
 
     /// What follows from what was found.
-    pub(crate) fn next(self, found: Found, now: Timestamp) -> (Self, Deed) {
+    pub(crate) fn next(self, found: PullPod, now: Timestamp) -> (Self, PullAction) {
         let on = format!("on node `{}`", self.question.node);
         let all = self.question.in_words();
-        let made = matches!(self.state, State::Asked { .. });
+        let made = matches!(self.state, PullState::Asked { .. });
         match found {
-            Found::Nothing if made => {
-                (self.unasked("the pod that was to ask it was deleted before it had", now), Deed::Nothing)
+            PullPod::Nothing if made => {
+                (self.unasked("the pod that was to ask it was deleted before it had", now), PullAction::Nothing)
             }
-            Found::Nothing => (self.asked(now + TAKEN_WITHIN), Deed::Make),
-            Found::Foreign => {
+            PullPod::Nothing => (self.asked(now + TAKEN_WITHIN), PullAction::Make),
+            PullPod::Foreign => {
                 let why = "a pod that Nightshift did not make has the name of the one that would ask it; delete it";
-                (self.unasked(why, now), Deed::Nothing)
+                (self.unasked(why, now), PullAction::Nothing)
             }
-            Found::OfAnother => (self, Deed::Delete),
+            PullPod::OfAnother => (self, PullAction::Delete),
             // Whoever deletes it: it is on a node that does not answer, or somebody keeps it.
-            Found::Going { by } if by <= now => {
-                (self.unasked("the pod of an earlier time is being deleted and does not go", now), Deed::Delete)
+            PullPod::Going { by } if by <= now => {
+                (self.unasked("the pod of an earlier time is being deleted and does not go", now), PullAction::Delete)
             }
-            Found::Going { by: _ } if made => {
-                (self.unasked("the pod that was to ask it was deleted before it had", now), Deed::Nothing)
+            PullPod::Going { by: _ } if made => {
+                (self.unasked("the pod that was to ask it was deleted before it had", now), PullAction::Nothing)
             }
-            Found::Going { by } => (Self { state: State::Later { again: by }, ..self }, Deed::Nothing),
-            Found::Ours { answer: Answer::Here, since: _ } => {
-                let state = State::Here { at: now };
-                (Self { state, failures: 0, unasked: 0, is_said: false, problem: None, ..self }, Deed::Delete)
+            PullPod::Going { by } => (Self { state: PullState::Later { again: by }, ..self }, PullAction::Nothing),
+            PullPod::Ours { answer: PullStatus::Here, since: _ } => {
+                let state = PullState::Here { at: now };
+                (Self { state, failures: 0, unasked: 0, is_said: false, problem: None, ..self }, PullAction::Delete)
             }
-            Found::Ours { answer: Answer::Failed { image: Some(image), why }, since: _ } => {
-                (self.failed(format!("the image `{image}` cannot be pulled {on}"), &why, now), Deed::Delete)
+            PullPod::Ours { answer: PullStatus::Failed { image: Some(image), why }, since: _ } => {
+                (self.failed(format!("the image `{image}` cannot be pulled {on}"), &why, now), PullAction::Delete)
             }
-            Found::Ours { answer: Answer::Failed { image: None, why }, since: _ } => {
-                (self.failed(format!("{all} could not be pulled {on}"), &why, now), Deed::Delete)
+            PullPod::Ours { answer: PullStatus::Failed { image: None, why }, since: _ } => {
+                (self.failed(format!("{all} could not be pulled {on}"), &why, now), PullAction::Delete)
             }
-            Found::Ours { answer: Answer::NoRoom(why), since: _ } => (self.unasked(&why, now), Deed::Delete),
-            Found::Ours { answer: Answer::Untaken, since } if since + TAKEN_WITHIN <= now => {
-                (self.unasked("the node has taken no notice of the pod within two minutes", now), Deed::Delete)
+            PullPod::Ours { answer: PullStatus::NoRoom(why), since: _ } => {
+                (self.unasked(&why, now), PullAction::Delete)
             }
-            Found::Ours { answer: Answer::Untaken, since } => (self.asked(since + TAKEN_WITHIN), Deed::Nothing),
-            Found::Ours { answer: Answer::Pending, since } if since + PULLED_WITHIN <= now => {
+            PullPod::Ours { answer: PullStatus::Untaken, since } if since + TAKEN_WITHIN <= now => {
+                (self.unasked("the node has taken no notice of the pod within two minutes", now), PullAction::Delete)
+            }
+            PullPod::Ours { answer: PullStatus::Untaken, since } => {
+                (self.asked(since + TAKEN_WITHIN), PullAction::Nothing)
+            }
+            PullPod::Ours { answer: PullStatus::Pending, since } if since + PULLED_WITHIN <= now => {
                 let why = "the node has not answered within an hour";
                 let late = self.failed(format!("{all} could not be pulled {on}"), why, now);
-                (Self { is_said: false, ..late }, Deed::Delete)
+                (Self { is_said: false, ..late }, PullAction::Delete)
             }
-            Found::Ours { answer: Answer::Pending, since } => (self.asked(since + PULLED_WITHIN), Deed::Nothing),
+            PullPod::Ours { answer: PullStatus::Pending, since } => {
+                (self.asked(since + PULLED_WITHIN), PullAction::Nothing)
+            }
         }
     }
 
@@ -199,12 +207,12 @@ impl Pull {
     }
 
     fn asked(self, until: Timestamp) -> Self {
-        Self { state: State::Asked { until }, ..self }
+        Self { state: PullState::Asked { until }, ..self }
     }
 
     /// The node, or whoever stands for it, has said that they are not there.
     fn failed(self, what: String, why: &str, now: Timestamp) -> Self {
-        let problem = Problem { is_of_an_image: true, what, why: cut(why, LONGEST_WHY) };
+        let problem = PullError { is_of_an_image: true, what, why: cut(why, LONGEST_WHY) };
         Self { unasked: 0, is_said: true, problem: Some(problem), ..self.later(now) }
     }
 
@@ -215,13 +223,13 @@ impl Pull {
             return Self { unasked, ..self.later(now) };
         }
         let what = format!("node `{}` cannot be asked whether it has {}", self.question.node, self.question.in_words());
-        let problem = Problem { is_of_an_image: false, what, why: cut(why, LONGEST_WHY) };
+        let problem = PullError { is_of_an_image: false, what, why: cut(why, LONGEST_WHY) };
         Self { unasked, problem: Some(problem), ..self.later(now) }
     }
 
     fn later(self, now: Timestamp) -> Self {
         let doubled = FIRST_PAUSE * 2_i32.pow(self.failures.min(10));
-        let state = State::Later { again: now + doubled.min(LONGEST_PAUSE) };
+        let state = PullState::Later { again: now + doubled.min(LONGEST_PAUSE) };
         Self { state, failures: self.failures.saturating_add(1), ..self }
     }
 }

@@ -15,7 +15,7 @@ const NEVER: &str = "Never";
 
 /// What one node is asked for, once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct PullRequest {
     pub(crate) node: String,
     /// By image: its pull policy.
     pub(crate) images: BTreeMap<String, String>,
@@ -23,7 +23,7 @@ pub(crate) struct Question {
     pub(crate) digest: String,
 }
 
-impl Question {
+impl PullRequest {
     /// What the pod of now does not run of what the goal does. None: nothing, or it is on no node yet.
     pub(crate) fn of(goal: &PodTemplateSpec, pod: &Pod) -> Option<Self> {
         let node = pod.spec.as_ref()?.node_name.clone()?;
@@ -124,8 +124,8 @@ pub(crate) mod tests {
         .unwrap()
     }
 
-    fn asked(goal: &PodTemplateSpec, pod: &Value) -> Option<Question> {
-        Question::of(goal, &serde_json::from_value(pod.clone()).unwrap())
+    fn asked(goal: &PodTemplateSpec, pod: &Value) -> Option<PullRequest> {
+        PullRequest::of(goal, &serde_json::from_value(pod.clone()).unwrap())
     }
 
     fn images(goal: &PodTemplateSpec, pod: &Value) -> Vec<(String, String)> {

@@ -42,7 +42,7 @@ fn minute(of: i64) -> Timestamp {
 }
 
 /// What the agent says of a start that last wrote to log or world at `minute(of)`.
-fn moved(of: i64) -> Report {
+fn moved(of: i64) -> AgentReport {
     let report = json!({
         "at": minute(of), "podUid": "00000000-0000-0000-0000-000000000007", "players": {"who": "nobody"}, "lock": null,
         "server": {"state": "starting", "progressAt": minute(of)}, "world": {"floor": null, "whole": true},
@@ -55,19 +55,23 @@ const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
 #[test]
 fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has_taken() {
     let pod = pod(&running());
-    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR, None);
+    let life = |report: Option<&AgentReport>| life_of(&pod, report, HALF_AN_HOUR, None);
     for hours in 1..24 {
         let report = moved(60 * hours);
-        assert_eq!(life(Some(&report)), Life::Starting { gives_up_at: minute(60 * hours + 30) });
+        assert_eq!(life(Some(&report)), PodPhase::Starting { gives_up_at: minute(60 * hours + 30) });
     }
 }
 
 #[test]
 fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
     let pod = pod(&running());
-    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR, None);
-    let (stuck, silent) = (moved(40), Life::Starting { gives_up_at: minute(32) });
-    assert_eq!(life(Some(&stuck)), Life::Starting { gives_up_at: minute(70) }, "the same at every look from then on");
+    let life = |report: Option<&AgentReport>| life_of(&pod, report, HALF_AN_HOUR, None);
+    let (stuck, silent) = (moved(40), PodPhase::Starting { gives_up_at: minute(32) });
+    assert_eq!(
+        life(Some(&stuck)),
+        PodPhase::Starting { gives_up_at: minute(70) },
+        "the same at every look from then on"
+    );
     assert_eq!(life(None), silent, "of an agent that says nothing only the start of the process is known");
     assert_eq!(life(Some(&moved(-600))), silent, "files from before this start do not shorten its time");
 }
@@ -76,12 +80,12 @@ fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
 fn a_server_that_was_up_is_not_starting_whatever_its_process_says() {
     let mut up = running();
     up["started"] = json!(true);
-    assert_eq!(life_of(&pod(&up), Some(&moved(5)), HALF_AN_HOUR, None), Life::Up);
+    assert_eq!(life_of(&pod(&up), Some(&moved(5)), HALF_AN_HOUR, None), PodPhase::Up);
     let crashed = json!({
         "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 3,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
     });
-    assert_eq!(life_of(&pod(&crashed), None, HALF_AN_HOUR, None), Life::Down);
+    assert_eq!(life_of(&pod(&crashed), None, HALF_AN_HOUR, None), PodPhase::Down);
 }
 
 #[test]
@@ -90,7 +94,7 @@ fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says
     let said = |server: Value| {
         let mut report = moved(5);
         report.server = serde_json::from_value(server).unwrap();
-        report.players = protocol::Players::Unknown { since: counted };
+        report.players = protocol::PlayerCount::Unknown { since: counted };
         players_of(Some(&report), minute(9))
     };
     assert_eq!(said(json!({"state": "absent"})), Players::Nobody);
@@ -126,11 +130,11 @@ fn a_copy_that_was_estimated_when_the_server_was_stopped_is_not_given_up_by_an_o
         .unwrap(),
     );
     let gives_up = |seen: &Observed| seen.seen_pod(HALF_AN_HOUR).map(|pod| pod.life);
-    assert_eq!(gives_up(&seen), Some(Life::Starting { gives_up_at: minute(20 + 120 + 30) }));
+    assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 120 + 30) }));
     // As it stands on the StatefulSet: 300 GB at 25 MB a second.
     let facts = json!({"copying": {"goal": revision, "seconds": 12_000}});
     seen.facts = serde_json::from_value(facts).unwrap();
-    assert_eq!(gives_up(&seen), Some(Life::Starting { gives_up_at: minute(20 + 600 + 30) }));
+    assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 600 + 30) }));
     seen.pod_revision = Some(Revision(0xc));
-    assert_eq!(gives_up(&seen), Some(Life::Starting { gives_up_at: minute(20 + 120 + 30) }), "of another update");
+    assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 120 + 30) }), "of another update");
 }

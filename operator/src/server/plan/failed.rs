@@ -1,6 +1,6 @@
 //! Pure. Whether what is planned has failed here before.
 
-use scheduler::seen::Facts;
+use scheduler::seen::RecordedFacts;
 
 use crate::memory::Rendered;
 use crate::revision::set_of;
@@ -8,7 +8,7 @@ use crate::server::observe::Observed;
 
 /// The facts, with the goal among what has failed if the same set has failed beside an agent of another version. Not where it is what settled:
 /// then only what is ours is new.
-pub(super) fn with_what_failed(seen: &Observed, goal: &Rendered) -> Facts {
+pub(super) fn with_what_failed(seen: &Observed, goal: &Rendered) -> RecordedFacts {
     let mut facts = seen.facts.clone();
     if facts.failed.is_empty() || facts.failed.contains(&goal.revision) {
         return facts;

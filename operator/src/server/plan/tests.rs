@@ -14,7 +14,7 @@ fn server(handled: &Value) -> PaperMCServer {
     .unwrap()
 }
 
-fn handled(server: &PaperMCServer) -> Option<&LastHandled> {
+fn handled(server: &PaperMCServer) -> Option<&HandledRequests> {
     server.status.as_ref()?.last_handled.as_ref()
 }
 
@@ -24,7 +24,7 @@ fn requested_by_hand(server: &PaperMCServer, windows: &Windows, now: Timestamp) 
 
 fn refused_by_blackout(
     server: &PaperMCServer,
-    consent: &Consent,
+    consent: &ApprovalState,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
@@ -35,8 +35,8 @@ fn windows() -> Windows {
     Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() }
 }
 
-fn silence() -> Consent {
-    Consent { needs_approval: false, apply_since: None, applies_another: None }
+fn silence() -> ApprovalState {
+    ApprovalState { needs_approval: false, apply_since: None, applies_another: None }
 }
 
 fn at(minutes: i64) -> Timestamp {
@@ -78,14 +78,15 @@ fn a_request_with_a_scope_counts_as_one_without_and_is_known_by_its_whole_value(
 
 #[test]
 fn the_gate_of_what_is_urgent_opens_for_it_alone_and_not_while_another_set_is_on_trial() {
-    let urgent = Alone::Early(Early::Urgent(resolver::scope::Scope::default()));
+    let urgent = PartialSelection::Early(UrgentUpdate::Urgent(resolver::scope::Scope::default()));
     let known: AvailableUpdate = serde_json::from_value(json!({
         "digest": "00", "version": "1.21.10", "build": 1, "oneWay": false, "summary": "", "foundAt": at(3), "staged": true,
     }))
     .unwrap();
-    let gate = |alone: &Alone, tries_another| early_gate(&windows(), alone, Some(&known), tries_another, at(10));
+    let gate =
+        |alone: &PartialSelection, tries_another| early_gate(&windows(), alone, Some(&known), tries_another, at(10));
     assert!(matches!(gate(&urgent, false), Some(Gate::Open { opened_at, .. }) if opened_at == at(3)));
-    assert_eq!((gate(&urgent, true), gate(&Alone::Nothing, false)), (None, None));
+    assert_eq!((gate(&urgent, true), gate(&PartialSelection::Nothing, false)), (None, None));
 }
 
 #[test]
@@ -119,14 +120,14 @@ fn a_request_for_one_set_is_refused_by_a_blackout_too_and_nothing_outranks_the_w
     let dark = Windows { blackouts: vec![blackout], ..windows() };
     let mut other = server(&json!({}));
     (other.metadata.annotations, other.metadata.uid) = (None, Some("uid".to_owned()));
-    let applies = Consent { apply_since: Some(at(1)), ..silence() };
+    let applies = ApprovalState { apply_since: Some(at(1)), ..silence() };
     assert_eq!(refused_by_blackout(&other, &applies, &dark, at(3)), Some(at(1)));
     assert_eq!(refused_by_blackout(&other, &applies, &windows(), at(3)), None);
     let checked = crate::server::check::check(&other).unwrap();
     let by_hand = windows().by_hand(at(0), true, at(1));
     let open = gate(&checked, &silence(), by_hand, at(1));
     assert_eq!(Some(open), by_hand);
-    let unapproved = Consent { needs_approval: true, ..silence() };
+    let unapproved = ApprovalState { needs_approval: true, ..silence() };
     assert_eq!(gate(&checked, &unapproved, by_hand, at(1)), Gate::Shut { opens: None });
 }
 

@@ -4,11 +4,11 @@
 use jiff::SignedDuration;
 use resolver::request::Request;
 use scheduler::rollout::WaitingOn;
-use scheduler::seen::{Announced, Pod};
+use scheduler::seen::{Announced, PodView};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::choose::Question;
+use crate::server::choose::ResolveInput;
 use crate::server::hot_copies::tests::at_rest;
 use crate::server::plan::WhatRuns;
 use crate::solver::Solver;
@@ -16,7 +16,7 @@ use crate::telemetry::metrics::Metrics;
 
 const NEW: Revision = Revision(2);
 const OTHER: Revision = Revision(3);
-const TOLD_OF_NEW: Act = Act::Update { goal: NEW, window_opened_at: Timestamp::UNIX_EPOCH };
+const TOLD_OF_NEW: Disruption = Disruption::Update { goal: NEW, window_opened_at: Timestamp::UNIX_EPOCH };
 
 /// So many seconds after players are told.
 fn at(seconds: i64) -> Timestamp {
@@ -64,7 +64,7 @@ fn request(delay: &str) -> Request {
 }
 
 /// What players were told of at 0, and what that was planned from: builds 1 and 2.
-fn promise() -> Promise {
+fn promise() -> PinnedCatalog {
     let snapshot = Arc::new(snapshot(&[1, 2], &["1.0"]));
     let lock = resolver::resolve(&snapshot.catalog, &request("PT1H"), at(0)).unwrap().lock;
     let files = serde_json::from_value(json!({
@@ -72,38 +72,38 @@ fn promise() -> Promise {
         "server": {"path": "paper.jar", "url": "", "hash": "sha256:00"},
     }));
     let record = Arc::new(LockRecord { lock, files: files.unwrap() });
-    Promise { goal: NEW, record, snapshot, at: at(0) }
+    PinnedCatalog { goal: NEW, record, snapshot, at: at(0) }
 }
 
 /// The build that a pass comes to.
-async fn chosen(from: &Standpoint, delay: &str) -> u32 {
+async fn chosen(from: &PinnedInputs, delay: &str) -> u32 {
     let solver = Solver::start(Metrics::default().solves).unwrap();
     let request = &request(delay);
     let together = Arc::new(vec![request.clone()]);
     let runs = &WhatRuns { lock: None, floor: None, strangers: None };
-    let question = Question { solver: &solver, from, request, together, runs, follows: None };
+    let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
     question.whole().await.unwrap().unwrap().lock.build
 }
 
 #[tokio::test]
 async fn what_is_published_or_ripens_in_a_countdown_comes_after_it_and_what_a_person_changes_in_it() {
     let newest = || Some(Arc::new(snapshot(&[1, 2, 3], &["1.0"])));
-    let told = Standpoint::of(Some(promise()), newest(), at(120));
+    let told = PinnedInputs::of(Some(promise()), newest(), at(120));
     assert_eq!((told.promised, told.now), (Some(NEW), at(120)));
     assert_eq!(chosen(&told, "PT1H").await, 1, "as players were told");
-    assert_eq!(chosen(&Standpoint::of(None, newest(), at(120)), "PT1H").await, 3, "nobody waits any more");
+    assert_eq!(chosen(&PinnedInputs::of(None, newest(), at(120)), "PT1H").await, 3, "nobody waits any more");
     // In one pass it is seen that something else is asked for, and the next one plans from what is newest.
     assert_eq!(chosen(&told, "PT0S").await, 2);
     let (goal, seen) = waited_for();
     let of_another = Goal { revision: OTHER, ..goal };
-    assert_eq!(told.fate(&of_another, &seen, open(0), Step::Stage, false), Fate::Broken);
-    assert_eq!(chosen(&Standpoint::of(None, newest(), at(121)), "PT0S").await, 3);
+    assert_eq!(told.fate(&of_another, &seen, open(0), Step::Stage, false), PinDecision::Broken);
+    assert_eq!(chosen(&PinnedInputs::of(None, newest(), at(121)), "PT0S").await, 3);
 }
 
 #[test]
 fn what_was_read_again_and_is_the_same_is_shared_with_all_servers() {
     let again = Arc::new(snapshot(&[1, 2], &["1.0"]));
-    let from = Standpoint::of(Some(promise()), Some(Arc::clone(&again)), at(120));
+    let from = PinnedInputs::of(Some(promise()), Some(Arc::clone(&again)), at(120));
     assert!(from.snapshot.is_some_and(|snapshot| Arc::ptr_eq(&snapshot, &again)));
     assert_eq!((from.promised, from.at), (Some(NEW), at(0)));
 }
@@ -118,10 +118,10 @@ fn what_its_makers_have_taken_back_is_not_brought_in_and_what_could_not_be_read_
     let mut unread = snapshot(&[], &[]);
     (unread.catalog.paper, unread.catalog.projects) = (Vec::new(), Vec::new());
     assert!(!promise.is_taken_back(&unread));
-    let kept = Promise { snapshot: Arc::new(snapshot(&[1, 2], &["1.1"])), ..promise.clone() };
+    let kept = PinnedCatalog { snapshot: Arc::new(snapshot(&[1, 2], &["1.1"])), ..promise.clone() };
     assert!(!kept.is_taken_back(&snapshot(&[1, 2, 3], &["1.1"])), "its page had lost it before, and it runs");
     let newest = Some(Arc::new(snapshot(&[2], &["1.0"])));
-    assert_eq!(Standpoint::of(Some(promise), newest, at(120)).promised, None);
+    assert_eq!(PinnedInputs::of(Some(promise), newest, at(120)).promised, None);
 }
 
 fn open(opened_at: i64) -> Gate {
@@ -130,7 +130,7 @@ fn open(opened_at: i64) -> Gate {
 }
 
 /// An update of which players were told in the opening of second 0, five minutes before its end.
-fn waited_for() -> (Goal, Seen) {
+fn waited_for() -> (Goal, Observation) {
     let (goal, mut seen, _) = at_rest();
     let pod = seen.pod.unwrap().uid;
     seen.facts.announced = Some(Announced { act: TOLD_OF_NEW, pod, ends: at(300) });
@@ -138,60 +138,61 @@ fn waited_for() -> (Goal, Seen) {
 }
 
 /// A pass that plans from what is newest, or from what this one was planned from.
-fn pass(promised: Option<Revision>) -> Standpoint {
-    Standpoint { promised, ..Standpoint::of_now(None, at(120)) }
+fn pass(promised: Option<Revision>) -> PinnedInputs {
+    PinnedInputs { promised, ..PinnedInputs::of_now(None, at(120)) }
 }
 
 #[test]
 fn a_promise_is_made_by_the_word_to_players_or_the_first_write_and_found_again_by_a_new_leader() {
     let (goal, waited_for) = waited_for();
     let (_, at_rest, _) = at_rest();
-    let fate = |seen: &Seen, step| pass(None).fate(&goal, seen, open(0), step, false);
+    let fate = |seen: &Observation, step| pass(None).fate(&goal, seen, open(0), step, false);
     let not_after = at(165);
     let (pod, notice) = (at_rest.pod.unwrap().uid, goal.notice);
     let announce = |act| Step::Announce { act, pod, notice, not_after };
-    assert_eq!(fate(&at_rest, announce(TOLD_OF_NEW)), Fate::Made);
-    assert_eq!(fate(&at_rest, Step::WriteTemplate { revision: NEW, not_after }), Fate::Made, "nobody is told");
-    for step in [announce(Act::Restart { due: at(0) }), Step::Stage, Step::Wait(WaitingOn::Images)] {
-        assert_eq!(fate(&at_rest, step), Fate::Absent, "{step:?}");
+    assert_eq!(fate(&at_rest, announce(TOLD_OF_NEW)), PinDecision::Made);
+    assert_eq!(fate(&at_rest, Step::WriteTemplate { revision: NEW, not_after }), PinDecision::Made, "nobody is told");
+    for step in [announce(Disruption::Restart { due: at(0) }), Step::Stage, Step::Wait(WaitingOn::Images)] {
+        assert_eq!(fate(&at_rest, step), PinDecision::Absent, "{step:?}");
     }
-    assert_eq!(fate(&waited_for, Step::Wait(WaitingOn::Countdown { ends: at(300) })), Fate::Made);
+    assert_eq!(fate(&waited_for, Step::Wait(WaitingOn::Countdown { ends: at(300) })), PinDecision::Made);
 }
 
 #[test]
 fn a_promise_is_broken_by_another_goal_opening_or_set_of_a_person_and_by_a_gate_that_shuts() {
     let (goal, seen) = waited_for();
     let wait = Step::Wait(WaitingOn::Countdown { ends: at(300) });
-    let fate = |seen: &Seen, gate, asks| pass(Some(NEW)).fate(&goal, seen, gate, wait, asks);
+    let fate = |seen: &Observation, gate, asks| pass(Some(NEW)).fate(&goal, seen, gate, wait, asks);
     let shut = Gate::Shut { opens: None };
     let ending = Gate::NoNewStarts { opened_at: Timestamp::UNIX_EPOCH, until: at(3_600), opens: None };
-    assert_eq!(fate(&seen, open(0), false), Fate::Stands);
-    assert_eq!(fate(&seen, ending, false), Fate::Stands, "nothing new begins, and this has begun");
-    assert_eq!(fate(&seen, shut, false), Fate::Broken);
-    assert_eq!(fate(&seen, open(60), false), Fate::Broken, "a request to apply now is about what is newest");
-    assert_eq!(fate(&seen, open(0), true), Fate::Broken);
-    assert_eq!(pass(Some(OTHER)).fate(&goal, &seen, open(0), wait, false), Fate::Broken);
+    assert_eq!(fate(&seen, open(0), false), PinDecision::Stands);
+    assert_eq!(fate(&seen, ending, false), PinDecision::Stands, "nothing new begins, and this has begun");
+    assert_eq!(fate(&seen, shut, false), PinDecision::Broken);
+    assert_eq!(fate(&seen, open(60), false), PinDecision::Broken, "a request to apply now is about what is newest");
+    assert_eq!(fate(&seen, open(0), true), PinDecision::Broken);
+    assert_eq!(pass(Some(OTHER)).fate(&goal, &seen, open(0), wait, false), PinDecision::Broken);
     // Nor is it made again by the pass that follows.
-    assert_eq!(pass(None).fate(&goal, &seen, open(0), wait, true), Fate::Absent);
-    let written = Seen { set: seen.set.map(|set| scheduler::seen::Set { template: NEW, ..set }), ..seen };
-    assert_eq!(fate(&written, shut, false), Fate::Stands, "the gate takes it back");
+    assert_eq!(pass(None).fate(&goal, &seen, open(0), wait, true), PinDecision::Absent);
+    let written =
+        Observation { set: seen.set.map(|set| scheduler::seen::StatefulSetView { template: NEW, ..set }), ..seen };
+    assert_eq!(fate(&written, shut, false), PinDecision::Stands, "the gate takes it back");
 }
 
 #[test]
 fn a_goal_is_waited_for_until_its_pod_is_there_or_its_time_is_over() {
     let (_, seen) = waited_for();
-    let Pod { uid, revision: runs, .. } = seen.pod.unwrap();
-    let waits = |facts: &Facts, template, pod, second| is_awaited(NEW, facts, Some(template), pod, at(second));
+    let PodView { uid, revision: runs, .. } = seen.pod.unwrap();
+    let waits = |facts: &RecordedFacts, template, pod, second| is_awaited(NEW, facts, Some(template), pod, at(second));
     let told = seen.facts.clone();
     let pod = Some((uid, runs));
     assert!(waits(&told, runs, pod, 0) && waits(&told, runs, pod, 899), "ten minutes after its end");
     assert!(!waits(&told, runs, pod, 900));
     assert!(!waits(&told, runs, Some((PodUid(8), runs)), 0), "nobody on this pod was told");
     assert!(!waits(&told, runs, None, 0));
-    let untold = Facts { announced: None, ..told.clone() };
+    let untold = RecordedFacts { announced: None, ..told.clone() };
     assert!(!waits(&untold, runs, pod, 0) && waits(&untold, NEW, pod, 5_000), "written and not committed");
     assert!(!waits(&told, NEW, Some((uid, NEW)), 0), "it is on trial");
-    assert!(!waits(&Facts { failed: vec![NEW], ..told.clone() }, runs, pod, 0));
+    assert!(!waits(&RecordedFacts { failed: vec![NEW], ..told.clone() }, runs, pod, 0));
     assert!(!is_awaited(OTHER, &told, Some(runs), pod, at(0)), "players were told of something else");
-    assert!(!waits(&Facts { settled: None, ..told }, runs, pod, 0), "a first start");
+    assert!(!waits(&RecordedFacts { settled: None, ..told }, runs, pod, 0), "a first start");
 }

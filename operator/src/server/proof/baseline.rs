@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scheduler::protocol::loaded::{AtStart, Loaded};
-use scheduler::protocol::{FileSet, Report, Server};
+use scheduler::protocol::{AgentReport, FileSet, Server};
 use scheduler::staging::jar::same_plugin;
 
 /// What the server said about its plugins when it was read last, and what its start had opened.
@@ -22,7 +22,7 @@ pub(crate) struct Baseline {
 
 /// How a plugin of a set fared before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Was {
+pub(super) enum EarlierState {
     /// It was not there.
     New,
     Enabled,
@@ -34,7 +34,7 @@ pub(super) enum Was {
 impl Baseline {
     /// The baseline for the proof after this one. A report that names no plugins says nothing about them, so what was known before goes on
     /// counting: else one log that could not be read would let every later update pass with every plugin red.
-    pub(crate) fn next(&self, report: Option<&Report>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
+    pub(crate) fn next(&self, report: Option<&AgentReport>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
         let loaded = report.and_then(|report| report.loaded.as_ref());
         let known = |now: Option<&BTreeMap<String, AtStart>>, too_many: bool, before: Option<&Vec<String>>| {
             // Those that are too many to be told apart would leave every later update unproven.
@@ -56,21 +56,21 @@ impl Baseline {
     }
 
     /// How a plugin of `before`, the settled set, fared there.
-    pub(super) fn was(&self, name: &str, before: Option<&FileSet>) -> Was {
+    pub(super) fn was(&self, name: &str, before: Option<&FileSet>) -> EarlierState {
         let is_in = |list: &[String]| list.iter().any(|known| known == name);
         if !before.is_some_and(|before| has(before, name)) {
-            Was::New
+            EarlierState::New
         } else if is_in(&self.enabled) {
-            Was::Enabled
+            EarlierState::Enabled
         } else if self.enabled.is_empty() || is_in(&self.unread) {
-            Was::Unread
+            EarlierState::Unread
         } else {
-            Was::Red
+            EarlierState::Red
         }
     }
 
     /// JARs of people's own that were enabled, are still there and are not enabled now. One whose file was taken away is no loss.
-    pub(super) fn lost_of_ones_own<'a>(&'a self, report: &'a Report, files: &FileSet) -> Vec<&'a str> {
+    pub(super) fn lost_of_ones_own<'a>(&'a self, report: &'a AgentReport, files: &FileSet) -> Vec<&'a str> {
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { return Vec::new() };
         let is_ours = |name: &str| names(files).any(|ours| same_plugin(ours, name));
         let lies_there = |name: &str| {
@@ -92,7 +92,7 @@ fn opened(at_start: &BTreeMap<String, AtStart>) -> Vec<String> {
 }
 
 /// The plugins that a report shows as enabled, sorted. None: it names no plugins.
-fn named(report: Option<&Report>) -> Option<Vec<String>> {
+fn named(report: Option<&AgentReport>) -> Option<Vec<String>> {
     match &report?.server {
         Server::Up { plugins: Some(plugins), .. } => {
             Some(plugins.iter().filter(|(_, seen)| seen.enabled).map(|(name, _)| name.clone()).collect())
@@ -102,7 +102,7 @@ fn named(report: Option<&Report>) -> Option<Vec<String>> {
 }
 
 /// The same, for people: how many of them.
-pub(crate) fn count_enabled(report: Option<&Report>) -> usize {
+pub(crate) fn count_enabled(report: Option<&AgentReport>) -> usize {
     named(report).map_or(0, |enabled| enabled.len())
 }
 

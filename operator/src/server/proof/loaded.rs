@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use scheduler::protocol::loaded::{AtStart, Loaded, is_same_world};
-use scheduler::protocol::{Report, Server};
+use scheduler::protocol::{AgentReport, Server};
 use scheduler::staging::jar::same_plugin;
 
-use super::{Baseline, Expected};
+use super::{Baseline, VerificationTarget};
 
 /// Worlds that settings switch on and off: `allow-nether` in server.properties, `allow-end` in bukkit.yml.
 const SWITCHED: [&str; 2] = ["the_nether", "the_end"];
@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 
 /// What is missing, in sentences; empty where nothing is.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingContent {
     /// The new set is to blame.
     pub(super) to_blame: Vec<String>,
     /// Nobody knows what is to blame, or going back would not mend it.
@@ -27,8 +27,8 @@ pub(super) struct Missing {
     pub(super) unread: Vec<&'static str>,
 }
 
-impl Missing {
-    pub(super) fn of(report: &Report, expected: &Expected<'_>) -> Self {
+impl MissingContent {
+    pub(super) fn of(report: &AgentReport, expected: &VerificationTarget<'_>) -> Self {
         let mut missing = Self::default();
         let nothing_read = Loaded::default();
         let loaded = report.loaded.as_ref().unwrap_or(&nothing_read);
@@ -99,7 +99,7 @@ impl Missing {
 }
 
 /// A plugin that was enabled before and is not there at all: a person has removed it, with this update or before.
-fn removed_plugin<'a>(report: &Report, baseline: &'a Baseline) -> Option<&'a str> {
+fn removed_plugin<'a>(report: &AgentReport, baseline: &'a Baseline) -> Option<&'a str> {
     let Server::Up { plugins: Some(plugins), .. } = &report.server else { return None };
     let is_there = |name: &&String| plugins.keys().any(|seen| same_plugin(seen, name));
     baseline.enabled.iter().find(|name| !is_there(name)).map(String::as_str)

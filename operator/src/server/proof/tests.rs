@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use scheduler::protocol::damage::DamageTold;
 use scheduler::protocol::loaded::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
 use scheduler::protocol::loaded::{AtStart, Loaded};
-use scheduler::protocol::{File, FileHash, Players, PluginSeen, WorldSeen};
+use scheduler::protocol::{File, FileHash, PlayerCount, PluginSeen, WorldSeen};
 
 use super::*;
 
@@ -33,12 +33,12 @@ fn files(plugins: &[&str]) -> FileSet {
     }
 }
 
-fn report(enabled: &[(&str, bool)]) -> Report {
+fn report(enabled: &[(&str, bool)]) -> AgentReport {
     let plugins: BTreeMap<_, _> = enabled
         .iter()
         .map(|(name, enabled)| ((*name).to_owned(), PluginSeen { version: None, enabled: *enabled }))
         .collect();
-    Report {
+    AgentReport {
         at: at(100),
         pod_uid: "u".to_owned(),
         server: Server::Up {
@@ -48,7 +48,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
             build: Some(130),
             plugins: Some(plugins),
         },
-        players: Players::Nobody,
+        players: PlayerCount::Nobody,
         empty_since: None,
         lock: Some("abc".to_owned()),
         drift: Vec::new(),
@@ -74,32 +74,42 @@ fn baseline(enabled: &[&str], unread: &[&str]) -> Baseline {
     Baseline { enabled: owned(enabled), unread: owned(unread), worlds: None, datapacks: None }
 }
 
-fn against(report: Option<&Report>, before: Option<&FileSet>, baseline: &Baseline, now: i64) -> Proof {
+fn against(
+    report: Option<&AgentReport>,
+    before: Option<&FileSet>,
+    baseline: &Baseline,
+    now: i64,
+) -> VerificationResult {
     let files = files(&["ViaVersion", "Shop"]);
-    let expected = Expected {
+    let expected = VerificationTarget {
         files: &files,
         before,
         baseline,
         settle: SignedDuration::from_secs(60),
         began: at(90),
         asked_from: at(90),
-        process: Process::Stays,
+        process: ProcessExit::Stays,
         other_image: None,
     };
     prove(report.map(|report| said(report, now)).as_ref(), &expected, at(now))
 }
 
 /// What an agent says whose clock is ours.
-fn said(report: &Report, now: i64) -> Report {
-    Report { at: at(now), ..report.clone() }
+fn said(report: &AgentReport, now: i64) -> AgentReport {
+    AgentReport { at: at(now), ..report.clone() }
 }
 
-fn verdict(report: Option<&Report>, before: Option<&FileSet>, enabled_before: &[&str], now: i64) -> Proof {
+fn verdict(
+    report: Option<&AgentReport>,
+    before: Option<&FileSet>,
+    enabled_before: &[&str],
+    now: i64,
+) -> VerificationResult {
     against(report, before, &baseline(enabled_before, &[]), now)
 }
 
 /// The log could not be read.
-fn without_names(mut report: Report) -> Report {
+fn without_names(mut report: AgentReport) -> AgentReport {
     if let Server::Up { plugins, .. } = &mut report.server {
         *plugins = None;
     }
@@ -110,26 +120,34 @@ fn without_names(mut report: Report) -> Report {
 fn a_server_that_runs_the_set_for_the_settling_time_has_passed_and_not_earlier() {
     // With all that could be waited for read already: it is the time alone that is missing.
     let loaded = Loaded { worlds: Some(BTreeMap::new()), datapacks: Some(BTreeMap::new()), ..Loaded::default() };
-    let good = Report { loaded: Some(loaded), ..report(&[("ViaVersion", true), ("Shop", true)]) };
-    assert_eq!(verdict(Some(&good), None, &[], 159).verdict, Verdict::Pending { until: at(160) });
-    assert_eq!(verdict(Some(&good), None, &[], 160).verdict, Verdict::Passed);
+    let good = AgentReport { loaded: Some(loaded), ..report(&[("ViaVersion", true), ("Shop", true)]) };
+    assert_eq!(verdict(Some(&good), None, &[], 159).verdict, Verification::Pending { until: at(160) });
+    assert_eq!(verdict(Some(&good), None, &[], 160).verdict, Verification::Passed);
     // A node whose clock is 20 seconds behind shortens nothing, and one that is ahead makes nothing longer.
     let (files, known) = (files(&["ViaVersion", "Shop"]), baseline(&[], &[]));
-    let (settle, process) = (SignedDuration::from_secs(60), Process::Stays);
+    let (settle, process) = (SignedDuration::from_secs(60), ProcessExit::Stays);
     let (began, other_image) = (at(90), None);
     let asked_from = began;
-    let expected =
-        Expected { files: &files, before: None, baseline: &known, settle, began, asked_from, process, other_image };
+    let expected = VerificationTarget {
+        files: &files,
+        before: None,
+        baseline: &known,
+        settle,
+        began,
+        asked_from,
+        process,
+        other_image,
+    };
     let seen = |ahead: i64, now: i64| prove(Some(&said(&good, now + ahead)), &expected, at(now)).verdict;
-    assert_eq!([179, 180].map(|now| seen(-20, now)), [Verdict::Pending { until: at(180) }, Verdict::Passed]);
-    assert_eq!([139, 140].map(|now| seen(20, now)), [Verdict::Pending { until: at(140) }, Verdict::Passed]);
+    assert_eq!([179, 180].map(|now| seen(-20, now)), [Verification::Pending { until: at(180) }, Verification::Passed]);
+    assert_eq!([139, 140].map(|now| seen(20, now)), [Verification::Pending { until: at(140) }, Verification::Passed]);
 }
 
 #[test]
 fn a_plugin_that_does_not_enable_fails_the_proof_and_is_named() {
     let bad = report(&[("ViaVersion", true), ("Shop", false)]);
     let proof = verdict(Some(&bad), None, &[], 160);
-    assert_eq!(proof.verdict, Verdict::Failed);
+    assert_eq!(proof.verdict, Verification::Failed);
     assert_eq!(proof.problem, "Shop did not enable");
 }
 
@@ -138,26 +156,26 @@ fn a_start_that_tells_of_damage_is_kept_unproven_and_one_that_was_told_of_it_bef
     let first = "Chunk [1, 2] is allocated, but stream is missing".to_owned();
     let told = |since| Some(DamageTold { since: at(since), last: at(120), lines: 2, first: first.clone() });
     let of = |since, shop| {
-        let report = Report { damage: told(since), ..report(&[("ViaVersion", true), ("Shop", shop)]) };
+        let report = AgentReport { damage: told(since), ..report(&[("ViaVersion", true), ("Shop", shop)]) };
         verdict(Some(&report), None, &[], 160)
     };
     let proof = of(120, true);
-    assert_eq!(proof.verdict, Verdict::Unproven);
+    assert_eq!(proof.verdict, Verification::Unproven);
     assert_eq!(
         proof.problem,
         "the server's log tells of damage to its worlds: Chunk [1, 2] is allocated, but stream is missing"
     );
-    assert_eq!(of(89, true).verdict, Verdict::Passed, "the set is not to blame");
-    assert_eq!(of(120, false).verdict, Verdict::Failed, "what going back mends comes first");
+    assert_eq!(of(89, true).verdict, Verification::Passed, "the set is not to blame");
+    assert_eq!(of(120, false).verdict, Verification::Failed, "what going back mends comes first");
 }
 
 #[test]
 fn a_plugin_that_was_red_before_stays_a_warning_and_a_new_one_must_be_green() {
     let bad = report(&[("ViaVersion", true), ("Shop", false)]);
     let with_shop = files(&["ViaVersion", "Shop"]);
-    assert_eq!(verdict(Some(&bad), Some(&with_shop), &["ViaVersion"], 160).verdict, Verdict::Passed);
+    assert_eq!(verdict(Some(&bad), Some(&with_shop), &["ViaVersion"], 160).verdict, Verification::Passed);
     let without_shop = files(&["ViaVersion"]);
-    assert_eq!(verdict(Some(&bad), Some(&without_shop), &["ViaVersion"], 160).verdict, Verdict::Failed);
+    assert_eq!(verdict(Some(&bad), Some(&without_shop), &["ViaVersion"], 160).verdict, Verification::Failed);
 }
 
 #[test]
@@ -166,18 +184,18 @@ fn another_version_than_the_lock_fails_at_once() {
     if let Server::Up { minecraft, .. } = &mut other.server {
         "1.21.8".clone_into(minecraft);
     }
-    assert_eq!(verdict(Some(&other), None, &[], 101).verdict, Verdict::Failed);
+    assert_eq!(verdict(Some(&other), None, &[], 101).verdict, Verification::Failed);
 }
 
 #[test]
 fn what_cannot_be_read_is_unproven_and_every_proof_ends() {
     let unread = without_names(report(&[]));
-    assert_eq!(verdict(Some(&unread), None, &[], 159).verdict, Verdict::Pending { until: at(160) });
-    assert_eq!(verdict(Some(&unread), None, &[], 160).verdict, Verdict::Unproven);
-    assert_eq!(verdict(None, None, &[], 90 + 15 * 60).verdict, Verdict::Unproven);
+    assert_eq!(verdict(Some(&unread), None, &[], 159).verdict, Verification::Pending { until: at(160) });
+    assert_eq!(verdict(Some(&unread), None, &[], 160).verdict, Verification::Unproven);
+    assert_eq!(verdict(None, None, &[], 90 + 15 * 60).verdict, Verification::Unproven);
     let mut down = report(&[]);
     down.server = Server::Absent;
-    assert_eq!(verdict(Some(&down), None, &[], 90 + 15 * 60).verdict, Verdict::Failed);
+    assert_eq!(verdict(Some(&down), None, &[], 90 + 15 * 60).verdict, Verification::Failed);
 }
 
 #[test]
@@ -192,11 +210,11 @@ fn a_log_that_could_not_be_read_once_hides_no_red_plugin_from_the_proofs_after_i
 
     let red_via = report(&[("ViaVersion", false), ("Shop", true)]);
     let proof = against(Some(&red_via), Some(&both), &kept, 160);
-    assert_eq!((proof.verdict, proof.problem.as_str()), (Verdict::Failed, "ViaVersion did not enable"));
+    assert_eq!((proof.verdict, proof.problem.as_str()), (Verification::Failed, "ViaVersion did not enable"));
     let red_shop = report(&[("ViaVersion", true), ("Shop", false)]);
-    assert_eq!(against(Some(&red_shop), Some(&both), &kept, 159).verdict, Verdict::Pending { until: at(160) });
+    assert_eq!(against(Some(&red_shop), Some(&both), &kept, 159).verdict, Verification::Pending { until: at(160) });
     let proof = against(Some(&red_shop), Some(&both), &kept, 160);
-    assert_eq!(proof.verdict, Verdict::Unproven);
+    assert_eq!(proof.verdict, Verification::Unproven);
     assert_eq!(proof.problem, "Shop did not enable, and nobody knows whether it did before");
     let read = kept.next(Some(&red_shop), Some(&both), Some(&both));
     assert_eq!(read, baseline(&["ViaVersion"], &[]), "as soon as it is read, all is known");
@@ -209,10 +227,10 @@ fn where_nothing_is_known_of_before_a_red_plugin_leaves_the_set_unproven() {
     let red = report(&[("ViaVersion", true), ("Shop", false)]);
     // What an operator before this one wrote after a log that could not be read.
     for nothing in [Baseline::default(), unread] {
-        assert_eq!(against(Some(&red), Some(&both), &nothing, 160).verdict, Verdict::Unproven, "{nothing:?}");
+        assert_eq!(against(Some(&red), Some(&both), &nothing, 160).verdict, Verification::Unproven, "{nothing:?}");
     }
     let green = report(&[("ViaVersion", true), ("Shop", true)]);
-    assert_eq!(against(Some(&green), Some(&both), &Baseline::default(), 160).verdict, Verdict::Passed);
+    assert_eq!(against(Some(&green), Some(&both), &Baseline::default(), 160).verdict, Verification::Passed);
 }
 
 #[test]
@@ -227,48 +245,56 @@ fn a_jar_of_ones_own_that_was_enabled_is_still_there_and_is_red_now_leaves_the_s
         report.unmanaged_jars = lies_there.then(|| jar().unwrap()).into_iter().collect();
         against(Some(&report), Some(&both), &known, 160)
     };
-    assert_eq!(of(Some(true), true).verdict, Verdict::Passed);
+    assert_eq!(of(Some(true), true).verdict, Verification::Passed);
     for proof in [of(Some(false), true), of(None, true), of(Some(false), false)] {
         let problem = "My_Quests is no managed plugin, and is not enabled any more";
-        assert_eq!((proof.verdict, proof.problem.as_str()), (Verdict::Unproven, problem));
+        assert_eq!((proof.verdict, proof.problem.as_str()), (Verification::Unproven, problem));
     }
-    assert_eq!(of(None, false).verdict, Verdict::Passed, "whoever takes their own JAR away means it");
+    assert_eq!(of(None, false).verdict, Verification::Passed, "whoever takes their own JAR away means it");
     let red_before = baseline(&["Shop", "ViaVersion"], &[]);
     let still_red = report(&[good.as_slice(), &[("My_Quests", false)]].concat());
-    assert_eq!(against(Some(&still_red), Some(&both), &red_before, 160).verdict, Verdict::Passed);
+    assert_eq!(against(Some(&still_red), Some(&both), &red_before, 160).verdict, Verification::Passed);
 }
 
 #[test]
 fn files_that_are_not_as_locked_are_never_called_proven() {
     let mut drifted = report(&[("ViaVersion", true), ("Shop", true)]);
     drifted.drift = vec!["plugins/Shop.jar".to_owned()];
-    assert_eq!(verdict(Some(&drifted), None, &[], 159).verdict, Verdict::Pending { until: at(160) });
+    assert_eq!(verdict(Some(&drifted), None, &[], 159).verdict, Verification::Pending { until: at(160) });
     let proof = verdict(Some(&drifted), None, &[], 160);
-    assert_eq!((proof.verdict, proof.problem.as_str()), (Verdict::Unproven, "not as locked: plugins/Shop.jar"));
+    assert_eq!((proof.verdict, proof.problem.as_str()), (Verification::Unproven, "not as locked: plugins/Shop.jar"));
     let mut red = drifted.clone();
     if let Server::Up { plugins: Some(plugins), .. } = &mut red.server {
         plugins.insert("Shop".to_owned(), PluginSeen { version: None, enabled: false });
     }
-    assert_eq!(verdict(Some(&red), None, &[], 160).verdict, Verdict::Failed, "what is worse goes first");
+    assert_eq!(verdict(Some(&red), None, &[], 160).verdict, Verification::Failed, "what is worse goes first");
 }
 
 #[test]
 fn a_pod_with_another_image_in_it_is_never_called_proven_and_is_not_gone_back_from() {
     let (both, known) = (files(&["ViaVersion", "Shop"]), baseline(&["ViaVersion", "Shop"], &[]));
     let of = |other_image, shop, now| {
-        let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), Process::Stays);
+        let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), ProcessExit::Stays);
         let (began, asked_from) = (at(90), at(90));
-        let expected =
-            Expected { files: &both, before, baseline: &known, settle, began, asked_from, process, other_image };
-        let Proof { verdict, problem } =
+        let expected = VerificationTarget {
+            files: &both,
+            before,
+            baseline: &known,
+            settle,
+            began,
+            asked_from,
+            process,
+            other_image,
+        };
+        let VerificationResult { verdict, problem } =
             prove(Some(&said(&report(&[("ViaVersion", true), ("Shop", shop)]), now)), &expected, at(now));
         (verdict, problem)
     };
     let other = "the pod runs image `game:2`, not `game:1`";
-    assert_eq!(of(None, true, 160).0, Verdict::Passed);
-    assert_eq!(of(Some(other), true, 159).0, Verdict::Pending { until: at(160) }, "it may be put right");
-    assert_eq!(of(Some(other), true, 160), (Verdict::Unproven, other.to_owned()));
-    assert_eq!(of(Some(other), false, 160).0, Verdict::Failed, "what is worse goes first");
+    assert_eq!(of(None, true, 160).0, Verification::Passed);
+    assert_eq!(of(Some(other), true, 159).0, Verification::Pending { until: at(160) }, "it may be put right");
+    assert_eq!(of(Some(other), true, 160), (Verification::Unproven, other.to_owned()));
+    assert_eq!(of(Some(other), false, 160).0, Verification::Failed, "what is worse goes first");
 }
 
 const GOOD: [(&str, bool); 2] = [("ViaVersion", true), ("Shop", true)];
@@ -286,8 +312,8 @@ fn with_loaded(
     plugins: &[(&str, bool)],
     worlds: Option<BTreeMap<String, AtStart>>,
     datapacks: Option<BTreeMap<String, AtStart>>,
-) -> Report {
-    Report { loaded: Some(Loaded { worlds, datapacks, ..Loaded::default() }), ..report(plugins) }
+) -> AgentReport {
+    AgentReport { loaded: Some(Loaded { worlds, datapacks, ..Loaded::default() }), ..report(plugins) }
 }
 
 /// After a start that had opened these.
@@ -296,9 +322,9 @@ fn known(worlds: &[&str], datapacks: &[&str]) -> Baseline {
     Baseline::default().next(Some(&before), None, None)
 }
 
-fn held_against(report: &Report, known: &Baseline, now: i64) -> (Verdict, String) {
+fn held_against(report: &AgentReport, known: &Baseline, now: i64) -> (Verification, String) {
     let both = files(&["ViaVersion", "Shop"]);
-    let Proof { verdict, problem } = against(Some(report), Some(&both), known, now);
+    let VerificationResult { verdict, problem } = against(Some(report), Some(&both), known, now);
     (verdict, problem)
 }
 
@@ -310,18 +336,18 @@ fn a_world_that_was_open_and_lies_there_unopened_fails_the_proof_and_is_named() 
         held_against(&report, &known, at)
     };
     let one = [("creative", NotAnyMore), ("hub", Opened), ("new", Opened)];
-    assert_eq!(missing(&one, 159).0, Verdict::Pending { until: at(160) }, "a plugin may open it still");
+    assert_eq!(missing(&one, 159).0, Verification::Pending { until: at(160) }, "a plugin may open it still");
     let (verdict, problem) = missing(&one, 160);
-    assert_eq!(verdict, Verdict::Failed);
+    assert_eq!(verdict, Verification::Failed);
     assert_eq!(
         problem,
         "world `creative` is not open any more although the files are there; \
          if that is meant, close what is to be closed while the server runs"
     );
     let (verdict, problem) = missing(&[("creative", NotAnyMore), ("hub", NotAnyMore)], 160);
-    assert_eq!(verdict, Verdict::Failed);
+    assert_eq!(verdict, Verification::Failed);
     assert!(problem.starts_with("worlds `creative`, `hub` are not open any more"), "{problem}");
-    assert_eq!(missing(&[("creative", Opened), ("hub", Opened), ("new", Opened)], 160).0, Verdict::Passed);
+    assert_eq!(missing(&[("creative", Opened), ("hub", Opened), ("new", Opened)], 160).0, Verification::Passed);
 }
 
 #[test]
@@ -331,7 +357,7 @@ fn what_a_single_start_had_opened_leaves_the_set_unproven() {
     let packs = at_start(&[("file/terrain.zip", NotOpened)]);
     let but = "any more, and no three starts in a row before are known to have had as much";
     let (verdict, problem) = held_against(&with_loaded(&GOOD, other_map, packs), &known, 160);
-    assert_eq!(verdict, Verdict::Unproven);
+    assert_eq!(verdict, Verification::Unproven);
     assert_eq!(problem, format!("world `map7` is not open {but}; datapack `file/terrain.zip` is not enabled {but}"));
 }
 
@@ -339,11 +365,11 @@ fn what_a_single_start_had_opened_leaves_the_set_unproven() {
 fn worlds_that_have_become_too_many_are_not_compared_and_leave_no_later_set_unproven() {
     let known = known(&["overworld", "creative"], &["file/terrain.zip"]);
     let loaded = Loaded { too_many_worlds: true, too_many_datapacks: true, ..Loaded::default() };
-    let many = Report { loaded: Some(loaded), ..report(&GOOD) };
-    assert_eq!(held_against(&many, &known, 160), (Verdict::Passed, String::new()));
+    let many = AgentReport { loaded: Some(loaded), ..report(&GOOD) };
+    assert_eq!(held_against(&many, &known, 160), (Verification::Passed, String::new()));
     let next = known.next(Some(&many), None, None);
     assert_eq!((&next.worlds, &next.datapacks), (&None, &None));
-    assert_eq!(held_against(&report(&GOOD), &next, 160).0, Verdict::Passed);
+    assert_eq!(held_against(&report(&GOOD), &next, 160).0, Verification::Passed);
 }
 
 #[test]
@@ -351,14 +377,14 @@ fn a_world_that_somebody_closed_before_or_that_is_known_by_its_namespace_now_is_
     let known = known(&["overworld", "creative", "hub"], &[]);
     let now = [("overworld", Opened), ("creative", ClosedBefore), ("myplugin:hub", Opened)];
     let report = with_loaded(&GOOD, at_start(&now), opened(&[]));
-    assert_eq!(held_against(&report, &known, 160), (Verdict::Passed, String::new()));
+    assert_eq!(held_against(&report, &known, 160), (Verification::Passed, String::new()));
 }
 
 #[test]
 fn a_world_that_going_back_would_not_bring_leaves_the_set_unproven() {
     let gone = with_loaded(&GOOD, opened(&["overworld"]), opened(&[]));
     let (verdict, problem) = held_against(&gone, &known(&["overworld", "creative"], &[]), 160);
-    assert_eq!(verdict, Verdict::Unproven);
+    assert_eq!(verdict, Verification::Unproven);
     assert_eq!(
         problem,
         "world `creative` is not open any more and the files are not on the volume; a copy may have them"
@@ -366,7 +392,7 @@ fn a_world_that_going_back_would_not_bring_leaves_the_set_unproven() {
     let known = known(&["overworld", "the_nether"], &[]);
     let switched = with_loaded(&GOOD, at_start(&[("overworld", Opened), ("the_nether", NotAnyMore)]), opened(&[]));
     let (verdict, problem) = held_against(&switched, &known, 160);
-    assert_eq!(verdict, Verdict::Unproven);
+    assert_eq!(verdict, Verification::Unproven);
     assert!(problem.starts_with("world `the_nether` is not open any more; see `allow-nether`"), "{problem}");
 }
 
@@ -376,13 +402,13 @@ fn a_world_whose_plugin_a_person_removed_leaves_the_set_unproven() {
     known.enabled.push("Multiverse-Core".to_owned());
     let now = at_start(&[("overworld", Opened), ("creative", NotAnyMore)]);
     let (verdict, problem) = held_against(&with_loaded(&GOOD, now.clone(), opened(&[])), &known, 160);
-    assert_eq!(verdict, Verdict::Unproven);
+    assert_eq!(verdict, Verification::Unproven);
     assert_eq!(
         problem,
         "world `creative` is not open any more, and neither is Multiverse-Core there, which may have opened it"
     );
     let with_it = [&GOOD[..], &[("Multiverse-Core", true)]].concat();
-    assert_eq!(held_against(&with_loaded(&with_it, now, opened(&[])), &known, 160).0, Verdict::Failed);
+    assert_eq!(held_against(&with_loaded(&with_it, now, opened(&[])), &known, 160).0, Verification::Failed);
 }
 
 #[test]
@@ -393,13 +419,13 @@ fn a_datapack_that_was_enabled_and_lies_there_fails_the_proof_and_one_that_was_t
         held_against(&with_loaded(&GOOD, opened(&[]), datapacks), &known, 160)
     };
     let (verdict, problem) = now(&[("file/skylands", NotAnyMore)]);
-    assert_eq!(verdict, Verdict::Failed);
+    assert_eq!(verdict, Verification::Failed);
     assert_eq!(
         problem,
         "datapack `file/skylands` is not enabled any more although the file is there; the server's log says why"
     );
     for fine in [&[("file/skylands", Opened)][..], &[("file/skylands", ClosedBefore)], &[]] {
-        assert_eq!(now(fine), (Verdict::Passed, String::new()), "{fine:?}");
+        assert_eq!(now(fine), (Verification::Passed, String::new()), "{fine:?}");
     }
 }
 
@@ -409,32 +435,35 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
     let known = known(&["overworld"], &["file/terrain.zip"]);
     assert_eq!(
         held_against(&unread, &baseline(&["ViaVersion", "Shop"], &[]), 160).0,
-        Verdict::Passed,
+        Verification::Passed,
         "as an older agent"
     );
     let both = "which worlds are open could not be read, and which datapacks are enabled could not be read";
-    assert_eq!(held_against(&unread, &known, 160), (Verdict::Unproven, both.to_owned()));
+    assert_eq!(held_against(&unread, &known, 160), (Verification::Unproven, both.to_owned()));
     unread.loaded = Some(Loaded { worlds: opened(&["overworld"]), ..Loaded::default() });
-    assert_eq!(held_against(&unread, &known, 160).0, Verdict::Unproven);
+    assert_eq!(held_against(&unread, &known, 160).0, Verification::Unproven);
 
     let files = files(&["ViaVersion", "Shop"]);
     let settle = SignedDuration::from_secs(5);
-    let expected = Expected {
+    let expected = VerificationTarget {
         files: &files,
         before: Some(&files),
         baseline: &known,
         settle,
         began: at(90),
         asked_from: at(90),
-        process: Process::Stays,
+        process: ProcessExit::Stays,
         other_image: None,
     };
     let soon = prove(Some(&said(&unread, 110)), &expected, at(110));
-    assert_eq!(soon.verdict, Verdict::Pending { until: at(160) }, "they are read a while after the plugins");
+    assert_eq!(soon.verdict, Verification::Pending { until: at(160) }, "they are read a while after the plugins");
     let nothing = Baseline::default();
-    let first =
-        prove(Some(&said(&report(&GOOD), 110)), &Expected { baseline: &nothing, before: None, ..expected }, at(110));
-    assert_eq!(first.verdict, Verdict::Pending { until: at(160) }, "the next proof is to know of them");
+    let first = prove(
+        Some(&said(&report(&GOOD), 110)),
+        &VerificationTarget { baseline: &nothing, before: None, ..expected },
+        at(110),
+    );
+    assert_eq!(first.verdict, Verification::Pending { until: at(160) }, "the next proof is to know of them");
 }
 
 #[test]

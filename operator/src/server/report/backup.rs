@@ -10,13 +10,13 @@ use scheduler::backup::{Contents, Trigger};
 use scheduler::protocol::restore::{ListedCopy, NEW_VOLUME};
 use scheduler::protocol::{self, BackupSeen, BackupsSeen, FileSet, HotCopyOutcome, NO_BACKUP, Restored};
 
-use super::Report;
+use super::PassReport;
 use super::conditions::refusal;
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 use crate::server::copies::{cold_copy, copies};
-use crate::server::hot_copies::{HotCopies, WITH_THE_NEXT_RESTART};
+use crate::server::hot_copies::{OnlineBackups, WITH_THE_NEXT_RESTART};
 
 /// The condition's name.
 pub(super) const BACKUP_READY: &str = "BackupReady";
@@ -29,7 +29,7 @@ const NONE_BY_THE_CLOCK: &str = "none is taken by the clock, see `BackupCronVali
 /// What lies there. While the agent is silent, or cannot look, its last word stands; without `spec.backup` there is nothing to say.
 pub(super) fn build_status(
     server: &CheckedServer,
-    agent: Option<&protocol::Report>,
+    agent: Option<&protocol::AgentReport>,
     before: &PaperMCServerStatus,
     next: Option<Timestamp>,
 ) -> Option<BackupStatus> {
@@ -82,7 +82,7 @@ fn last_restore(restored: &Restored) -> LastRestore {
 }
 
 /// Whether a copy would be taken, if one were due: status, reason, message. None: nobody wants one.
-pub(super) fn ready(server: &CheckedServer, report: &Report<'_>) -> Option<(Option<bool>, &'static str, String)> {
+pub(super) fn ready(server: &CheckedServer, report: &PassReport<'_>) -> Option<(Option<bool>, &'static str, String)> {
     let backup = server.backup.as_ref()?;
     if let Some(why) = refused(report) {
         return Some((Some(false), "BackupFailed", why));
@@ -99,11 +99,11 @@ pub(super) fn ready(server: &CheckedServer, report: &Report<'_>) -> Option<(Opti
 }
 
 /// What was said of a copy that failed stands while the next one is being taken.
-pub(super) fn stands(old: &Condition, report: &Report<'_>) -> bool {
+pub(super) fn stands(old: &Condition, report: &PassReport<'_>) -> bool {
     report.plan.copies.is_running && old.status == "False" && old.reason == "BackupFailed"
 }
 
-fn of_the_agent(seen: Option<&BackupsSeen>, hot: &HotCopies) -> (Option<bool>, &'static str, String) {
+fn of_the_agent(seen: Option<&BackupsSeen>, hot: &OnlineBackups) -> (Option<bool>, &'static str, String) {
     let Some(seen) = seen else {
         return (None, "NotMounted", "the volume for copies comes with the next restart of the server".to_owned());
     };
@@ -146,39 +146,39 @@ fn not_taken(seen: &BackupsSeen) -> Option<String> {
 }
 
 /// What the init container wrote when it did not go on for want of a copy.
-pub(super) fn refused(report: &Report<'_>) -> Option<String> {
+pub(super) fn refused(report: &PassReport<'_>) -> Option<String> {
     let words = refusal(report)?;
     words.strip_prefix(NO_BACKUP).map(|why| cut(why, 1_024))
 }
 
 /// Why the set that is planned had no copy, if that is what it failed for.
-pub(super) fn failed_for(report: &Report<'_>) -> Option<String> {
+pub(super) fn failed_for(report: &PassReport<'_>) -> Option<String> {
     let failed = copies(report.seen)?.failed.as_ref()?;
     (failed.before == report.plan.record.files.lock).then(|| cut(&failed.why, 512))
 }
 
 /// A copy that is new, and one that should be there and is not. Each once, however often it is looked at.
-pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+pub(super) fn notes(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
     let seen = copies(report.seen);
     let mut notes = Vec::new();
     let known = before.backup.as_ref().and_then(|backup| backup.last_backup.as_ref()).map(|last| last.name.as_str());
     let last = seen.and_then(|seen| seen.last.as_ref());
     if let Some(last) = last.filter(|last| server.backup.is_some() && known != Some(last.id.as_str())) {
-        notes.push(Note { reason: "BackupTaken", warning: false, text: taken(last) });
+        notes.push(EventText { reason: "BackupTaken", warning: false, text: taken(last) });
     }
     let restored = seen.and_then(|seen| seen.restored.as_ref());
     let known = before.backup.as_ref().and_then(|backup| backup.last_restore.as_ref());
     // What a new volume got is told with its condition, also of a server that takes no copies.
     let is_told = |restored: &&Restored| restored.request.as_deref() != Some(NEW_VOLUME);
     if let Some(restored) = restored.filter(is_told).filter(|restored| known != Some(&last_restore(restored))) {
-        notes.push(Note { reason: "WorldRestored", warning: true, text: restored_in_words(restored) });
+        notes.push(EventText { reason: "WorldRestored", warning: true, text: restored_in_words(restored) });
     }
     if let Some((Some(false), reason, text)) = ready(server, report).filter(|(_, reason, _)| *reason != NEEDS_RESTART) {
         let same = |condition: &Condition| {
             condition.type_ == BACKUP_READY && condition.reason == reason && condition.message == text
         };
         if !before.conditions.iter().any(same) {
-            notes.push(Note { reason: "BackupFailed", warning: true, text });
+            notes.push(EventText { reason: "BackupFailed", warning: true, text });
         }
     }
     notes
@@ -196,7 +196,7 @@ fn restored_in_words(restored: &Restored) -> String {
 }
 
 /// What the roll-back may do to the worlds.
-pub(super) fn restore_ordered(report: &Report<'_>) -> String {
+pub(super) fn restore_ordered(report: &PassReport<'_>) -> String {
     let copy = match cold_copy(report.seen) {
         Some(copy) => format!("the copy {}", copy.id),
         None => "the copy from before".to_owned(),
@@ -205,7 +205,7 @@ pub(super) fn restore_ordered(report: &Report<'_>) -> String {
 }
 
 /// Why nobody knows which copies lie there, although the agent answers.
-pub(super) fn unreadable<'a>(report: &Report<'a>) -> Option<&'a str> {
+pub(super) fn unreadable<'a>(report: &PassReport<'a>) -> Option<&'a str> {
     copies(report.seen)?.problem.as_deref()
 }
 

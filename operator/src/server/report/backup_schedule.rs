@@ -2,9 +2,9 @@
 
 use crds::{PaperMCServer, PaperMCServerStatus};
 
-use super::{LONGEST_MESSAGE, Report};
+use super::{LONGEST_MESSAGE, PassReport};
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 
 /// The condition; there is none without a schedule. It and its reasons are called as other operators of the field call them.
@@ -23,7 +23,7 @@ const LONGEST_MISTAKE: usize = 800;
 pub(super) fn in_words(
     server: &PaperMCServer,
     checked: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
 ) -> Option<(bool, &'static str, String)> {
     if let Some(words) = problem(checked) {
         return Some((false, INVALID, words));
@@ -38,10 +38,10 @@ pub(super) fn in_words(
 }
 
 /// Once for each mistake.
-pub(super) fn note(server: &CheckedServer, before: &PaperMCServerStatus) -> Option<Note> {
+pub(super) fn note(server: &CheckedServer, before: &PaperMCServerStatus) -> Option<EventText> {
     let text = problem(server)?;
     let is_known = before.conditions.iter().any(|it| it.type_ == BACKUP_CRON_VALID && it.message == text);
-    (!is_known).then_some(Note { reason: INVALID, warning: true, text })
+    (!is_known).then_some(EventText { reason: INVALID, warning: true, text })
 }
 
 fn problem(server: &CheckedServer) -> Option<String> {
@@ -58,9 +58,9 @@ mod tests {
     use super::*;
     use crate::server::check::check;
     use crate::server::check::tests::server;
-    use crate::server::hot_copies::HotCopies;
+    use crate::server::hot_copies::OnlineBackups;
     use crate::server::report::tests::Pass;
-    use crate::server::report::{Trouble, conditions};
+    use crate::server::report::{PlanningError, conditions};
 
     /// A pass over a server in Berlin with these copies, at 12:00 UTC.
     fn pass(backup: &Value) -> Pass {
@@ -77,7 +77,7 @@ mod tests {
 
     fn look(pass: &mut Pass, now: &str) {
         let now: Timestamp = now.parse().unwrap();
-        pass.plan.copies = HotCopies::of(&pass.server, &pass.checked, &pass.seen, &pass.before, false, now);
+        pass.plan.copies = OnlineBackups::of(&pass.server, &pass.checked, &pass.seen, &pass.before, false, now);
     }
 
     /// Status, reason and message of a condition.
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn while_nothing_can_be_planned_what_was_said_of_it_stands() {
-        let why = Trouble::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
+        let why = PlanningError::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
         let pass = pass(&wrong()).next();
         let (told, report) = (said(&pass, BACKUP_CRON_VALID), pass.report());
         let of = |all: Vec<Condition>| all.into_iter().find(|it| it.type_ == BACKUP_CRON_VALID);

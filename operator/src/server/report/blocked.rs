@@ -7,7 +7,7 @@ use resolver::explain::{Explanation, Warning};
 
 use super::LONGEST_MESSAGE;
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 use crate::server::plan::Plan;
 
 /// Whether something keeps a newer set back.
@@ -124,31 +124,31 @@ pub(super) fn shared_names(explanation: &Explanation) -> Option<String> {
 
 /// What waits until a person does something, or somebody else: once, and again when it waits for another thing. What was said before stands in
 /// the condition of the last status.
-pub(super) fn note(plan: &Plan, before: &PaperMCServerStatus) -> Option<Note> {
+pub(super) fn note(plan: &Plan, before: &PaperMCServerStatus) -> Option<EventText> {
     let explanation = &plan.explanation;
     let words = super::in_words(explanation);
     let said = before.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
     if plan.is_impossible() {
-        return Some(Note { reason: NO_SOLUTION, warning: true, text: words });
+        return Some(EventText { reason: NO_SOLUTION, warning: true, text: words });
     }
     if explanation.stopped_by().is_some() {
         let is_news = said.is_none_or(|said| said.reason != TWO_FILES_ONE_NAME || known_last(&said.message) != words);
-        return is_news.then_some(Note { reason: TWO_FILES_ONE_NAME, warning: true, text: words });
+        return is_news.then_some(EventText { reason: TWO_FILES_ONE_NAME, warning: true, text: words });
     }
     // The way out, and the build that runs, may be others while it waits for the same.
     let held = explanation.paper_held_back()?;
     let is_news = said.is_none_or(|said| !said.message.contains(&held));
-    is_news.then_some(Note { reason: "UpdateBlocked", warning: false, text: words })
+    is_news.then_some(EventText { reason: "UpdateBlocked", warning: false, text: words })
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::{SignedDuration, Timestamp};
-    use resolver::{GaveUp, Limit};
+    use resolver::{BudgetExceeded, Limit};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::report::notices::Situation;
+    use crate::server::report::notices::NotificationInput;
     use crate::server::report::tests::Pass;
 
     /// Paper 1.21.10-130 with nothing newer but these.
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_was_known_last_stands_with_its_instant_while_nobody_can_say() {
-        let gave_up = || Explanation::GaveUp(GaveUp { steps: 9, limit: Limit::Steps, clashing: Vec::new() });
+        let gave_up = || Explanation::GaveUp(BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() });
         for (known, wanted) in [
             (held(&["GriefPrevention"]), ("True", "HeldByPlugin")),
             (stopped(), ("True", TWO_FILES_ONE_NAME)),
@@ -269,7 +269,7 @@ mod tests {
                 assert!(message.ends_with(&format!("{KNOWN_LAST}{words}")), "{message}");
                 assert_eq!(message.matches(KNOWN_LAST).count(), 1, "{message}");
                 assert_eq!((&status.update_blocked, &status.held_by), (&first.update_blocked, &first.held_by));
-                let told = Situation::of(&pass.checked, &pass.report(), &pass.before, &status).blocked;
+                let told = NotificationInput::of(&pass.checked, &pass.report(), &pass.before, &status).blocked;
                 assert_eq!(told, (holds == "True").then(|| (earlier, words.clone())), "after fourteen days");
                 pass = pass.next();
             }
@@ -307,7 +307,7 @@ mod tests {
         assert!(message.contains("who holds it was not found out within 9 steps"), "{message}");
         assert_eq!(status.update_blocked, None);
         // Nor is the answer itself.
-        let gave_up = GaveUp { steps: 9, limit: Limit::Steps, clashing: Vec::new() };
+        let gave_up = BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() };
         (pass.plan.explanation, pass.plan.solved) = (Explanation::GaveUp(gave_up), false);
         assert_eq!(condition(&pass.status()).1, "NotEvaluated");
         (pass.plan.explanation, pass.plan.solved) = (nothing_newer(), true);

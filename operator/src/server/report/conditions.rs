@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::human;
 use scheduler::gate::Gate;
 use scheduler::protocol::last_words::WorldRefused;
-use scheduler::rollout::{Occasion, Step, WaitingOn};
-use scheduler::seen::{Life, Players, Verdict};
+use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
+use scheduler::seen::{Players, PodPhase, Verification};
 
 use super::backup::BACKUP_READY;
 use super::backup_schedule::BACKUP_CRON_VALID;
@@ -17,7 +17,7 @@ use super::notes::{approval_needed, waits_in_words};
 use super::stuck::{no_backup, past_refusal, undo_would_lose};
 use super::waiting::{asleep_in_words, players_in_words, turn_in_words};
 use super::{
-    LONGEST_MESSAGE, Report, backup, backup_schedule, blocked, condition, crashes, damage, drain, drift, images,
+    LONGEST_MESSAGE, PassReport, backup, backup_schedule, blocked, condition, crashes, damage, drain, drift, images,
     in_words, is_open, new_volume, replaced,
 };
 use crate::chain::cut;
@@ -28,7 +28,7 @@ use crate::server::crashes::CRASH_LOOP;
 use crate::server::in_place::stopped_at;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::restore;
-use crate::server::scope::early::Early;
+use crate::server::scope::early::UrgentUpdate;
 
 mod prepare;
 mod unplanned;
@@ -56,7 +56,7 @@ const REFUSES_FOR: SignedDuration = SignedDuration::from_secs(20);
 pub(super) fn build_conditions(
     server: &PaperMCServer,
     checked: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> Vec<Condition> {
     let last = before.last_update.as_ref();
@@ -154,7 +154,7 @@ pub(super) fn build_conditions(
 }
 
 /// What was found that a person should mend; nothing is said while there is nothing.
-fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+fn of_the_pod(report: &PassReport<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     let agent = report.seen.report.as_deref();
     let drift = drift::in_words(report).map(|(reason, message)| ("Drifted", reason, message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
@@ -166,7 +166,7 @@ fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'stat
 }
 
 /// JARs of people that made room. While nobody can be asked, what was said last stands.
-fn of_own_jars(report: &Report<'_>, before: &[Condition], of: impl Fn(String) -> Condition) -> Option<Condition> {
+fn of_own_jars(report: &PassReport<'_>, before: &[Condition], of: impl Fn(String) -> Condition) -> Option<Condition> {
     match report.seen.report.as_deref() {
         Some(agent) => replaced::in_words(agent).map(of),
         None => before.iter().find(|old| old.type_ == replaced::JARS_SET_ASIDE).cloned(),
@@ -174,7 +174,7 @@ fn of_own_jars(report: &Report<'_>, before: &[Condition], of: impl Fn(String) ->
 }
 
 /// Why an agent that is there does nothing that it is asked, for longer than its own start explains.
-pub(super) fn agent_refuses<'a>(report: &Report<'a>) -> Option<(&'static str, &'a str)> {
+pub(super) fn agent_refuses<'a>(report: &PassReport<'a>) -> Option<(&'static str, &'a str)> {
     let is_news = report.now < report.seen.silent_since + REFUSES_FOR;
     let refusal = report.seen.refusal.as_ref().filter(|_| !is_news)?;
     Some((refusal.0, &refusal.1))
@@ -188,23 +188,23 @@ fn first_line(words: &str) -> String {
     cut(words.lines().next().unwrap_or_default(), LONGEST_MESSAGE)
 }
 
-fn ready(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, String) {
+fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
     let asleep = report.plan.seen.set.is_some_and(|set| set.asleep);
     match report.plan.seen.pod.map(|pod| pod.life) {
-        Some(Life::Up) if report.plan.proof.verdict == Verdict::Failed => {
+        Some(PodPhase::Up) if report.plan.proof.verdict == Verification::Failed => {
             (false, "VerificationFailed", report.plan.proof.problem.clone())
         }
-        Some(Life::Up) => (true, "Running", "the server answers".to_owned()),
-        Some(Life::Starting { .. }) => {
+        Some(PodPhase::Up) => (true, "Running", "the server answers".to_owned()),
+        Some(PodPhase::Starting { .. }) => {
             (false, "Starting", cut(&format!("the server is starting{}", prepare::awaited(report)), LONGEST_MESSAGE))
         }
-        Some(Life::Down) if report.seen.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
+        Some(PodPhase::Down) if report.seen.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
             let message = "the server was stopped from inside (`/stop`), and is started again";
             (false, "StoppedInGame", message.to_owned())
         }
-        Some(Life::Down) => (false, "Down", "the server's process is not there".to_owned()),
-        Some(Life::Refused) => refused(checked, report),
-        Some(Life::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
+        Some(PodPhase::Down) => (false, "Down", "the server's process is not there".to_owned()),
+        Some(PodPhase::Refused) => refused(checked, report),
+        Some(PodPhase::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
         None if report.plan.is_stopped() => {
             (false, STOPPED_BY_CRASHES, format!("the server is stopped after a loop of crashes; see {CRASH_LOOP}"))
         }
@@ -214,7 +214,7 @@ fn ready(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, S
 }
 
 /// Why the init container does not let the server start.
-fn refused(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, String) {
+fn refused(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
     if let Some(why) = backup::refused(report) {
         return (false, "BackupFailed", why);
     }
@@ -241,12 +241,16 @@ pub(super) fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
 }
 
 /// What the init container wrote when it did not let the server start.
-pub(super) fn refusal(report: &Report<'_>) -> Option<String> {
+pub(super) fn refusal(report: &PassReport<'_>) -> Option<String> {
     let words = report.seen.last_words()?;
     Some(cut(&WorldRefused::read(words).map_or_else(|| words.to_owned(), |said| said.why), 1_024))
 }
 
-fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpdate>) -> (bool, &'static str, String) {
+fn updating(
+    checked: &CheckedServer,
+    report: &PassReport<'_>,
+    last: Option<&LastUpdate>,
+) -> (bool, &'static str, String) {
     match report.step {
         Step::Settled => (false, "Stable", "nothing is under way".to_owned()),
         Step::Wait(waiting) => waiting_in_words(waiting, checked, report, last),
@@ -275,7 +279,7 @@ fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpda
 fn waiting_in_words(
     waiting: WaitingOn,
     checked: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
     last: Option<&LastUpdate>,
 ) -> (bool, &'static str, String) {
     let problem = || report.plan.proof.problem.clone();
@@ -283,7 +287,7 @@ fn waiting_in_words(
     let why_last = || last.filter(|last| !last.successful).map(|last| last.message.clone());
     match waiting {
         WaitingOn::Window { opens } => waiting_for_window(opens, checked, report),
-        WaitingOn::Countdown { ends } if report.plan.opportunistic.occasion == Some(Occasion::Empty) => (
+        WaitingOn::Countdown { ends } if report.plan.opportunistic.occasion == Some(OpportunityReason::Empty) => (
             true,
             COUNTDOWN_WHILE_EMPTY,
             format!("nobody is on; the server stops at {ends} if nobody joins until then"),
@@ -359,7 +363,7 @@ fn waiting_in_words(
 pub(super) fn waiting_for_window(
     opens: Option<Timestamp>,
     checked: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
 ) -> (bool, &'static str, String) {
     let plan = report.plan;
     let outlook = &plan.outlook;
@@ -388,7 +392,7 @@ pub(super) fn waiting_for_window(
         );
     }
     let next = match opens {
-        Some(opens) => match plan.alone.early().and_then(Early::own) {
+        Some(opens) => match plan.alone.early().and_then(UrgentUpdate::own) {
             Some(own) if plan.gate == own.gate => format!("the window of {} opens at {opens}", own.scope),
             Some(_) | None => format!("the window opens at {opens}"),
         },
@@ -414,7 +418,7 @@ pub(super) fn waiting_for_window(
     }
 }
 
-fn node_lost(report: &Report<'_>) -> String {
+fn node_lost(report: &PassReport<'_>) -> String {
     let pod = report.seen.pod.as_ref();
     let node = pod.and_then(|pod| pod.spec.as_ref()).and_then(|spec| spec.node_name.clone()).unwrap_or_default();
     let asked = pod.and_then(|pod| pod.metadata.deletion_timestamp.as_ref());

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use scheduler::backup::{Contents, Trigger};
 use scheduler::protocol::{self, BackupSeen, BackupsSeen};
 
-use super::Report;
+use super::PassReport;
 use super::notes::downtime;
 use super::notices::duration_in_words;
 use crate::server::check::CheckedServer;
@@ -25,23 +25,23 @@ const NO_COPY: &str = "no copy of the worlds is taken before it (`spec.backup`),
 
 /// What an update costs, as far as anybody knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cost {
+pub(super) struct DowntimeEstimate {
     /// How long the last update of this server took it down, without the copy.
     down: Option<SignedDuration>,
-    copy: Option<CopyBefore>,
+    copy: Option<PreUpdateBackup>,
     /// The worlds cannot go back afterwards, and nothing copies them before.
     is_leap: bool,
 }
 
 /// The copy before an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CopyBefore {
+struct PreUpdateBackup {
     contents: Contents,
-    size: Option<Size>,
+    size: Option<TransferSize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
+struct TransferSize {
     bytes: u64,
     takes: SignedDuration,
     /// No copy has been timed here.
@@ -50,7 +50,7 @@ struct Size {
 
 /// What is planned, seen from the set that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comes {
+enum UpcomingChange {
     /// The set that runs, with other settings of its pod.
     Same,
     /// What ran before it: a step back.
@@ -59,7 +59,7 @@ enum Comes {
     Other,
 }
 
-impl Comes {
+impl UpcomingChange {
     /// The volume remembers which set was there before, and does not tell. But a server that is copied before each change has a copy from
     /// right before what runs, and that names both.
     fn of(goal: &str, settled: Option<&str>, seen: Option<&BackupsSeen>) -> Self {
@@ -72,9 +72,9 @@ impl Comes {
     }
 }
 
-impl Cost {
+impl DowntimeEstimate {
     /// Of the update that is planned. `before` is the last status.
-    pub(super) fn of(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Self {
+    pub(super) fn of(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = is_one_way(report.plan);
         let when = server.backup.as_ref().map(|backup| backup.before_update);
@@ -82,7 +82,7 @@ impl Cost {
         let contents = contents(when, one_way, comes);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
-            copy: contents.map(|contents| CopyBefore {
+            copy: contents.map(|contents| PreUpdateBackup {
                 contents,
                 size: copies(report.seen).and_then(|seen| size(seen, contents)),
             }),
@@ -98,7 +98,7 @@ impl Cost {
             let down = down.unwrap_or_else(|| "the restart".to_owned());
             return Some(format!("{down}; {NO_COPY}"));
         }
-        let Some(CopyBefore { contents, size }) = copy else { return down };
+        let Some(PreUpdateBackup { contents, size }) = copy else { return down };
         let down = down.unwrap_or_else(|| "the restart".to_owned());
         let of = match contents {
             Contents::Worlds => "the worlds",
@@ -106,7 +106,7 @@ impl Cost {
             Contents::Everything => "worlds, settings and plugins",
         };
         let copy = match size {
-            Some(Size { bytes, takes, is_guess }) => {
+            Some(TransferSize { bytes, takes, is_guess }) => {
                 let (takes, bytes) = (duration_in_words(takes), bytes_in_words(bytes));
                 let guess = if is_guess { "; a guess, no copy was timed here yet" } else { "" };
                 format!("about {takes} for the copy of {of} ({bytes}{guess})")
@@ -136,9 +136,9 @@ fn is_one_way(plan: &Plan) -> bool {
     plan.changes.iter().any(|change| change.one_way)
 }
 
-fn comes(plan: &Plan, seen: &Observed) -> Comes {
+fn comes(plan: &Plan, seen: &Observed) -> UpcomingChange {
     let settled = seen.settled_lock.as_ref().map(|settled| settled.files.lock.as_str());
-    Comes::of(&plan.record.files.lock, settled, copies(seen))
+    UpcomingChange::of(&plan.record.files.lock, settled, copies(seen))
 }
 
 /// What stands behind the changes in a plan.
@@ -148,25 +148,25 @@ pub(super) fn behind(cost: Option<&str>) -> String {
 
 /// What is copied before: the rules of the agent, `scheduler::backup::due`. For the set that runs, with other settings of its pod, nothing is. Nor is
 /// it before a step back.
-fn contents(before: Option<BeforeUpdate>, one_way: bool, comes: Comes) -> Option<Contents> {
-    if comes == Comes::Same {
+fn contents(before: Option<BeforeUpdate>, one_way: bool, comes: UpcomingChange) -> Option<Contents> {
+    if comes == UpcomingChange::Same {
         return None;
     }
     match (before?, one_way) {
         (BeforeUpdate::OneWay, true) => Some(Contents::Worlds),
         (BeforeUpdate::Always, true) => Some(Contents::Everything),
-        (BeforeUpdate::Always, false) => (comes != Comes::Before).then_some(Contents::Everything),
+        (BeforeUpdate::Always, false) => (comes != UpcomingChange::Before).then_some(Contents::Everything),
         (BeforeUpdate::OneWay, false) | (BeforeUpdate::Never, _) => None,
     }
 }
 
 /// The worlds cannot go back, and are not copied.
-fn is_leap(before: Option<BeforeUpdate>, one_way: bool, comes: Comes) -> bool {
+fn is_leap(before: Option<BeforeUpdate>, one_way: bool, comes: UpcomingChange) -> bool {
     one_way && !contents(before, one_way, comes).is_some_and(Contents::has_worlds)
 }
 
 /// How much that is, and how long it takes. None: nobody has measured it, and it was never copied.
-fn size(seen: &BackupsSeen, contents: Contents) -> Option<Size> {
+fn size(seen: &BackupsSeen, contents: Contents) -> Option<TransferSize> {
     let known = || [&seen.last_of_worlds, &seen.last].into_iter().flatten();
     let copied = || known().find(|copy| copy.contents == contents).map(|copy| copy.bytes);
     let bytes = seen.sizes.map(|sizes| sizes.of(contents)).or_else(copied)?;
@@ -174,7 +174,7 @@ fn size(seen: &BackupsSeen, contents: Contents) -> Option<Size> {
     let timed = known().find_map(rate);
     let takes = u128::from(bytes) * 1_000 / u128::from(timed.unwrap_or(GUESSED));
     let takes = SignedDuration::from_secs(i64::try_from(takes.div_ceil(1_000)).unwrap_or(i64::MAX));
-    Some(Size { bytes, takes: takes.max(SignedDuration::from_secs(1)), is_guess: timed.is_none() })
+    Some(TransferSize { bytes, takes: takes.max(SignedDuration::from_secs(1)), is_guess: timed.is_none() })
 }
 
 /// Bytes a second.
@@ -194,7 +194,7 @@ fn bytes_in_words(bytes: u64) -> String {
 }
 
 /// How long the server was down for the update to what runs now, without the copy that was taken before it.
-pub(super) fn down_without_copy(agent: Option<&protocol::Report>) -> Option<u32> {
+pub(super) fn down_without_copy(agent: Option<&protocol::AgentReport>) -> Option<u32> {
     let down = downtime(agent)?;
     let seen = agent.and_then(|agent| agent.backups.as_ref());
     let lock = agent.and_then(|agent| agent.lock.as_ref());
@@ -233,8 +233,8 @@ mod tests {
     }
 
     fn words(seen: &BackupsSeen, contents: Contents, down: Option<i64>) -> String {
-        let copy = Some(CopyBefore { contents, size: size(seen, contents) });
-        Cost { down: down.map(SignedDuration::from_secs), copy, is_leap: false }.in_words().unwrap()
+        let copy = Some(PreUpdateBackup { contents, size: size(seen, contents) });
+        DowntimeEstimate { down: down.map(SignedDuration::from_secs), copy, is_leap: false }.in_words().unwrap()
     }
 
     #[test]
@@ -242,19 +242,23 @@ mod tests {
         let known = seen(&json!({"lastOfWorlds": copy("worlds", 20_500_000_000), "sizes": sizes(41_000_000_000, 0)}));
         let said = "about 25 s, plus about 6 min 20 s for the copy of the worlds (41.0 GB)";
         assert_eq!(words(&known, Contents::Worlds, Some(25)), said);
-        let only_down = Cost { down: Some(SignedDuration::from_secs(25)), copy: None, is_leap: false };
+        let only_down = DowntimeEstimate { down: Some(SignedDuration::from_secs(25)), copy: None, is_leap: false };
         assert_eq!(behind(only_down.in_words().as_deref()), "; down for about 25 s");
-        let nothing = Cost { down: None, copy: None, is_leap: false };
+        let nothing = DowntimeEstimate { down: None, copy: None, is_leap: false };
         assert_eq!((nothing.in_words(), behind(None)), (None, String::new()));
     }
 
     #[test]
     fn a_step_without_a_way_back_and_without_a_copy_says_both() {
-        let is_leap = |before, one_way| is_leap(before, one_way, Comes::Other);
+        let is_leap = |before, one_way| is_leap(before, one_way, UpcomingChange::Other);
         let without = [None, Some(BeforeUpdate::Never)];
         assert!(without.into_iter().all(|before| is_leap(before, true) && !is_leap(before, false)));
         assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_leap(Some(before), true)));
-        let leap = |down: Option<i64>| Cost { down: down.map(SignedDuration::from_secs), copy: None, is_leap: true };
+        let leap = |down: Option<i64>| DowntimeEstimate {
+            down: down.map(SignedDuration::from_secs),
+            copy: None,
+            is_leap: true,
+        };
         let said = "no copy of the worlds is taken before it (`spec.backup`), and they cannot go back";
         assert_eq!(leap(Some(25)).in_words().unwrap(), format!("about 25 s; {said}"));
         assert_eq!(behind(leap(None).in_words().as_deref()), format!("; down for the restart; {said}"));
@@ -263,10 +267,12 @@ mod tests {
     #[test]
     fn other_settings_of_the_pod_are_not_copied_before_and_another_set_is_also_one_with_another_image_alone() {
         let always = |comes| contents(Some(BeforeUpdate::Always), false, comes);
-        assert_eq!((always(Comes::Same), always(Comes::Other)), (None, Some(Contents::Everything)));
+        assert_eq!((always(UpcomingChange::Same), always(UpcomingChange::Other)), (None, Some(Contents::Everything)));
         let mut pass = Pass::new();
         pass.checked = check(&server(json!({"backup": {"beforeUpdate": "Always"}}))).unwrap();
-        let copied = |pass: &Pass| Cost::of(&pass.checked, &pass.report(), &pass.before).copy.map(|copy| copy.contents);
+        let copied = |pass: &Pass| {
+            DowntimeEstimate::of(&pass.checked, &pass.report(), &pass.before).copy.map(|copy| copy.contents)
+        };
         assert_eq!(copied(&pass), None, "the set that runs");
         pass.plan.record = record(131);
         assert!(pass.plan.changes.is_empty());
@@ -316,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_is_copied_before_is_what_the_agent_copies() {
-        let of = |before| [true, false].map(|one_way| contents(before, one_way, Comes::Other));
+        let of = |before| [true, false].map(|one_way| contents(before, one_way, UpcomingChange::Other));
         assert_eq!(of(Some(BeforeUpdate::OneWay)), [Some(Contents::Worlds), None]);
         assert_eq!(of(Some(BeforeUpdate::Always)), [Some(Contents::Everything); 2]);
         assert_eq!([of(Some(BeforeUpdate::Never)), of(None)], [[None; 2]; 2]);
@@ -324,22 +330,26 @@ mod tests {
 
     #[test]
     fn no_copy_is_promised_before_a_step_back_and_one_before_what_was_gone_back_from_comes_again() {
-        let of = |goal, settled, copy: Value| Comes::of(goal, settled, Some(&seen(&json!({"lastOfWorlds": copy}))));
+        let of =
+            |goal, settled, copy: Value| UpcomingChange::of(goal, settled, Some(&seen(&json!({"lastOfWorlds": copy}))));
         let mut before_b = copy("everything", 41_000_000_000);
         before_b["lock"] = json!("aa");
-        assert_eq!(of("aa", Some("bb"), before_b.clone()), Comes::Before);
-        assert_eq!(of("bb", Some("aa"), before_b.clone()), Comes::Other, "it failed, and is tried again");
-        assert_eq!(of("aa", Some("cc"), before_b.clone()), Comes::Other, "the copy is not from right before");
-        assert_eq!(of("bb", Some("bb"), before_b), Comes::Same);
-        assert_eq!((Comes::of("aa", None, None), of("aa", None, json!(null))), (Comes::Other, Comes::Other));
-        let back = |before, one_way| contents(Some(before), one_way, Comes::Before);
+        assert_eq!(of("aa", Some("bb"), before_b.clone()), UpcomingChange::Before);
+        assert_eq!(of("bb", Some("aa"), before_b.clone()), UpcomingChange::Other, "it failed, and is tried again");
+        assert_eq!(of("aa", Some("cc"), before_b.clone()), UpcomingChange::Other, "the copy is not from right before");
+        assert_eq!(of("bb", Some("bb"), before_b), UpcomingChange::Same);
+        assert_eq!(
+            (UpcomingChange::of("aa", None, None), of("aa", None, json!(null))),
+            (UpcomingChange::Other, UpcomingChange::Other)
+        );
+        let back = |before, one_way| contents(Some(before), one_way, UpcomingChange::Before);
         assert_eq!(back(BeforeUpdate::Always, false), None);
         assert_eq!(back(BeforeUpdate::Always, true), Some(Contents::Everything), "a newer Minecraft cannot go back");
     }
 
     #[test]
     fn the_copy_of_this_stop_is_not_counted_as_a_part_of_the_restart() {
-        let agent = |stopped: &str, before: &str| -> protocol::Report {
+        let agent = |stopped: &str, before: &str| -> protocol::AgentReport {
             let mut last = copy("worlds", 41_000_000_000);
             last["before"] = json!(before);
             serde_json::from_value(json!({

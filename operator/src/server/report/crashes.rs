@@ -3,8 +3,8 @@
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::Report;
-use crate::k8s::events::Note;
+use super::PassReport;
+use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 use crate::server::crashes::stopped::stopped_in_words;
 use crate::server::crashes::{CRASH_LOOP, loop_in_words};
@@ -17,7 +17,7 @@ const STOPPED: &str = "Stopped";
 /// Which loop the server is in: a reason, and it in words.
 pub(super) fn in_words(
     server: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
     before: &[Condition],
 ) -> Option<(&'static str, String)> {
     let crashes = report.plan.crashes.as_ref();
@@ -28,11 +28,11 @@ pub(super) fn in_words(
 }
 
 /// The loop, and its end by a stop, once for each time: the condition says all that comes after.
-pub(super) fn note(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+pub(super) fn note(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let (reason, text) = in_words(server, report, &before.conditions)?;
     let tells = |it: &Condition| it.type_ == CRASH_LOOP && (reason == PROCESS_ENDS || it.reason == reason);
     let is_new = !before.conditions.iter().any(tells);
-    is_new.then_some(Note { reason: CRASH_LOOP, warning: true, text })
+    is_new.then_some(EventText { reason: CRASH_LOOP, warning: true, text })
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use scheduler::protocol::damage::DamageTold;
 use super::backup::unreadable;
 use super::conditions::in_its_place;
 use super::status::for_people;
-use super::{LONGEST_MESSAGE, Report};
+use super::{LONGEST_MESSAGE, PassReport};
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 use crate::server::copies::copies;
 
@@ -23,7 +23,7 @@ const OF_THE_LOG: usize = 240;
 /// What the condition says, and its reason. While nobody can be asked, what was said last stands.
 pub(super) fn condition(
     server: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
     before: &[Condition],
     of: impl Fn(&'static str, &str, String) -> Condition,
 ) -> Option<Condition> {
@@ -34,14 +34,14 @@ pub(super) fn condition(
 }
 
 /// The damage, once for each time: its condition says all that comes after.
-pub(super) fn note(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+pub(super) fn note(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let is_known = before.conditions.iter().any(|condition| condition.type_ == WORLD_DAMAGED);
     let text = in_words(server, report).filter(|_| !is_known)?;
-    Some(Note { reason: WORLD_DAMAGED, warning: true, text })
+    Some(EventText { reason: WORLD_DAMAGED, warning: true, text })
 }
 
 /// What the log has told since when, and what a person can do. How often it does is not said: each further line would be another message.
-fn in_words(server: &CheckedServer, report: &Report<'_>) -> Option<String> {
+fn in_words(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
     let DamageTold { since, last: _, lines: _, first } = report.seen.report.as_deref()?.damage.as_ref()?;
     let people = |at| for_people(at, &server.zone, report.now);
     let copy = copies(report.seen).and_then(|copies| copies.last_before_damage.as_ref());

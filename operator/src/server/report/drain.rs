@@ -3,12 +3,12 @@
 use crds::PaperMCServerStatus;
 use scheduler::countdown;
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{Act, Eviction};
+use scheduler::seen::{Disruption, EvictionSeen};
 
-use super::Report;
-use crate::k8s::events::Note;
+use super::PassReport;
+use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
-use crate::server::rollout::Done;
+use crate::server::rollout::StepOutcome;
 
 /// The condition. There is none while the node stays.
 pub(super) const DRAINING: &str = "Draining";
@@ -18,17 +18,17 @@ const NEVER: &str = "EvictionNever";
 const ALLOWED: &str = "EvictionAllowed";
 
 /// Reason and message.
-pub(super) fn in_words(server: &CheckedServer, report: &Report<'_>) -> Option<(&'static str, String)> {
+pub(super) fn in_words(server: &CheckedServer, report: &PassReport<'_>) -> Option<(&'static str, String)> {
     let drain = &report.plan.drain;
     let (node, mark) = drain.marked()?;
     let (reason, what) = match drain.eviction {
-        Eviction::Always => return None,
-        Eviction::Never => {
+        EvictionSeen::Always => return None,
+        EvictionSeen::Never => {
             (NEVER, format!("`spec.eviction` is `Never`, so evictions are refused. {}", way_out(server)))
         }
-        Eviction::Announced => {
+        EvictionSeen::Announced => {
             let seen = &report.plan.seen;
-            let is_told = seen.draining_since().is_some_and(|since| seen.told(Act::Drain { since }).is_some());
+            let is_told = seen.draining_since().is_some_and(|since| seen.told(Disruption::Drain { since }).is_some());
             what_is_waited_for(server, report.step, is_told)
         }
     };
@@ -39,8 +39,8 @@ pub(super) fn in_words(server: &CheckedServer, report: &Report<'_>) -> Option<(&
 fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'static str, String) {
     match step {
         Step::BeginDrain { .. }
-        | Step::Announce { act: Act::Drain { .. }, .. }
-        | Step::Save { act: Act::Drain { .. }, .. } => {
+        | Step::Announce { act: Disruption::Drain { .. }, .. }
+        | Step::Save { act: Disruption::Drain { .. }, .. } => {
             ("PreparingEviction", "evictions are refused until players were told and the world is saved".to_owned())
         }
         Step::Wait(WaitingOn::Players { until }) => {
@@ -104,22 +104,22 @@ fn way_out(CheckedServer { name, namespace, .. }: &CheckedServer) -> String {
 }
 
 /// Events, each once for each drain.
-pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+pub(super) fn notes(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
     let was = |reason: &str| before.conditions.iter().any(|it| it.type_ == DRAINING && it.reason == reason);
     let now = report.now;
     let mut notes = Vec::new();
-    if *report.done == Done::DrainEnded {
+    if *report.done == StepOutcome::DrainEnded {
         let text = format!("at {now}: the server stays; evictions are refused again");
-        notes.push(Note { reason: "DrainEnded", warning: false, text });
+        notes.push(EventText { reason: "DrainEnded", warning: false, text });
     }
     let Some((reason, message)) = in_words(server, report) else { return notes };
     let text = format!("at {now}, {message}");
-    if *report.done == Done::DrainBegun {
-        notes.push(Note { reason: "DrainBegun", warning: false, text });
+    if *report.done == StepOutcome::DrainBegun {
+        notes.push(EventText { reason: "DrainBegun", warning: false, text });
     } else if reason == NEVER && !was(NEVER) {
-        notes.push(Note { reason: "EvictionRefused", warning: true, text });
+        notes.push(EventText { reason: "EvictionRefused", warning: true, text });
     } else if reason == ALLOWED && !was(ALLOWED) {
-        notes.push(Note { reason: ALLOWED, warning: false, text });
+        notes.push(EventText { reason: ALLOWED, warning: false, text });
     }
     notes
 }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(words(countdown).0, "Countdown");
         assert_eq!(what_is_waited_for(&server, countdown, false).0, "InProgress", "it is that of an update");
         let save = |act| Step::Save { act, pod: PodUid(7), not_after: until };
-        assert_eq!(words(save(Act::Drain { since: until })).0, "PreparingEviction");
-        assert_eq!(words(save(Act::Restart { due: until })).0, "InProgress");
+        assert_eq!(words(save(Disruption::Drain { since: until })).0, "PreparingEviction");
+        assert_eq!(words(save(Disruption::Restart { due: until })).0, "InProgress");
     }
 }

@@ -1,11 +1,11 @@
 //! Pure. What of the server that runs is not as it was planned: its image, and files on its volume.
 
-use super::{LONGEST_MESSAGE, Report};
+use super::{LONGEST_MESSAGE, PassReport};
 use crate::chain::cut;
 use crate::server::proof::other_image;
 
 /// The reason and the words of the condition; there is none while all is as planned. For its image no agent has to be asked.
-pub(super) fn in_words(report: &Report<'_>) -> Option<(&'static str, String)> {
+pub(super) fn in_words(report: &PassReport<'_>) -> Option<(&'static str, String)> {
     let image = other_image(report.seen).map(|words| ("ImageDiffers", words));
     let agent = report.seen.report.as_deref().filter(|agent| !agent.drift.is_empty());
     let files = agent.map(|agent| ("FilesDiffer", format!("not as locked: {}", agent.drift.join(", "))));

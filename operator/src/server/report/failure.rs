@@ -1,9 +1,9 @@
 //! Pure. Why a set failed: the Event, `status.lastUpdate` and the channels say the same.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use scheduler::seen::Life;
+use scheduler::seen::PodPhase;
 
-use super::Report;
+use super::PassReport;
 use super::backup::failed_for;
 use super::conditions::refusal;
 use crate::chain::cut;
@@ -11,7 +11,7 @@ use crate::server::crashes::end_in_words;
 use crate::server::observe::{has_refused, last_end, prepare_of, server_of};
 
 /// Never empty. A pod whose init container refused has no proof to speak of, and one that never came up has none that has ended.
-pub(super) fn why_it_failed(report: &Report<'_>) -> String {
+pub(super) fn why_it_failed(report: &PassReport<'_>) -> String {
     let proof = || report.plan.proof.unproven().map(str::to_owned);
     let said = refusal(report).map(|why| as_of_prepare(report, why)).or_else(|| failed_for(report)).or_else(proof);
     let life = report.plan.seen.pod.map(|pod| pod.life);
@@ -19,7 +19,7 @@ pub(super) fn why_it_failed(report: &Report<'_>) -> String {
 }
 
 /// Where it did not refuse and goes on trying, what it told of may be over, and something else was in the way at the end.
-fn as_of_prepare(report: &Report<'_>, why: String) -> String {
+fn as_of_prepare(report: &PassReport<'_>, why: String) -> String {
     if report.seen.pod.as_ref().and_then(prepare_of).is_some_and(has_refused) {
         return why;
     }
@@ -27,13 +27,15 @@ fn as_of_prepare(report: &Report<'_>, why: String) -> String {
 }
 
 /// What is seen of a pod that has said nothing itself.
-fn without_a_word(life: Option<Life>, pod: Option<&Pod>) -> String {
+fn without_a_word(life: Option<PodPhase>, pod: Option<&Pod>) -> String {
     let seen = pod.and_then(server_of).and_then(by_the_kubelet).map(|seen| format!(": {seen}")).unwrap_or_default();
     match life {
-        Some(Life::Refused) => "the agent refused to open the world; see the log of container `prepare`".to_owned(),
-        Some(Life::Down) => format!("the server's process is gone{seen}; see the log of container `papermc`"),
-        Some(Life::Up) => "it was well too late; what failed at first stands in the Event `UpdateFailed`".to_owned(),
-        Some(Life::Starting { .. } | Life::Stopping { .. }) | None => {
+        Some(PodPhase::Refused) => "the agent refused to open the world; see the log of container `prepare`".to_owned(),
+        Some(PodPhase::Down) => format!("the server's process is gone{seen}; see the log of container `papermc`"),
+        Some(PodPhase::Up) => {
+            "it was well too late; what failed at first stands in the Event `UpdateFailed`".to_owned()
+        }
+        Some(PodPhase::Starting { .. } | PodPhase::Stopping { .. }) | None => {
             format!("the server did not come up by its deadline{seen}; see the log of container `papermc`")
         }
     }
@@ -58,14 +60,14 @@ fn by_the_kubelet(container: &ContainerStatus) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use scheduler::seen::Verdict;
+    use scheduler::seen::Verification;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::proof::Proof;
+    use crate::server::proof::VerificationResult;
     use crate::server::report::tests::Pass;
 
-    const LATE: Option<Life> = Some(Life::Starting { gives_up_at: Timestamp::UNIX_EPOCH });
+    const LATE: Option<PodPhase> = Some(PodPhase::Starting { gives_up_at: Timestamp::UNIX_EPOCH });
 
     fn pod(state: &Value, last_state: &Value) -> Pod {
         serde_json::from_value(json!({"metadata": {"name": "lobby-0"}, "status": {"containerStatuses": [
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn whatever_is_seen_of_a_set_that_failed_there_is_a_reason() {
-        for life in [LATE, Some(Life::Up), Some(Life::Down), Some(Life::Refused), None] {
+        for life in [LATE, Some(PodPhase::Up), Some(PodPhase::Down), Some(PodPhase::Refused), None] {
             assert!(!without_a_word(life, None).is_empty(), "{life:?}");
         }
     }
@@ -99,11 +101,12 @@ mod tests {
     #[test]
     fn a_refusal_goes_before_the_proof_and_the_proof_before_what_is_seen() {
         let mut pass = Pass::new();
-        pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::Pod { life: LATE.unwrap(), ..pod });
-        let pending = Verdict::Pending { until: Timestamp::UNIX_EPOCH };
-        pass.plan.proof = Proof { verdict: pending, problem: String::new() };
+        pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::PodView { life: LATE.unwrap(), ..pod });
+        let pending = Verification::Pending { until: Timestamp::UNIX_EPOCH };
+        pass.plan.proof = VerificationResult { verdict: pending, problem: String::new() };
         assert!(why_it_failed(&pass.report()).starts_with("the server did not come up by its deadline"));
-        pass.plan.proof = Proof { verdict: Verdict::Failed, problem: "Shop did not enable".to_owned() };
+        pass.plan.proof =
+            VerificationResult { verdict: Verification::Failed, problem: "Shop did not enable".to_owned() };
         assert_eq!(why_it_failed(&pass.report()), "Shop did not enable");
         pass.seen.pod = Some(
             serde_json::from_value(json!({"status": {"initContainerStatuses": [{

@@ -1,11 +1,11 @@
 //! Pure. What keeps the planned update from coming when its time has come, in as many words as a column has room for.
 
-use scheduler::seen::Images;
+use scheduler::seen::ImagesOnNode;
 
-use super::Report;
+use super::PassReport;
 
 /// Why it comes in no window for now. None: nothing keeps it.
-pub(super) fn in_short(report: &Report<'_>) -> Option<String> {
+pub(super) fn in_short(report: &PassReport<'_>) -> Option<String> {
     let plan = report.plan;
     if plan.consent.needs_approval {
         return Some("needs approval".to_owned());
@@ -17,8 +17,8 @@ pub(super) fn in_short(report: &Report<'_>) -> Option<String> {
         return Some(waits.in_short());
     }
     let waits = match plan.seen.images {
-        Images::Failed => Some("waits for an image"),
-        Images::Here | Images::OnTheirWay | Images::Unknown => None,
+        ImagesOnNode::Failed => Some("waits for an image"),
+        ImagesOnNode::Here | ImagesOnNode::OnTheirWay | ImagesOnNode::Unknown => None,
     };
     let waits = waits.or_else(|| plan.staging_problem(report.seen).map(|_| "waits for its files"));
     waits.filter(|_| plan.is_update()).map(ToOwned::to_owned)

@@ -2,10 +2,10 @@
 
 use crds::PaperMCServerStatus;
 
-use super::{LONGEST_MESSAGE, Report};
+use super::{LONGEST_MESSAGE, PassReport};
 use crate::chain::cut;
-use crate::k8s::events::Note;
-use crate::server::images::pull::Problem;
+use crate::k8s::events::EventText;
+use crate::server::images::pull::PullError;
 
 /// Whether the node has the images of the next set; there is none while none of them failed and it can be asked.
 const IMAGES_PULLED: &str = "ImagesPulled";
@@ -21,33 +21,33 @@ const WAY_OUT: &str = "Nobody is warned and nothing is stopped for it. Correct t
 const NO_WAY_TO_ASK: &str = "The update comes all the same, and what is missing is pulled while the server is down. Make room for one \
                              small pod, or pull it on the node yourself; it is asked again by itself";
 
-fn last<'a>(report: &Report<'a>) -> Option<&'a Problem> {
+fn last<'a>(report: &PassReport<'a>) -> Option<&'a PullError> {
     report.plan.images.as_ref()?.problem.as_ref()
 }
 
 /// Why an image is not there, and the way out.
-pub(super) fn problem(report: &Report<'_>) -> Option<String> {
+pub(super) fn problem(report: &PassReport<'_>) -> Option<String> {
     last(report).filter(|problem| problem.is_of_an_image).map(in_words)
 }
 
 /// Type, whether it holds, reason and words of the condition.
-pub(super) fn pulled(report: &Report<'_>) -> Option<(&'static str, Option<bool>, &'static str, String)> {
+pub(super) fn pulled(report: &PassReport<'_>) -> Option<(&'static str, Option<bool>, &'static str, String)> {
     let problem = last(report)?;
     Some((IMAGES_PULLED, problem.is_of_an_image.then_some(false), reason(problem), in_words(problem)))
 }
 
-fn reason(problem: &Problem) -> &'static str {
+fn reason(problem: &PullError) -> &'static str {
     if problem.is_of_an_image { PULL_FAILED } else { NODE_NOT_ASKED }
 }
 
-fn in_words(problem: &Problem) -> String {
-    let Problem { is_of_an_image, what, why } = problem;
+fn in_words(problem: &PullError) -> String {
+    let PullError { is_of_an_image, what, why } = problem;
     let way_out = if *is_of_an_image { WAY_OUT } else { NO_WAY_TO_ASK };
     cut(&format!("{}: {}. {way_out}", cut(what, 300), why.trim_end_matches('.')), LONGEST_MESSAGE)
 }
 
 /// What is waited for in an open window.
-pub(super) fn awaited(report: &Report<'_>) -> String {
+pub(super) fn awaited(report: &PassReport<'_>) -> String {
     let what = report.plan.images.as_ref().map_or_else(String::new, |pull| {
         format!(
             "node `{}` is asked whether it has {}, and pulls what it has not; ",
@@ -59,13 +59,13 @@ pub(super) fn awaited(report: &Report<'_>) -> String {
 }
 
 /// Once for each image and node, however often it is tried, and whatever else the registry answers then.
-pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+pub(super) fn note(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let problem = last(report)?;
     let is_known = before.conditions.iter().any(|it| it.type_ == IMAGES_PULLED && is_about(&it.message, problem));
-    (!is_known).then(|| Note { reason: reason(problem), warning: true, text: in_words(problem) })
+    (!is_known).then(|| EventText { reason: reason(problem), warning: true, text: in_words(problem) })
 }
 
-fn is_about(message: &str, problem: &Problem) -> bool {
+fn is_about(message: &str, problem: &PullError) -> bool {
     message.starts_with(&format!("{}: ", cut(&problem.what, 300)))
 }
 
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_words_name_image_node_cause_and_way_out_and_fit_a_condition() {
-        let problem = |why: &str| Problem {
+        let problem = |why: &str| PullError {
             is_of_an_image: true,
             what: "the image `game:2` cannot be pulled on node `node-a`".to_owned(),
             why: why.to_owned(),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn another_answer_about_the_same_image_is_no_news_and_another_image_is() {
-        let of = |image: &str, why: &str| Problem {
+        let of = |image: &str, why: &str| PullError {
             is_of_an_image: true,
             what: format!("the image `{image}` cannot be pulled on node `node-a`"),
             why: why.to_owned(),

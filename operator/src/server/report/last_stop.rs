@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use scheduler::protocol::{self, LastStop, NOBODY_ASKED, NOBODY_SAW};
 
-use super::Report;
+use super::PassReport;
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 use crate::server::in_place::stopped_at;
 
 /// What a volume says of an older stop, to an operator that has never seen it, is no news.
@@ -19,7 +19,7 @@ const LONGEST_WHY: usize = 1_024;
 const SAME_END: SignedDuration = SignedDuration::from_mins(1);
 
 /// For the status. What was said last stands while nobody can be asked.
-pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<StopSeen> {
+pub(super) fn build_status(agent: Option<&protocol::AgentReport>, before: &PaperMCServerStatus) -> Option<StopSeen> {
     let last = agent.and_then(|agent| agent.last_stop.as_ref());
     let last = last.map(|LastStop { at, saved, why, players, saved_at, started_at: _ }| StopSeen {
         at: *at,
@@ -32,12 +32,12 @@ pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCSer
 }
 
 /// A stop that was not confirmed to be saved, once. In a loop of crashes the loop is what is told.
-pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+pub(super) fn note(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let last = report.seen.report.as_deref()?.last_stop.as_ref()?;
     let is_known = before.last_stop.as_ref().is_some_and(|known| is_same(known, last));
     let is_told = is_known || report.plan.seen.crash_loop;
     let is_worth_it = !is_told && is_news(last, before, report.now) && is_unsaved(last, report.seen.pod.as_ref());
-    is_worth_it.then(|| Note { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
+    is_worth_it.then(|| EventText { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
 }
 
 /// The instant alone does not tell: a process that is seen as another one ends may be seen never again.
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_was_said_last_stands_while_nobody_can_be_asked() {
-        let agent: protocol::Report = serde_json::from_value(json!({
+        let agent: protocol::AgentReport = serde_json::from_value(json!({
             "at": AT, "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"}, "lock": null,
             "world": {"floor": null, "whole": true}, "lastStop": {"at": AT, "saved": true, "why": "asked", "players": 3, "savedAt": AT},
         }))

@@ -5,10 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
 use scheduler::protocol::{self, NOT_RESTORED};
 
-use super::Report;
+use super::PassReport;
 use super::conditions::refusal;
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 use crate::server::restore;
 
@@ -18,7 +18,7 @@ pub(super) const RESTORED_FROM: &str = "RestoredFrom";
 pub(super) const NOT_RESTORED_YET: &str = "NotRestored";
 
 /// What came of `spec.restoreFrom`: status, reason, message. None: nothing is wanted, or nobody could be asked yet.
-pub(super) fn came_of(server: &CheckedServer, report: &Report<'_>) -> Option<(bool, &'static str, String)> {
+pub(super) fn came_of(server: &CheckedServer, report: &PassReport<'_>) -> Option<(bool, &'static str, String)> {
     let order = &server.restore_from.as_ref()?.order;
     if let Some(why) = refused(report) {
         return Some((false, NOT_RESTORED_YET, why));
@@ -27,14 +27,14 @@ pub(super) fn came_of(server: &CheckedServer, report: &Report<'_>) -> Option<(bo
 }
 
 /// Why the init container does not let a server start on a volume without a world.
-pub(super) fn refused(report: &Report<'_>) -> Option<String> {
+pub(super) fn refused(report: &PassReport<'_>) -> Option<String> {
     refusal(report)?.strip_prefix(NOT_RESTORED).map(|why| cut(why, 1_024))
 }
 
 fn of_the_agent(
     server: &CheckedServer,
     order: &NewVolumeOrder,
-    agent: &protocol::Report,
+    agent: &protocol::AgentReport,
 ) -> (bool, &'static str, String) {
     match agent.new_volume.as_ref().filter(|known| known.order == *order) {
         Some(NewVolume { order: _, at, copy: Some(id) }) => {
@@ -61,7 +61,11 @@ fn in_use(server: &CheckedServer, order: &NewVolumeOrder) -> String {
 }
 
 /// Each end once, however often it is looked at.
-pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+pub(super) fn notes(
+    server: &CheckedServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> Option<EventText> {
     let (_, reason, text) = came_of(server, report)?;
     let is_known = |condition: &Condition| {
         condition.type_ == RESTORED_FROM && condition.reason == reason && condition.message == text
@@ -74,7 +78,7 @@ pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperM
         NOT_RESTORED_YET => ("RestoreFailed", true),
         _ => ("RequestRefused", true),
     };
-    Some(Note { reason, warning, text })
+    Some(EventText { reason, warning, text })
 }
 
 #[cfg(test)]

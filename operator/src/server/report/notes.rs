@@ -4,30 +4,34 @@ use crds::PaperMCServerStatus;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol;
 use scheduler::rollout::Step;
-use scheduler::seen::{Act, Players};
+use scheduler::seen::{Disruption, Players};
 
 use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses};
-use super::cost::{Cost, behind};
+use super::cost::{DowntimeEstimate, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
 use super::{
-    Report, backup, backup_schedule, blocked, crashes, damage, drain, held_back, images, is_open, last_stop,
+    PassReport, backup, backup_schedule, blocked, crashes, damage, drain, held_back, images, is_open, last_stop,
     new_volume, plugin_data, replaced, status,
 };
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 use crate::server::change;
 use crate::server::check::CheckedServer;
-use crate::server::follows::Waits;
+use crate::server::follows::FollowWait;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::plan::Plan;
 use crate::server::proof::count_enabled;
-use crate::server::restore::DueRestore;
-use crate::server::rollout::{Done, Proven};
-use crate::server::undo::Undo;
+use crate::server::restore::PendingRestore;
+use crate::server::rollout::{MarkedStable, StepOutcome};
+use crate::server::undo::PinnedSet;
 
 /// Everything worth an Event in this pass.
-pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+pub(super) fn build_notes(
+    server: &CheckedServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> Vec<EventText> {
     let mut notes = Vec::new();
     let plan = report.plan;
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
@@ -52,8 +56,12 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
 }
 
 /// What is seen of the server and was done to it, whatever is planned.
-pub(super) fn of_the_server(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
-    let mut notes: Vec<Note> = refused_by_agent(report).into_iter().collect();
+pub(super) fn of_the_server(
+    server: &CheckedServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> Vec<EventText> {
+    let mut notes: Vec<EventText> = refused_by_agent(report).into_iter().collect();
     notes.extend(backup::notes(server, report, before));
     notes.extend(damage::note(server, report, before));
     notes.extend(plugin_data::notes(report, before));
@@ -67,9 +75,9 @@ pub(super) fn of_the_server(server: &CheckedServer, report: &Report<'_>, before:
 /// What somebody who waits for an update, or asks for one, has to know about what keeps it back.
 fn of_the_schedule(
     server: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
     before: &PaperMCServerStatus,
-) -> impl Iterator<Item = Note> {
+) -> impl Iterator<Item = EventText> {
     let outlook = &report.plan.outlook;
     let refused = report.plan.refused.map(|asked_at| {
         let people = |at| for_people(at, &server.zone, report.now);
@@ -93,7 +101,7 @@ fn of_the_schedule(
     let unapproved = plan.consent.needs_approval.then(|| normal("ApprovalNeeded", approval_needed(server, plan)));
     let waits = plan.waits.as_ref().map(|waits| {
         let text = waits_in_words(waits, server, report.now);
-        Note { reason: "WaitingForLeaderServer", warning: waits.is_a_mistake(), text }
+        EventText { reason: "WaitingForLeaderServer", warning: waits.is_a_mistake(), text }
     });
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, outlook.is_suspended) {
@@ -119,42 +127,42 @@ fn of_the_schedule(
 }
 
 /// What kept updates back by a person's word does so no more.
-fn resumed() -> Note {
+fn resumed() -> EventText {
     normal("Resumed", "updates are applied in their windows again".to_owned())
 }
 
 /// Nobody can be asked who is on, nor be told anything, until a person has mended it.
-fn refused_by_agent(report: &Report<'_>) -> Option<Note> {
+fn refused_by_agent(report: &PassReport<'_>) -> Option<EventText> {
     agent_refuses(report).map(|(_, words)| warning(AGENT_REFUSES, words.to_owned()))
 }
 
 /// Somebody joined while an empty server counted down, or what players counted down to does not come any more.
-fn called_off(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+fn called_off(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let was_counting = before.conditions.iter().any(|it| it.type_ == "Updating" && it.reason == COUNTDOWN_WHILE_EMPTY);
     let plan = report.plan;
     let is_called_off = was_counting && plan.is_update() && !is_open(plan.gate);
     let why = if is_called_off {
         "somebody joined, or nobody could say who is on"
-    } else if *report.done == Done::CalledOff {
+    } else if *report.done == StepOutcome::CalledOff {
         "what players were told of does not come now"
     } else {
         return None;
     };
-    let is_restart = matches!(report.step, Step::CancelAnnouncement { act: Act::Restart { .. }, .. });
+    let is_restart = matches!(report.step, Step::CancelAnnouncement { act: Disruption::Restart { .. }, .. });
     let reason = if is_restart { "RestartCancelled" } else { "UpdateCancelled" };
     let at = report.now;
     Some(normal(reason, format!("called off in its countdown at {at}: {why}. Nothing was changed")))
 }
 
 /// Both ends of a stay at a set by a person's word.
-fn of_the_way_back(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+fn of_the_way_back(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let was_held = before.conditions.iter().any(|condition| condition.type_ == "PinnedToSet");
     let CheckedServer { name, namespace, .. } = server;
     match &report.plan.undo {
-        Some(undo @ (Undo::To { .. } | Undo::Held { .. })) => {
+        Some(undo @ (PinnedSet::To { .. } | PinnedSet::Held { .. })) => {
             Some(normal("PinnedToSet", undo.in_words(namespace, name, &before.history)))
         }
-        Some(undo @ Undo::Unknown { .. }) => {
+        Some(undo @ PinnedSet::Unknown { .. }) => {
             Some(warning("RequestRefused", undo.in_words(namespace, name, &before.history)))
         }
         None => was_held.then(resumed),
@@ -173,14 +181,14 @@ pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
 }
 
 /// Which server has to run it first, and what is missing there.
-pub(super) fn waits_in_words(waits: &Waits, server: &CheckedServer, now: Timestamp) -> String {
+pub(super) fn waits_in_words(waits: &FollowWait, server: &CheckedServer, now: Timestamp) -> String {
     waits.in_words(|at| for_people(at, &server.zone, now))
 }
 
-fn planned(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> String {
-    let cost = behind(Cost::of(server, report, before).in_words().as_deref());
+fn planned(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
+    let cost = behind(DowntimeEstimate::of(server, report, before).in_words().as_deref());
     let what = format!("{}{cost}", change::in_words(&report.plan.changes));
-    if matches!(report.plan.undo, Some(Undo::To { .. })) && !report.plan.consent.needs_approval {
+    if matches!(report.plan.undo, Some(PinnedSet::To { .. })) && !report.plan.consent.needs_approval {
         return format!("asked for: {what}");
     }
     if let Some(held_back) = held_back::in_short(report) {
@@ -195,19 +203,19 @@ fn planned(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
     }
 }
 
-fn staged(report: &Report<'_>) -> String {
+fn staged(report: &PassReport<'_>) -> String {
     let files = &report.plan.record.files;
     let all = || std::iter::once(&files.server).chain(&files.support).chain(&files.plugins);
     let bytes: u64 = all().filter_map(|file| file.size).sum();
     format!("{} files ({} kB) staged and verified", all().count(), bytes.div_ceil(1_000))
 }
 
-fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+fn of_step(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     Some(match report.done {
-        Done::Created => normal("ServerCreated", "the StatefulSet is made; the server starts".to_owned()),
-        Done::Announced { notice, is_cut_short } => {
+        StepOutcome::Created => normal("ServerCreated", "the StatefulSet is made; the server starts".to_owned()),
+        StepOutcome::Announced { notice, is_cut_short } => {
             let left = scheduler::countdown::in_words(*notice);
-            let is_drain = matches!(report.step, Step::Announce { act: Act::Drain { .. }, .. });
+            let is_drain = matches!(report.step, Step::Announce { act: Disruption::Drain { .. }, .. });
             let what = if is_drain { "the server may be evicted" } else { "restart" };
             normal(
                 "PlayersWarned",
@@ -222,38 +230,38 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
                 },
             )
         }
-        Done::ToldAgain { left } => {
+        StepOutcome::ToldAgain { left } => {
             let left = scheduler::countdown::in_words(*left);
             normal(
                 "CountdownResumed",
                 format!("the agent has started anew in the countdown and goes on with it: {left} are left"),
             )
         }
-        Done::Saved { confirmed: true, took_ms, problem: _ } => {
+        StepOutcome::Saved { confirmed: true, took_ms, problem: _ } => {
             normal("WorldSaved", format!("saved in {}.{} s", took_ms / 1_000, took_ms % 1_000 / 100))
         }
-        Done::Saved { confirmed: false, took_ms: _, problem } => {
+        StepOutcome::Saved { confirmed: false, took_ms: _, problem } => {
             warning("SaveRefused", problem.clone().unwrap_or_else(|| "the server did not confirm its save".to_owned()))
         }
-        Done::Committed { unasked } => {
+        StepOutcome::Committed { unasked } => {
             let asked = if *unasked { "nobody could be asked; " } else { "" };
             let why_now = report.plan.opportunistic.why_now();
             normal("UpdateStarted", format!("{asked}{why_now}{}", change::in_words(&report.plan.changes)))
         }
-        Done::MarkedFailed => warning("UpdateFailed", why_it_failed(report)),
-        Done::RestoreScheduled => warning("RestoreScheduled", restore_ordered(report)),
-        Done::DataOrdered => normal("RestoreScheduled", plugin_data::ordered()),
-        Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(report, before)),
+        StepOutcome::MarkedFailed => warning("UpdateFailed", why_it_failed(report)),
+        StepOutcome::RestoreScheduled => warning("RestoreScheduled", restore_ordered(report)),
+        StepOutcome::DataOrdered => normal("RestoreScheduled", plugin_data::ordered()),
+        StepOutcome::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(report, before)),
         // What is kept and not proven is told as that. A first start has nothing to go back to, whatever its proof has found.
-        Done::Closed(Proven::First | Proven::Update) | Done::Restarted if report.plan.proof.unproven().is_some() => {
+        StepOutcome::Closed(MarkedStable::First | MarkedStable::Update) | StepOutcome::Restarted if report.plan.proof.unproven().is_some() => {
             unproven(report)
         }
-        Done::Closed(Proven::First) => normal("ServerReady", running(report, true)),
-        Done::Closed(Proven::Update) => normal("UpdateApplied", running(report, false)),
-        Done::Closed(Proven::Before) => {
+        StepOutcome::Closed(MarkedStable::First) => normal("ServerReady", running(report, true)),
+        StepOutcome::Closed(MarkedStable::Update) => normal("UpdateApplied", running(report, false)),
+        StepOutcome::Closed(MarkedStable::Before) => {
             normal("ServerReady", format!("what ran before runs again: {}", running(report, false)))
         }
-        Done::Restarting { due, unasked } => {
+        StepOutcome::Restarting { due, unasked } => {
             let asked = if *unasked { "; nobody could be asked" } else { "" };
             let restore = report.plan.restores.due.as_ref().filter(|restore| restore.restart.due == *due);
             let what = match restore {
@@ -262,34 +270,35 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             };
             normal("RestartStarted", format!("{what}{asked}"))
         }
-        Done::Restarted => normal("Restarted", running(report, false)),
+        StepOutcome::Restarted => normal("Restarted", running(report, false)),
         // The report on drains has the words.
-        Done::DrainBegun
-        | Done::DrainEnded
+        StepOutcome::DrainBegun
+        | StepOutcome::DrainEnded
         // Told where what was under way before is known.
-        | Done::CalledOff
-        | Done::StagingAsked
-        | Done::TemplateWritten
-        | Done::Restored
-        | Done::Nothing => return None,
+        | StepOutcome::CalledOff
+        | StepOutcome::StagingAsked
+        | StepOutcome::TemplateWritten
+        | StepOutcome::Restored
+        | StepOutcome::Nothing => return None,
     })
 }
 
 /// What runs, and why nobody can say that it works.
-fn unproven(report: &Report<'_>) -> Note {
-    let first = matches!(report.done, Done::Closed(Proven::First));
+fn unproven(report: &PassReport<'_>) -> EventText {
+    let first = matches!(report.done, StepOutcome::Closed(MarkedStable::First));
     let problem = report.plan.proof.unproven().unwrap_or_default();
     warning("UpdateUnverified", format!("kept, and not proven: {problem}; {}", running(report, first)))
 }
 
 /// What could not be read when the set came has been read since.
-fn proven_later(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+fn proven_later(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let waited = before.history.first().is_some_and(|newest| newest.unproven);
     let is_it = waited && status::proves_what_settled(report);
-    is_it.then(|| normal("UpdateVerified", format!("proven now, after it was kept unproven: {}", running(report, true))))
+    is_it
+        .then(|| normal("UpdateVerified", format!("proven now, after it was kept unproven: {}", running(report, true))))
 }
 
-fn rolled_back(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
+fn rolled_back(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
     let what = before.update.as_deref().unwrap_or("the update");
     let is_asked = matches!(report.step, Step::RollBack { asked: true, .. });
     let restore = report.plan.restores.due.as_ref().filter(|_| is_asked);
@@ -298,7 +307,7 @@ fn rolled_back(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
 }
 
 /// Which copy is to be put in place by whom.
-fn restore_ordered(report: &Report<'_>) -> String {
+fn restore_ordered(report: &PassReport<'_>) -> String {
     let is_asked = matches!(report.step, Step::RequestRestore { asked: true, .. });
     match report.plan.restores.due.as_ref().filter(|_| is_asked) {
         Some(restore) => {
@@ -309,7 +318,7 @@ fn restore_ordered(report: &Report<'_>) -> String {
 }
 
 /// `to put the worlds of the copy … in place`
-fn what_for(restore: &DueRestore) -> String {
+fn what_for(restore: &PendingRestore) -> String {
     let copy = &restore.order.copy;
     if restore.order.everything {
         format!("to put all that the copy {copy} holds in place")
@@ -319,7 +328,7 @@ fn what_for(restore: &DueRestore) -> String {
 }
 
 /// `running 1.21.11-132 with 6 plugins enabled; down for 21 s, 7 players were on`
-fn running(report: &Report<'_>, first: bool) -> String {
+fn running(report: &PassReport<'_>, first: bool) -> String {
     let agent = report.seen.report.as_deref();
     let version =
         report.seen.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
@@ -342,17 +351,17 @@ fn who_was_on(players: Option<u32>) -> String {
 }
 
 /// How many the last stop of the server has disconnected.
-pub(super) fn interrupted(agent: Option<&protocol::Report>) -> Option<u32> {
+pub(super) fn interrupted(agent: Option<&protocol::AgentReport>) -> Option<u32> {
     agent?.last_stop.as_ref()?.players
 }
 
 /// When the process of before was gone.
-pub(super) fn stopped_at(agent: Option<&protocol::Report>) -> Option<Timestamp> {
+pub(super) fn stopped_at(agent: Option<&protocol::AgentReport>) -> Option<Timestamp> {
     Some(agent?.last_stop.as_ref()?.at)
 }
 
 /// From the end of the old process to the first answer of the new one, both by the agent's clock.
-pub(super) fn downtime(agent: Option<&protocol::Report>) -> Option<SignedDuration> {
+pub(super) fn downtime(agent: Option<&protocol::AgentReport>) -> Option<SignedDuration> {
     let stopped = stopped_at(agent)?;
     match &agent?.server {
         protocol::Server::Up { since, .. } if *since > stopped => Some(since.duration_since(stopped)),
@@ -363,12 +372,12 @@ pub(super) fn downtime(agent: Option<&protocol::Report>) -> Option<SignedDuratio
     }
 }
 
-fn normal(reason: &'static str, text: String) -> Note {
-    Note { reason, warning: false, text }
+fn normal(reason: &'static str, text: String) -> EventText {
+    EventText { reason, warning: false, text }
 }
 
-fn warning(reason: &'static str, text: String) -> Note {
-    Note { reason, warning: true, text }
+fn warning(reason: &'static str, text: String) -> EventText {
+    EventText { reason, warning: true, text }
 }
 
 #[cfg(test)]

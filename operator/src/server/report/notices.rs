@@ -5,7 +5,7 @@
 //! neither loses nor doubles it.
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::{Notice, Occasion, RolloutFacts};
+use crds::paper_mc_server::{NotificationEvent, NotificationState, RolloutFacts};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
 
@@ -17,9 +17,9 @@ use super::damage::WORLD_DAMAGED;
 use super::failure::why_it_failed;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
-use super::{Report, is_open};
+use super::{PassReport, is_open};
 use crate::chain::cut;
-use crate::notify::{Channel, Trouble};
+use crate::notify::{Channel, ChannelError};
 use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
 use crate::server::crashes::CRASH_LOOP;
@@ -45,7 +45,7 @@ const WHAT_WAS_PLANNED: &str = "what was planned";
 
 /// What is known of a server, for the notices.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Situation {
+pub(super) struct NotificationInput {
     /// The update that is going to be applied.
     pub(super) planned: Option<Planned>,
     pub(super) rollout_before: Option<RolloutFacts>,
@@ -84,11 +84,11 @@ pub(super) struct Planned {
     pub(super) opens_at: String,
 }
 
-impl Situation {
+impl NotificationInput {
     /// From a pass that went all the way. `status` is the one that is about to be written, with its conditions.
     pub(super) fn of(
         server: &CheckedServer,
-        report: &Report<'_>,
+        report: &PassReport<'_>,
         before: &PaperMCServerStatus,
         status: &PaperMCServerStatus,
     ) -> Self {
@@ -122,7 +122,7 @@ impl Situation {
     }
 
     /// From a pass that planned nothing and took a step of the set on trial.
-    pub(super) fn of_a_trial(report: &Report<'_>, before: &PaperMCServerStatus) -> Self {
+    pub(super) fn of_a_trial(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
         let end = Self::of_the_end(report.seen, before);
         Self {
             problem: end.newly_failed().map(|_| why_it_failed(report)),
@@ -130,7 +130,9 @@ impl Situation {
             is_stuck: is_left_to_a_person(&report.plan.seen)
                 || matches!(
                     report.step,
-                    Step::Wait(WaitingOn::NoBackup | WaitingOn::RollbackWouldLoseProgress | WaitingOn::BelowFloor { .. })
+                    Step::Wait(
+                        WaitingOn::NoBackup | WaitingOn::RollbackWouldLoseProgress | WaitingOn::BelowFloor { .. }
+                    )
                 ),
             left_to_a_person: left_to_a_person(report, before),
             ..end
@@ -159,24 +161,26 @@ impl Situation {
 
 /// All notices, old and new. `before` are those of the last status.
 pub(super) fn next_notices(
-    before: &[Notice],
+    before: &[NotificationState],
     channels: &[Channel],
-    situation: &Situation,
+    situation: &NotificationInput,
     now: Timestamp,
-) -> Vec<Notice> {
+) -> Vec<NotificationState> {
     if channels.is_empty() {
         return Vec::new();
     }
     let mut notices = still_worth(before, channels, now);
-    notices
-        .extend(ended(situation, now).map(|notice| Notice { pending: who_wants(channels, notice.occasion), ..notice }));
+    notices.extend(
+        ended(situation, now)
+            .map(|notice| NotificationState { pending: who_wants(channels, notice.occasion), ..notice }),
+    );
     let left = left_notice(&notices, channels, situation, now);
     notices.extend(left);
     if let Some(planned) = &situation.planned {
         let news = plan_notice(&notices, channels, planned, now);
         if news.is_some() {
             // It takes the place of one that is still to be told.
-            for old in notices.iter_mut().filter(|old| old.occasion == Occasion::Planned) {
+            for old in notices.iter_mut().filter(|old| old.occasion == NotificationEvent::Planned) {
                 old.pending.clear();
             }
         }
@@ -186,10 +190,10 @@ pub(super) fn next_notices(
     }
     let long_blocked = situation.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now);
     for (occasion, lasts) in [
-        (Occasion::Blocked, long_blocked),
-        (Occasion::BackupFailed, situation.no_copy.as_ref()),
-        (Occasion::CrashLoop, situation.crashes.as_ref()),
-        (Occasion::WorldDamaged, situation.damaged.as_ref()),
+        (NotificationEvent::Blocked, long_blocked),
+        (NotificationEvent::BackupFailed, situation.no_copy.as_ref()),
+        (NotificationEvent::CrashLoop, situation.crashes.as_ref()),
+        (NotificationEvent::WorldDamaged, situation.damaged.as_ref()),
     ] {
         let news = lasting_notice(&notices, channels, occasion, lasts, now);
         notices.extend(news);
@@ -206,7 +210,7 @@ fn with_cost(what: &str, cost: &str) -> String {
 }
 
 /// What was told stays known. Channels that are gone are told nothing, and what is old by now nobody.
-fn still_worth(before: &[Notice], channels: &[Channel], now: Timestamp) -> Vec<Notice> {
+fn still_worth(before: &[NotificationState], channels: &[Channel], now: Timestamp) -> Vec<NotificationState> {
     let is_there = |name: &String| channels.iter().any(|channel| channel.name == *name);
     let kept = before.iter().cloned().map(|mut notice| {
         notice.pending.retain(is_there);
@@ -220,7 +224,7 @@ fn still_worth(before: &[Notice], channels: &[Channel], now: Timestamp) -> Vec<N
 }
 
 /// Since when the last update has failed, or was taken back, and why that is as far as it gets without a person.
-fn left_to_a_person(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<(Timestamp, String)> {
+fn left_to_a_person(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<(Timestamp, String)> {
     let last = before.last_update.as_ref().filter(|last| !last.successful)?;
     let Step::Wait(waiting) = report.step else { return None };
     let why = if waiting.is_about_the_way_back() {
@@ -243,20 +247,25 @@ fn left_to_a_person(report: &Report<'_>, before: &PaperMCServerStatus) -> Option
 }
 
 /// What was begun ends with a person. Once for each time: not where that was told when the set failed, or has been since.
-fn left_notice(told: &[Notice], channels: &[Channel], situation: &Situation, now: Timestamp) -> Option<Notice> {
+fn left_notice(
+    told: &[NotificationState],
+    channels: &[Channel],
+    situation: &NotificationInput,
+    now: Timestamp,
+) -> Option<NotificationState> {
     let (since, why) = situation.left_to_a_person.as_ref()?;
-    let is_known = told.iter().any(|notice| notice.occasion == Occasion::Failed && notice.at >= *since);
+    let is_known = told.iter().any(|notice| notice.occasion == NotificationEvent::Failed && notice.at >= *since);
     let what = situation.was_planned.as_deref().unwrap_or(WHAT_WAS_PLANNED);
-    (!is_known).then(|| Notice {
-        pending: who_wants(channels, Occasion::Failed),
+    (!is_known).then(|| NotificationState {
+        pending: who_wants(channels, NotificationEvent::Failed),
         why: Some(cut(why, LONGEST)),
-        ..notice(Occasion::Failed, since.as_second().to_string(), what, now, now + WORTH_TELLING)
+        ..notice(NotificationEvent::Failed, since.as_second().to_string(), what, now, now + WORTH_TELLING)
     })
 }
 
 /// An update that has come to its end, good or bad, since the last status.
-fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> {
-    let Situation { rollout_before, rollout, was_planned, down, problem, unproven, is_stuck, .. } = situation;
+fn ended(situation: &NotificationInput, now: Timestamp) -> impl Iterator<Item = NotificationState> {
+    let NotificationInput { rollout_before, rollout, was_planned, down, problem, unproven, is_stuck, .. } = situation;
     let both = rollout_before.as_ref().zip(rollout.as_ref());
     let what = was_planned.as_deref().unwrap_or(WHAT_WAS_PLANNED);
     let settled = both.and_then(|(before, now)| match (&before.settled, &now.settled) {
@@ -264,26 +273,31 @@ fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> 
         // A first start is no update.
         (Some(_) | None, Some(_) | None) => None,
     });
-    let occasion = if *is_stuck { Occasion::Failed } else { Occasion::RolledBack };
+    let occasion = if *is_stuck { NotificationEvent::Failed } else { NotificationEvent::RolledBack };
     let why = problem.as_deref().map_or_else(|| "see `status.lastUpdate`".to_owned(), |problem| cut(problem, LONGEST));
-    let failed = situation.newly_failed().map(|revision| Notice {
+    let failed = situation.newly_failed().map(|revision| NotificationState {
         why: Some(why),
         ..notice(occasion, at_instant(revision, now), what, now, now + WORTH_TELLING)
     });
     let down = down.map(|down| cut(&duration_in_words(down), SHORT));
-    let done = settled.map(|revision| Notice {
+    let done = settled.map(|revision| NotificationState {
         down,
         why: unproven.as_ref().map(|why| cut(why, LONGEST)),
-        ..notice(Occasion::Done, at_instant(&revision, now), what, now, now + WORTH_TELLING)
+        ..notice(NotificationEvent::Done, at_instant(&revision, now), what, now, now + WORTH_TELLING)
     });
     failed.into_iter().chain(done)
 }
 
 /// A plan that was not told yet.
-fn plan_notice(told: &[Notice], channels: &[Channel], planned: &Planned, now: Timestamp) -> Option<Notice> {
-    let last = newest(told, Occasion::Planned);
+fn plan_notice(
+    told: &[NotificationState],
+    channels: &[Channel],
+    planned: &Planned,
+    now: Timestamp,
+) -> Option<NotificationState> {
+    let last = newest(told, NotificationEvent::Planned);
     if let Some(last) = last {
-        let has_ended = [Occasion::Done, Occasion::RolledBack, Occasion::Failed]
+        let has_ended = [NotificationEvent::Done, NotificationEvent::RolledBack, NotificationEvent::Failed]
             .into_iter()
             .any(|end| newest(told, end).is_some_and(|end| end.at >= last.at));
         // One that nobody could be told yet is replaced at once.
@@ -292,56 +306,63 @@ fn plan_notice(told: &[Notice], channels: &[Channel], planned: &Planned, now: Ti
             return None;
         }
     }
-    Some(Notice {
-        pending: who_wants(channels, Occasion::Planned),
+    Some(NotificationState {
+        pending: who_wants(channels, NotificationEvent::Planned),
         when: Some(cut(&planned.when, SHORT)),
-        ..notice(Occasion::Planned, planned.revision.clone(), &planned.what, now, now + WORTH_TELLING)
+        ..notice(NotificationEvent::Planned, planned.revision.clone(), &planned.what, now, now + WORTH_TELLING)
     })
 }
 
 /// Ten minutes before; not to those who have just read that it is planned.
-fn soon_notice(told: &[Notice], channels: &[Channel], planned: &Planned, now: Timestamp) -> Option<Notice> {
+fn soon_notice(
+    told: &[NotificationState],
+    channels: &[Channel],
+    planned: &Planned,
+    now: Timestamp,
+) -> Option<NotificationState> {
     let opens = planned.opens.filter(|opens| now < *opens && *opens <= now + SOON)?;
     let about = at_instant(&planned.revision, opens);
-    if told.iter().any(|notice| notice.occasion == Occasion::Soon && notice.about == about) {
+    if told.iter().any(|notice| notice.occasion == NotificationEvent::Soon && notice.about == about) {
         return None;
     }
-    let just_told = newest(told, Occasion::Planned).is_some_and(|plan| now < plan.at + SOON);
-    let knows = |channel: &&Channel| just_told && channel.wants(Occasion::Planned);
-    let pending = channels.iter().filter(|channel| channel.wants(Occasion::Soon) && !knows(channel));
-    Some(Notice {
+    let just_told = newest(told, NotificationEvent::Planned).is_some_and(|plan| now < plan.at + SOON);
+    let knows = |channel: &&Channel| just_told && channel.wants(NotificationEvent::Planned);
+    let pending = channels.iter().filter(|channel| channel.wants(NotificationEvent::Soon) && !knows(channel));
+    Some(NotificationState {
         pending: pending.map(|channel| channel.name.clone()).collect(),
         when: Some(cut(&planned.opens_at, SHORT)),
-        ..notice(Occasion::Soon, about, &planned.what, now, opens)
+        ..notice(NotificationEvent::Soon, about, &planned.what, now, opens)
     })
 }
 
 /// Something that has lasted since then: once for each time.
 fn lasting_notice(
-    told: &[Notice],
+    told: &[NotificationState],
     channels: &[Channel],
-    occasion: Occasion,
+    occasion: NotificationEvent,
     lasts: Option<&(Timestamp, String)>,
     now: Timestamp,
-) -> Option<Notice> {
+) -> Option<NotificationState> {
     let (since, what) = lasts?;
     let about = since.as_second().to_string();
     let is_known = told.iter().any(|notice| notice.occasion == occasion && notice.about == about);
-    (!is_known).then(|| Notice {
+    (!is_known).then(|| NotificationState {
         pending: who_wants(channels, occasion),
         ..notice(occasion, about, what, now, now + WORTH_TELLING)
     })
 }
 
 /// The newest of each kind is what tells that something was told; of the others what is still to be told, newest first.
-fn trim(mut notices: Vec<Notice>) -> Vec<Notice> {
+fn trim(mut notices: Vec<NotificationState>) -> Vec<NotificationState> {
     notices.sort_by(|a, b| (b.at, b.occasion, &b.about).cmp(&(a.at, a.occasion, &a.about)));
-    let of_its_kind = |notices: &[Notice], of: &Notice| notices.iter().find(|it| it.occasion == of.occasion).cloned();
+    let of_its_kind = |notices: &[NotificationState], of: &NotificationState| {
+        notices.iter().find(|it| it.occasion == of.occasion).cloned()
+    };
     let is_memory: Vec<bool> =
         notices.iter().map(|notice| of_its_kind(&notices, notice).is_some_and(|first| same(&first, notice))).collect();
     let room = MOST - is_memory.iter().filter(|is_memory| **is_memory).count();
     let mut others = 0;
-    let mut kept: Vec<Notice> = notices
+    let mut kept: Vec<NotificationState> = notices
         .into_iter()
         .zip(is_memory)
         .filter(|(notice, is_memory)| {
@@ -355,20 +376,26 @@ fn trim(mut notices: Vec<Notice>) -> Vec<Notice> {
     kept
 }
 
-fn newest(notices: &[Notice], occasion: Occasion) -> Option<&Notice> {
+fn newest(notices: &[NotificationState], occasion: NotificationEvent) -> Option<&NotificationState> {
     notices.iter().filter(|notice| notice.occasion == occasion).max_by_key(|notice| notice.at)
 }
 
-fn same(a: &Notice, b: &Notice) -> bool {
+fn same(a: &NotificationState, b: &NotificationState) -> bool {
     a.occasion == b.occasion && a.about == b.about
 }
 
-fn who_wants(channels: &[Channel], occasion: Occasion) -> Vec<String> {
+fn who_wants(channels: &[Channel], occasion: NotificationEvent) -> Vec<String> {
     channels.iter().filter(|channel| channel.wants(occasion)).map(|channel| channel.name.clone()).collect()
 }
 
-fn notice(occasion: Occasion, about: String, what: &str, at: Timestamp, until: Timestamp) -> Notice {
-    Notice {
+fn notice(
+    occasion: NotificationEvent,
+    about: String,
+    what: &str,
+    at: Timestamp,
+    until: Timestamp,
+) -> NotificationState {
+    NotificationState {
         occasion,
         about,
         at,
@@ -413,8 +440,8 @@ pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[Channel], now: Times
 
 /// What keeps channels from being told: reason and words, for the condition and the Event `NotifyFailed`.
 pub(super) fn what_is_in_the_way(
-    troubles: &[Trouble],
-    notices: &[Notice],
+    troubles: &[ChannelError],
+    notices: &[NotificationState],
     now: Timestamp,
 ) -> Option<(&'static str, String)> {
     let lost = notices.iter().filter(|notice| !notice.given_up.is_empty() && now < notice.until + WORTH_TELLING);

@@ -3,11 +3,11 @@
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{PluginDataStatus, SettingsKept};
 use scheduler::protocol;
-use scheduler::protocol::plugin_data::{Piece, PluginData, PutBack, Settings};
+use scheduler::protocol::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 
-use super::Report;
+use super::PassReport;
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 
 /// As many as the schema lets in.
 const MOST_KEPT: usize = 100;
@@ -18,7 +18,10 @@ const LONGEST: usize = 253;
 const LONGEST_NOT_KEPT: usize = 340;
 
 /// What the agent says. While it is silent its last word stands.
-pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<PluginDataStatus> {
+pub(super) fn build_status(
+    agent: Option<&protocol::AgentReport>,
+    before: &PaperMCServerStatus,
+) -> Option<PluginDataStatus> {
     match agent {
         Some(agent) => agent.plugin_data.as_ref().map(status),
         None => before.plugin_data.clone(),
@@ -29,9 +32,9 @@ fn status(seen: &PluginData) -> PluginDataStatus {
     let PluginData { at, lock: _, before: _, place, kept, absent: _, not_kept, left_out: _, settings, back } = seen;
     let (put_back_at, set_aside, not_put_back) = match back {
         None => (None, None, None),
-        Some(PutBack::Done { at, set_aside }) => (Some(*at), set_aside.as_ref(), None),
-        Some(PutBack::SomebodyPlayed { at: _ }) => (None, None, Some("somebody may have played since")),
-        Some(PutBack::Impossible { at: _, problem }) => (None, None, Some(problem.as_str())),
+        Some(PluginDataRestored::Done { at, set_aside }) => (Some(*at), set_aside.as_ref(), None),
+        Some(PluginDataRestored::SomebodyPlayed { at: _ }) => (None, None, Some("somebody may have played since")),
+        Some(PluginDataRestored::Impossible { at: _, problem }) => (None, None, Some(problem.as_str())),
     };
     PluginDataStatus {
         kept_at: *at,
@@ -55,12 +58,12 @@ fn settings_kept(Settings { files, of, place }: &Settings) -> SettingsKept {
 }
 
 /// What is new, each once, however often it is looked at.
-pub(super) fn notes(report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+pub(super) fn notes(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
     let seen = report.seen.report.as_ref().and_then(|agent| agent.plugin_data.as_ref());
     seen.map(|seen| news(seen, before.plugin_data.as_ref())).unwrap_or_default()
 }
 
-fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<Note> {
+fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<EventText> {
     let now = status(seen);
     let known = known.filter(|known| known.kept_at == now.kept_at);
     let mut notes = Vec::new();
@@ -75,19 +78,19 @@ fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<Note> {
 }
 
 /// Before a change of the set.
-fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<Note> {
+fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<EventText> {
     let pieces = now.place.as_ref().map(|place| format!("{} lie in {place}", in_words(&seen.kept)));
     let settings = now.settings_kept.as_ref().map(|SettingsKept { place, files, found }| {
         let how_many = if files == found { files.to_string() } else { format!("{files} of {found}") };
         format!("the settings of the plugins that do not change ({how_many} files) lie in {place}")
     });
     let lie: Vec<String> = pieces.into_iter().chain(settings).collect();
-    let kept = (!lie.is_empty()).then(|| Note {
+    let kept = (!lie.is_empty()).then(|| EventText {
         reason: "PluginDataSaved",
         warning: false,
         text: format!("as they were before this change, {} on the volume", lie.join(", and ")),
     });
-    let not_kept = (!now.not_kept.is_empty()).then(|| Note {
+    let not_kept = (!now.not_kept.is_empty()).then(|| EventText {
         reason: "PluginDataSaveFailed",
         warning: true,
         text: format!("should this change fail, these stay as it leaves them: {}", now.not_kept.join("; ")),
@@ -96,12 +99,12 @@ fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<Note> {
 }
 
 /// `the data of LuckPerms, Essentials and the server's settings (bukkit.yml, config)`.
-fn in_words(pieces: &[Piece]) -> String {
+fn in_words(pieces: &[DataPiece]) -> String {
     let (mut of_plugins, mut of_server) = (Vec::new(), Vec::new());
     for piece in pieces {
         match piece {
-            Piece::OfPlugin(folder) => of_plugins.push(folder.as_str()),
-            Piece::OfServer(name) => of_server.push(name.as_str()),
+            DataPiece::OfPlugin(folder) => of_plugins.push(folder.as_str()),
+            DataPiece::OfServer(name) => of_server.push(name.as_str()),
         }
     }
     let of_plugins = (!of_plugins.is_empty()).then(|| format!("the data of {}", of_plugins.join(", ")));
@@ -110,14 +113,14 @@ fn in_words(pieces: &[Piece]) -> String {
 }
 
 /// After a set that failed.
-fn put_back(seen: &PluginData, now: &PluginDataStatus) -> Note {
+fn put_back(seen: &PluginData, now: &PluginDataStatus) -> EventText {
     let kept = in_words(&seen.kept);
     let place = now.place.as_deref().unwrap_or("no place");
     if let Some(why) = &now.not_put_back {
         let text = format!(
             "what the failed set wrote into data and settings stays: {why}. As they were before it, {kept} lie in {place} on the volume"
         );
-        return Note { reason: "PluginDataNotRestored", warning: true, text };
+        return EventText { reason: "PluginDataNotRestored", warning: true, text };
     }
     let mut parts = vec![if seen.kept.is_empty() {
         "there was nothing to put back".to_owned()
@@ -130,7 +133,7 @@ fn put_back(seen: &PluginData, now: &PluginDataStatus) -> Note {
         parts.push(format!("as that set left them: {}", left.join(", ")));
     }
     let text = parts.join("; ");
-    Note { reason: "PluginDataRestored", warning: true, text }
+    EventText { reason: "PluginDataRestored", warning: true, text }
 }
 
 /// What the roll-back may do to them.

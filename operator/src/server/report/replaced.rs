@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::protocol::{self, ReplacedJar};
 
 use crate::chain::cut;
-use crate::k8s::events::Note;
+use crate::k8s::events::EventText;
 
 /// The condition's name.
 pub(super) const JARS_SET_ASIDE: &str = "JarsDisplaced";
@@ -14,7 +14,7 @@ pub(super) const IN_THE_WAY: &str = "NameConflict";
 const NAMED: usize = 4;
 
 /// What the condition says; None: nothing lies there, and there is no condition.
-pub(super) fn in_words(agent: &protocol::Report) -> Option<String> {
+pub(super) fn in_words(agent: &protocol::AgentReport) -> Option<String> {
     let all = &agent.replaced;
     let named: Vec<String> =
         all.iter().take(NAMED).map(|jar| format!("`{}` to {}", shown(&jar.file), place(jar))).collect();
@@ -36,12 +36,12 @@ pub(super) fn in_words(agent: &protocol::Report) -> Option<String> {
 const WAY_OUT: &str = "what you still need of a file, copy from there, and remove the file: then this is over";
 
 /// Each JAR once, however often it is looked at: those that the condition of before does not name.
-pub(super) fn notes(agent: Option<&protocol::Report>, before: &[Condition]) -> Option<Note> {
+pub(super) fn notes(agent: Option<&protocol::AgentReport>, before: &[Condition]) -> Option<EventText> {
     let known = before.iter().find(|condition| condition.type_ == JARS_SET_ASIDE);
     let is_known = |jar: &ReplacedJar| known.is_some_and(|known| known.message.contains(&place(jar)));
     let fresh = agent?.replaced.iter().take(NAMED).filter(|jar| !is_known(jar));
     let told: Vec<String> = fresh.map(|jar| format!("`{}` to {}", shown(&jar.file), place(jar))).collect();
-    (!told.is_empty()).then(|| Note {
+    (!told.is_empty()).then(|| EventText {
         reason: "JarDisplaced",
         warning: true,
         text: format!("moved out of the way of the managed plugin of the same name or place: {}", told.join(", ")),
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    fn agent(places: &[&str]) -> protocol::Report {
+    fn agent(places: &[&str]) -> protocol::AgentReport {
         let replaced: Vec<_> = places
             .iter()
             .map(|name| json!({"file": format!("plugins/{name}"), "place": format!(".nightshift/replaced/{name}")}))
@@ -78,7 +78,7 @@ mod tests {
         .unwrap()
     }
 
-    fn condition(agent: &protocol::Report) -> Vec<Condition> {
+    fn condition(agent: &protocol::AgentReport) -> Vec<Condition> {
         let of = |message| Condition {
             type_: JARS_SET_ASIDE.to_owned(),
             status: "True".to_owned(),

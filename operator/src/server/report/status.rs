@@ -1,28 +1,30 @@
 //! Pure. The status of a server.
 
-use crds::paper_mc_server::{AvailableUpdate, LastHandled, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts};
+use crds::paper_mc_server::{
+    AvailableUpdate, HandledRequests, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
+};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use resolver::explain::{Explanation, Unfollowed};
+use resolver::explain::{Explanation, NotUpdatedWithLatest};
 use resolver::lock::{Lock, LockReason};
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{Facts, Verdict};
+use scheduler::seen::{RecordedFacts, Verification};
 
-use super::cost::{Cost, down_without_copy};
+use super::cost::{DowntimeEstimate, down_without_copy};
 use super::notes::interrupted;
-use super::{Report, backup, blocked, held_back, images, is_open, last_stop, plugin_data};
+use super::{PassReport, backup, blocked, held_back, images, is_open, last_stop, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
-use crate::server::change::{Change, in_words};
+use crate::server::change::{ServerChange, in_words};
 use crate::server::check::CheckedServer;
 use crate::server::consent::noted;
 use crate::server::plan::{opens, running_version};
-use crate::server::rollout::{Done, Proven};
-use crate::server::scope::Alone;
+use crate::server::rollout::{MarkedStable, StepOutcome};
+use crate::server::scope::PartialSelection;
 use crate::server::strangers::{kept, strangers};
-use crate::server::undo::{Came, history, still_noted};
+use crate::server::undo::{SetOrigin, history, still_noted};
 
 mod last_update;
 
@@ -33,7 +35,7 @@ pub(super) use last_update::was_stopped_again;
 pub(super) fn build_status(
     server: &PaperMCServer,
     checked: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> PaperMCServerStatus {
     let plan = report.plan;
@@ -94,7 +96,7 @@ pub(super) fn build_status(
             summary: cut(&in_words(&plan.changes), 1_024),
             found_at: known.map_or(Some(report.now), |known| known.found_at),
             plugins: planned_plugins(&plan.changes),
-            cost: Cost::of(checked, report, before).in_words().map(|cost| cut(&cost, 253)),
+            cost: DowntimeEstimate::of(checked, report, before).in_words().map(|cost| cut(&cost, 253)),
             staged: plan.seen.staged,
             image_problem: images::problem(report),
         }),
@@ -103,7 +105,7 @@ pub(super) fn build_status(
         history: history(
             &before.history,
             report.seen.settled_lock.as_deref(),
-            Came {
+            SetOrigin {
                 down_seconds: down_without_copy(agent),
                 players: interrupted(agent),
                 unproven: report.seen.settled.as_ref().is_some_and(|record| record.unproven.is_some()),
@@ -132,7 +134,7 @@ pub(super) fn build_status(
 pub(super) fn build_on_trial(
     server: &PaperMCServer,
     checked: &CheckedServer,
-    report: &Report<'_>,
+    report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> PaperMCServerStatus {
     let now = build_status(server, checked, report, before);
@@ -166,15 +168,15 @@ pub(super) fn build_on_trial(
 }
 
 /// What was asked for has come.
-fn served(handled: LastHandled) -> LastHandled {
+fn served(handled: HandledRequests) -> HandledRequests {
     match handled.apply_now_accepted {
-        Some(request) => LastHandled { apply_now: Some(request), apply_now_accepted: None, ..handled },
+        Some(request) => HandledRequests { apply_now: Some(request), apply_now_accepted: None, ..handled },
         None => handled,
     }
 }
 
 /// The update that was planned has settled.
-pub(super) fn has_come(report: &Report<'_>, before: &PaperMCServerStatus) -> bool {
+pub(super) fn has_come(report: &PassReport<'_>, before: &PaperMCServerStatus) -> bool {
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.files.lock);
     before.available_update.as_ref().is_some_and(|planned| Some(&planned.digest) == settled)
 }
@@ -193,7 +195,7 @@ fn selector(server: &str) -> String {
     labels::selector(server).into_iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
-fn planned_plugins(changes: &[Change]) -> Vec<PlannedPlugin> {
+fn planned_plugins(changes: &[ServerChange]) -> Vec<PlannedPlugin> {
     let plugins = changes.iter().filter(|change| change.what != "Paper");
     plugins
         .filter_map(|change| {
@@ -205,7 +207,7 @@ fn planned_plugins(changes: &[Change]) -> Vec<PlannedPlugin> {
 }
 
 /// Plugins that strategy `latest` could not take along.
-fn unfollowed(explanation: &Explanation) -> &[Unfollowed] {
+fn unfollowed(explanation: &Explanation) -> &[NotUpdatedWithLatest] {
     match explanation {
         Explanation::Solved(solved) => &solved.unfollowed,
         Explanation::Impossible(_)
@@ -216,7 +218,7 @@ fn unfollowed(explanation: &Explanation) -> &[Unfollowed] {
     }
 }
 
-fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[Unfollowed]) -> Vec<PluginState> {
+fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWithLatest]) -> Vec<PluginState> {
     let was =
         |project: &str| running.and_then(|running| running.plugins.iter().find(|plugin| plugin.project_id == project));
     let mut states: Vec<PluginState> = lock
@@ -276,28 +278,32 @@ fn runs(running: Option<&Lock>, name: &str) -> bool {
 }
 
 /// Whether what settled, and runs, has passed its proof now. It may have been kept without.
-pub(super) fn proves_what_settled(report: &Report<'_>) -> bool {
-    report.plan.proof.verdict == Verdict::Passed && report.seen.runs_settled_files()
+pub(super) fn proves_what_settled(report: &PassReport<'_>) -> bool {
+    report.plan.proof.verdict == Verification::Passed && report.seen.runs_settled_files()
 }
 
 /// A request that came in time is accepted, and served when nothing is left to apply.
-fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastHandled> {
+fn last_handled(
+    server: &PaperMCServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> Option<HandledRequests> {
     let (apply, apply_seen_at) = noted(server, before.last_handled.as_ref(), report.now).unzip();
-    let mut handled = LastHandled { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
+    let mut handled = HandledRequests { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
     handled = still_noted(server, handled);
     let copies = &report.plan.copies;
     handled.backup_now = copies.served.clone().or(handled.backup_now);
     handled.backup_now_accepted.clone_from(&copies.accepted);
     let plan = report.plan;
     let is_served = match &plan.alone {
-        Alone::Nothing | Alone::Early(_) => matches!(report.step, Step::Settled),
+        PartialSelection::Nothing | PartialSelection::Early(_) => matches!(report.step, Step::Settled),
         // What it names has come; all else that is planned it does not mean.
-        Alone::Asked(_) => is_proven(report),
-        Alone::Refused(_) => false,
-        Alone::UpToDate(_) => true,
+        PartialSelection::Asked(_) => is_proven(report),
+        PartialSelection::Refused(_) => false,
+        PartialSelection::UpToDate(_) => true,
     };
     // One with a scope counts for as long while it waits for an approval, or cannot be served yet.
-    let is_scoped = !matches!(plan.alone, Alone::Nothing | Alone::Early(_));
+    let is_scoped = !matches!(plan.alone, PartialSelection::Nothing | PartialSelection::Early(_));
     let counts = |request: &&String| is_scoped || opens(request, plan.gate);
     if let Some(request) = server.annotations().get(labels::APPLY_NOW).filter(counts) {
         let request = Some(cut(request, 1_024));
@@ -307,18 +313,18 @@ fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCSer
             handled.apply_now_accepted = request;
         }
     }
-    (handled != LastHandled::default()).then_some(handled)
+    (handled != HandledRequests::default()).then_some(handled)
 }
 
 /// Whether the set that is planned has just been proven.
-fn is_proven(report: &Report<'_>) -> bool {
+fn is_proven(report: &PassReport<'_>) -> bool {
     let goal = &report.plan.record.files.lock;
     let is_goal = report.seen.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
-    matches!(report.done, Done::Closed(Proven::Update)) && is_goal
+    matches!(report.done, StepOutcome::Closed(MarkedStable::Update)) && is_goal
 }
 
 /// The copy of the facts for a `StatefulSet` that is deleted; None while nothing is worth keeping.
-pub(crate) fn rollout_facts(facts: &Facts) -> Option<RolloutFacts> {
+pub(crate) fn rollout_facts(facts: &RecordedFacts) -> Option<RolloutFacts> {
     if facts.settled.is_none() && facts.failed.is_empty() {
         return None;
     }
@@ -335,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_plugin_that_latest_left_behind_is_shown_as_such_whether_it_stays_or_is_left_out() {
-        let left = |name: &str, stays: Option<&str>| -> Unfollowed {
+        let left = |name: &str, stays: Option<&str>| -> NotUpdatedWithLatest {
             serde_json::from_value(serde_json::json!({
                 "name": name,
                 "holder": {

@@ -3,12 +3,12 @@
 use scheduler::rollout::{is_left_to_a_person, is_way_forward};
 
 use super::conditions::{in_its_place, waiting_for_window};
-use super::{LONGEST_MESSAGE, Report, backup};
+use super::{LONGEST_MESSAGE, PassReport, backup};
 use crate::chain::cut;
 use crate::k8s::labels::APPLY_NOW;
 use crate::server::change;
 use crate::server::check::CheckedServer;
-use crate::server::copies::{NoRoom, cold_copy, no_room};
+use crate::server::copies::{InsufficientSpace, cold_copy, no_room};
 use crate::server::restore;
 
 /// What to change after a set that failed.
@@ -17,7 +17,7 @@ const WHAT_FAILED: &str = "change in the spec what failed";
 /// What to change where the Minecraft of what settled is older than the worlds.
 const TOO_OLD: &str = "choose in the spec a Minecraft that can open the worlds";
 
-pub(super) fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String {
+pub(super) fn no_backup(checked: &CheckedServer, report: &PassReport<'_>) -> String {
     let no_room = no_room(report.seen);
     let copy = match (backup::unreadable(report), &no_room) {
         (Some(why), _) => format!(
@@ -42,7 +42,7 @@ pub(super) fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String 
     cut(&text, LONGEST_MESSAGE)
 }
 
-pub(super) fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> String {
+pub(super) fn undo_would_lose(checked: &CheckedServer, report: &PassReport<'_>) -> String {
     let copy = cold_copy(report.seen).map(|copy| copy.id.as_str()).unwrap_or_default();
     let room = no_room(report.seen)
         .map_or_else(String::new, |no_room| format!("First make room: {}. ", room_in_words(&no_room)));
@@ -57,9 +57,9 @@ pub(super) fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> S
 }
 
 /// What is wanting, and how it comes. The one figure is rounded up and the other one down: they never seem to be the same.
-fn room_in_words(no_room: &NoRoom<'_>) -> String {
+fn room_in_words(no_room: &InsufficientSpace<'_>) -> String {
     const TENTH: u64 = 100_000_000;
-    let NoRoom { copy, needed, free } = no_room;
+    let InsufficientSpace { copy, needed, free } = no_room;
     let gigabytes = |tenths: u64| format!("{}.{} GB", tenths / 10, tenths % 10);
     format!(
         "there is no room on the server's volume to put the copy `{}` from right before it back: {} have to be free, and {} are. Delete there \
@@ -71,12 +71,12 @@ fn room_in_words(no_room: &NoRoom<'_>) -> String {
 }
 
 /// The way on from worlds that what settled cannot open, if that is why it is not started.
-pub(super) fn past_refusal(checked: &CheckedServer, report: &Report<'_>) -> Option<String> {
+pub(super) fn past_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
     is_left_to_a_person(&report.plan.seen).then(|| forward(checked, report, TOO_OLD))
 }
 
 /// What comes by itself, or `what` to change so that something does.
-fn forward(checked: &CheckedServer, report: &Report<'_>, what: &str) -> String {
+fn forward(checked: &CheckedServer, report: &PassReport<'_>, what: &str) -> String {
     let plan = report.plan;
     if let Some(undo) = &plan.undo {
         return format!("Another set would come forward, but {}.", undo.refusal());
@@ -94,7 +94,7 @@ mod tests {
     use scheduler::gate::Gate;
     use scheduler::protocol::last_words::WorldRefused;
     use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
-    use scheduler::seen::{DataVersion, Life, Pod, Revision, Set};
+    use scheduler::seen::{DataVersion, PodPhase, PodView, Revision, StatefulSetView};
     use serde_json::json;
 
     use super::super::counted_stop;
@@ -102,7 +102,7 @@ mod tests {
     use crate::requeue::Outcome;
     use crate::server::copies::look_at_world;
     use crate::server::restore::tests::way_back::{SETTLED, on_trial, refused};
-    use crate::server::rollout::Done;
+    use crate::server::rollout::StepOutcome;
     use crate::server::trial::goes_on;
 
     const FAILED: Revision = Revision(0xb);
@@ -115,8 +115,8 @@ mod tests {
         pass.plan.goal.world = DataVersion(5_000);
         let seen = &mut pass.plan.seen;
         seen.world.floor = DataVersion(4_900);
-        seen.set = seen.set.map(|set| Set { template: FAILED, ..set });
-        seen.pod = seen.pod.map(|pod| Pod { revision: FAILED, ..pod });
+        seen.set = seen.set.map(|set| StatefulSetView { template: FAILED, ..set });
+        seen.pod = seen.pod.map(|pod| PodView { revision: FAILED, ..pod });
         seen.facts.failed = vec![FAILED];
         pass
     }
@@ -130,7 +130,7 @@ mod tests {
         let world = look_at_world(&pass.seen);
         let seen = &mut pass.plan.seen;
         (seen.world, seen.facts) = (world, pass.seen.facts.clone());
-        seen.pod = seen.pod.map(|pod| Pod { revision: SETTLED, life: Life::Refused, ..pod });
+        seen.pod = seen.pod.map(|pod| PodView { revision: SETTLED, life: PodPhase::Refused, ..pod });
         seen.set = pass.seen.shape;
         pass
     }
@@ -163,7 +163,7 @@ mod tests {
         let mut seen = too_old(4_671).seen;
         assert!(!goes_on(&seen, false));
         assert!(goes_on(&seen, true), "the way back with the copy that was named goes on");
-        seen.shape = seen.shape.map(|set| Set { template: Revision(0xc), ..set });
+        seen.shape = seen.shape.map(|set| StatefulSetView { template: Revision(0xc), ..set });
         assert!(goes_on(&seen, false), "another template stands there, and that is under way");
     }
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn the_stop_for_a_set_that_another_one_came_forward_from_is_counted_and_an_ordinary_one_when_it_is_proven() {
         let mut pass = Pass::new();
-        pass.done = Done::Committed { unasked: false };
+        pass.done = StepOutcome::Committed { unasked: false };
         assert_eq!(counted_stop(&pass.report(), &pass.before), None);
         pass.seen = on_trial(&json!(null));
         assert_eq!(counted_stop(&pass.report(), &pass.before), Some("update"));

@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::LastHandled;
+use crds::paper_mc_server::HandledRequests;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use resolver::{GaveUp, Limit};
+use resolver::{BudgetExceeded, Limit};
 use scheduler::rollout::WaitingOn;
-use scheduler::seen::{DataVersion, Door, Images, Players, Policy, Revision, Set, Settled, Verdict};
+use scheduler::seen::{
+    DataVersion, ImagesOnNode, Partition, PlayerPolicy, Players, Revision, StableSet, StatefulSetView, Verification,
+};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::memory::Rendered;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::consent::Consent;
+use crate::server::consent::ApprovalState;
 use crate::server::hot_copies::tests::seen as seen_of;
-use crate::server::images::pull::{Problem, Pull};
-use crate::server::proof::Proof;
+use crate::server::images::pull::{Pull, PullError};
+use crate::server::proof::VerificationResult;
 use crate::server::record::LockRecord;
 use crate::server::restart::Restarts;
 
@@ -30,7 +32,7 @@ pub(super) struct Pass {
     pub(super) seen: Observed,
     pub(super) plan: Plan,
     pub(super) step: Step,
-    pub(super) done: Done,
+    pub(super) done: StepOutcome,
     pub(super) before: PaperMCServerStatus,
 }
 
@@ -58,32 +60,32 @@ impl Pass {
         let checked = check(&server).unwrap();
         let mut seen = seen_of(true, &json!({}));
         let world = DataVersion(4556);
-        seen.facts.settled = Some(Settled { revision: REVISION, world });
-        seen.shape = Some(Set {
+        seen.facts.settled = Some(StableSet { revision: REVISION, world });
+        seen.shape = Some(StatefulSetView {
             template: REVISION,
             current: REVISION,
             update: REVISION,
             observed: true,
-            door: Door::Closed,
+            door: Partition::Closed,
             asleep: false,
         });
         seen.pod =
             Some(serde_json::from_value(json!({"metadata": {"uid": "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"}})).unwrap());
         (seen.pod_revision, seen.pod_lock, seen.settled_lock) = (Some(REVISION), Some(record(130)), Some(record(130)));
-        let answer = plan::Answer {
+        let answer = plan::ResolvedLock {
             lock: None,
-            explanation: Explanation::GaveUp(GaveUp { steps: 9, limit: Limit::Steps, clashing: Vec::new() }),
+            explanation: Explanation::GaveUp(BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() }),
             solved: true,
         };
         let rendered = Rendered { revision: REVISION, template: Arc::new(PodTemplateSpec::default()) };
-        let consent = Consent { needs_approval: false, apply_since: None, applies_another: None };
+        let consent = ApprovalState { needs_approval: false, apply_since: None, applies_another: None };
         let shut = Gate::Shut { opens: None };
         let [settle, start, first_start] = [1, 10, 30].map(SignedDuration::from_mins);
-        let pace = plan::Pace { settle, start, first_start };
+        let pace = plan::StartTimeout { settle, start, first_start };
         let mut plan = Plan::new(&checked, &seen, answer, record(130), rendered, shut, consent, pace, at(0));
-        plan.proof = Proof { verdict: Verdict::Passed, problem: String::new() };
+        plan.proof = VerificationResult { verdict: Verification::Passed, problem: String::new() };
         let before = PaperMCServerStatus::default();
-        Self { server, checked, seen, plan, step: Step::Settled, done: Done::Nothing, before }
+        Self { server, checked, seen, plan, step: Step::Settled, done: StepOutcome::Nothing, before }
     }
 
     /// What the agent says beside what it says of a server at rest.
@@ -94,8 +96,8 @@ impl Pass {
         self.seen.report = Some(Arc::new(serde_json::from_value(agent).unwrap()));
     }
 
-    pub(super) fn report(&self) -> Report<'_> {
-        Report { seen: &self.seen, plan: &self.plan, step: self.step, done: &self.done, now: at(0) }
+    pub(super) fn report(&self) -> PassReport<'_> {
+        PassReport { seen: &self.seen, plan: &self.plan, step: self.step, done: &self.done, now: at(0) }
     }
 
     pub(super) fn status(&self) -> PaperMCServerStatus {
@@ -113,13 +115,13 @@ impl Pass {
 
     /// The next pass, which sees the status of this one.
     pub(super) fn next(mut self) -> Self {
-        (self.before, self.step, self.done) = (self.status(), Step::Settled, Done::Nothing);
+        (self.before, self.step, self.done) = (self.status(), Step::Settled, StepOutcome::Nothing);
         self
     }
 }
 
-fn unproven(problem: &str) -> Proof {
-    Proof { verdict: Verdict::Unproven, problem: problem.to_owned() }
+fn unproven(problem: &str) -> VerificationResult {
+    VerificationResult { verdict: Verification::Unproven, problem: problem.to_owned() }
 }
 
 fn message<'a>(status: &'a PaperMCServerStatus, of: &str) -> Option<(&'a str, &'a str)> {
@@ -142,7 +144,7 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
     let mut pass = Pass::new();
     pass.before.update = Some("Paper 129 -> 130".to_owned());
     pass.seen.settled_lock = Some(record(129));
-    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, Done::Closed(Proven::Update));
+    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, StepOutcome::Closed(MarkedStable::Update));
     pass.plan.proof = unproven("the server's log could not be read");
     assert_eq!(pass.said("UpdateApplied"), Vec::<String>::new());
     let told = pass.said("UpdateUnverified").pop().unwrap();
@@ -166,13 +168,13 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
     assert!(pass.before.history[0].unproven, "{:?}", pass.before.history);
     assert_eq!(pass.said("UpdateVerified"), Vec::<String>::new());
 
-    pass.plan.proof = Proof { verdict: Verdict::Passed, problem: String::new() };
+    pass.plan.proof = VerificationResult { verdict: Verification::Passed, problem: String::new() };
     assert_eq!(pass.said("UpdateVerified").len(), 1);
     let mut pass = pass.next();
     assert!(!pass.before.history[0].unproven);
     assert_eq!(pass.said("UpdateVerified"), Vec::<String>::new(), "once");
 
-    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, Done::Closed(Proven::Update));
+    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, StepOutcome::Closed(MarkedStable::Update));
     assert_eq!((pass.said("UpdateApplied").len(), pass.said("UpdateUnverified").len()), (1, 0));
     assert!(!pass.status().last_update.unwrap().unproven);
 }
@@ -180,13 +182,13 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
 #[test]
 fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
     let mut pass = Pass::new();
-    let late = scheduler::seen::Life::Starting { gives_up_at: at(-1) };
-    pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::Pod { life: late, ..pod });
-    pass.plan.proof = Proof { verdict: Verdict::Pending { until: at(9) }, problem: String::new() };
-    pass.done = Done::MarkedFailed;
+    let late = scheduler::seen::PodPhase::Starting { gives_up_at: at(-1) };
+    pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::PodView { life: late, ..pod });
+    pass.plan.proof = VerificationResult { verdict: Verification::Pending { until: at(9) }, problem: String::new() };
+    pass.done = StepOutcome::MarkedFailed;
     let why = "the server did not come up by its deadline; see the log of container `papermc`";
     assert_eq!(pass.said("UpdateFailed"), [why]);
-    pass.done = Done::RolledBack { unasked: false };
+    pass.done = StepOutcome::RolledBack { unasked: false };
     assert_eq!(pass.status().last_update.unwrap().message, why);
 }
 
@@ -199,11 +201,11 @@ fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
         let mut pass = Pass::new();
         let server = came_up.map_or_else(|| json!({"state": "starting", "progressAt": at(-1).to_string()}), up);
         pass.agent_says(&json!({"lastStop": stop_at(-10), "server": server}));
-        pass.done = Done::RolledBack { unasked: false };
+        pass.done = StepOutcome::RolledBack { unasked: false };
         let mut pass = pass.next();
         pass.agent_says(&json!({"lastStop": stop_at(last_stop), "server": up(back)}));
         assert!(pass.before.last_update.as_ref().unwrap().going_back);
-        pass.done = Done::Closed(Proven::Before);
+        pass.done = StepOutcome::Closed(MarkedStable::Before);
         let stop = came_up.map(|_| "rollBack");
         assert_eq!(
             counted_stop(&pass.report(), &pass.before),
@@ -215,7 +217,7 @@ fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
         // Later another pod settles again: a commit that was taken back in its last moment.
         let mut pass = pass.next();
         pass.agent_says(&json!({"lastStop": stop_at(700), "server": up(701)}));
-        pass.done = Done::Closed(Proven::Before);
+        pass.done = StepOutcome::Closed(MarkedStable::Before);
         assert_eq!(pass.status().last_update.unwrap().down_seconds, Some(down), "that is another matter");
         assert_eq!(counted_stop(&pass.report(), &pass.before), None);
     }
@@ -236,7 +238,7 @@ fn the_next_restart_is_the_window_of_the_update_that_it_is_left_to() {
     assert_eq!(next_restart(&pass), (shown(60), next), "another night");
     pass.plan.outlook.next_opening = Some(at(59));
     assert_eq!(next_restart(&pass), (shown(60), next), "the update comes first");
-    let policy = Policy::WaitForEmpty { deadline: SignedDuration::from_hours(1) };
+    let policy = PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_hours(1) };
     (pass.plan.goal.policy, pass.plan.outlook.next_opening) = (policy, Some(at(420)));
     assert_eq!(next_restart(&pass), (shown(60), next), "players may stay all night");
 }
@@ -295,7 +297,7 @@ fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_on
     assert_eq!(pass.said("CrashLoop"), Vec::<String>::new());
 
     // What is on trial is judged by its own deadline.
-    pass.seen.shape = pass.seen.shape.map(|set| Set { door: Door::Open, ..set });
+    pass.seen.shape = pass.seen.shape.map(|set| StatefulSetView { door: Partition::Open, ..set });
     pass.plan.hold_while_it_crashes(&before(3), &pass.seen, true, at(0));
     assert_eq!((pass.plan.crashes.clone(), pass.plan.held_by_crashes), (None, false));
 }
@@ -340,7 +342,7 @@ fn no_window_is_promised_for_what_a_loop_of_crashes_a_missing_image_or_a_full_vo
     pass.plan.outlook.next_opening = Some(at(5));
     let said = |pass: &Pass| {
         let status = pass.status();
-        let situation = Situation::of(&pass.checked, &pass.report(), &pass.before, &status);
+        let situation = NotificationInput::of(&pass.checked, &pass.report(), &pass.before, &status);
         (status.next_window_at, situation.planned.and_then(|planned| planned.opens), status.next_window.unwrap())
     };
     let opens = Some(at(5));
@@ -355,9 +357,9 @@ fn no_window_is_promised_for_what_a_loop_of_crashes_a_missing_image_or_a_full_vo
     pass.plan.held_by_crashes = false;
     assert_eq!((said(&pass).0, said(&pass).1), (opens, opens));
 
-    pass.plan.seen.images = Images::Failed;
+    pass.plan.seen.images = ImagesOnNode::Failed;
     assert_eq!(said(&pass), (None, None, "waits for an image".to_owned()));
-    for images in [Images::OnTheirWay, Images::Unknown] {
+    for images in [ImagesOnNode::OnTheirWay, ImagesOnNode::Unknown] {
         pass.plan.seen.images = images;
         assert_eq!(said(&pass).1, opens, "it may come: {images:?}");
     }
@@ -374,8 +376,8 @@ fn a_node_that_cannot_be_asked_is_told_once_and_holds_nothing_up_and_one_that_ca
     pass.plan.goal.revision = Revision(3);
     let goal = crate::server::images::question::tests::goal(("game:2", "IfNotPresent"), "agent:1");
     let pod = serde_json::from_value(crate::server::images::question::tests::pod("game:1")).unwrap();
-    let question = crate::server::images::question::Question::of(&goal, &pod).unwrap();
-    let problem = |is_of_an_image| Problem { is_of_an_image, what: "node `a`".to_owned(), why: "full".to_owned() };
+    let question = crate::server::images::question::PullRequest::of(&goal, &pod).unwrap();
+    let problem = |is_of_an_image| PullError { is_of_an_image, what: "node `a`".to_owned(), why: "full".to_owned() };
     let of = |is_of_an_image| {
         let mut pull = Pull::new(question.clone());
         pull.problem = Some(problem(is_of_an_image));
@@ -427,9 +429,9 @@ fn an_update_comes_when_the_server_is_empty_unless_something_else_keeps_it() {
 fn a_withdrawn_consent_while_a_set_is_on_trial_says_what_waits_for_it() {
     let server = server(json!({}));
     let before = condition(&server, "Updating", Some(true), "Proving", "until 04:10".to_owned(), at(0), &[]);
-    let trouble = Trouble::Eula("set `spec.eula`".to_owned());
-    assert!(!trouble.lets_a_trial_end() && !Trouble::NoCatalog.lets_a_trial_end());
-    assert!(Trouble::Spec(String::new()).lets_a_trial_end());
+    let trouble = PlanningError::Eula("set `spec.eula`".to_owned());
+    assert!(!trouble.lets_a_trial_end() && !PlanningError::NoCatalog.lets_a_trial_end());
+    assert!(PlanningError::Spec(String::new()).lets_a_trial_end());
     let said = |on_trial| {
         let before = std::slice::from_ref(&before);
         let conditions = conditions::build_trouble(&server, &trouble.in_the_way(), on_trial, at(1), before);
@@ -445,7 +447,7 @@ fn a_withdrawn_consent_while_a_set_is_on_trial_says_what_waits_for_it() {
 
 /// What is said after a pass that could plan nothing.
 fn unplanned(pass: &Pass) -> PaperMCServerStatus {
-    let why = Trouble::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
+    let why = PlanningError::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
     let report = pass.report();
     let mut status = status::build_on_trial(&pass.server, &pass.checked, &report, &pass.before);
     status.conditions = conditions::build_on_trial(&pass.server, &pass.checked, &report, &why, &pass.before);
@@ -463,7 +465,7 @@ fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned
     let old = |of, reason: &str| condition(&pass.server, of, Some(true), reason, String::new(), at(0), &[]);
     pass.before.conditions = vec![old("UpdateAvailable", "UpdatePlanned"), old("Resolved", "Solved")];
     pass.seen.settled_lock = Some(record(129));
-    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, Done::Closed(Proven::Update));
+    (pass.step, pass.done) = (Step::MarkStable { settled: REVISION }, StepOutcome::Closed(MarkedStable::Update));
     let status = unplanned(&pass);
     let last = status.last_update.clone().unwrap();
     assert!(last.successful && last.message == "Paper 129 -> 130", "{last:?}");
@@ -474,11 +476,11 @@ fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned
     assert!(message(&status, "UpdateAvailable").is_some());
     assert_eq!(status.last_handled, pass.before.last_handled, "that is said with it");
 
-    (pass.before, pass.step, pass.done) = (status, Step::Settled, Done::Nothing);
+    (pass.before, pass.step, pass.done) = (status, Step::Settled, StepOutcome::Nothing);
     pass.seen.settled_lock = Some(record(130));
     let status = unplanned(&pass);
     assert_eq!((status.update.as_ref(), status.next_window.as_ref()), (None, None));
-    let LastHandled { apply_now, apply_now_accepted, .. } = status.last_handled.clone().unwrap();
+    let HandledRequests { apply_now, apply_now_accepted, .. } = status.last_handled.clone().unwrap();
     assert_eq!(
         (apply_now.as_deref(), apply_now_accepted),
         (Some("2"), None),

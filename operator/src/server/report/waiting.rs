@@ -3,17 +3,17 @@
 use jiff::Timestamp;
 use scheduler::gate::Gate;
 use scheduler::rollout::LATEST_START;
-use scheduler::seen::Door;
+use scheduler::seen::Partition;
 
-use super::Report;
+use super::PassReport;
 use crate::server::check::CheckedServer;
-use crate::turns::NotYet;
+use crate::turns::SlotUnavailable;
 
 /// So many of those that come before are named.
 const NAMED_BEFORE: usize = 5;
 
 /// Who plays is waited for until the deadline, if the window lasts for as long.
-pub(super) fn players_in_words(until: Timestamp, report: &Report<'_>) -> String {
+pub(super) fn players_in_words(until: Timestamp, report: &PassReport<'_>) -> String {
     let needs = until + report.plan.goal.notice + LATEST_START;
     match report.plan.gate {
         Gate::Open { until: shuts, .. } | Gate::NoNewStarts { until: shuts, .. }
@@ -31,8 +31,8 @@ pub(super) fn players_in_words(until: Timestamp, report: &Report<'_>) -> String 
 }
 
 /// A window needs nobody to be awake: what it has brought in is what the server wakes with, however long after that.
-pub(super) fn asleep_in_words(report: &Report<'_>) -> &'static str {
-    let is_open = report.plan.seen.set.is_some_and(|set| set.door == Door::Open);
+pub(super) fn asleep_in_words(report: &PassReport<'_>) -> &'static str {
+    let is_open = report.plan.seen.set.is_some_and(|set| set.door == Partition::Open);
     if is_open {
         "scaled to 0; what has begun comes when the server wakes, whenever that is"
     } else {
@@ -42,7 +42,10 @@ pub(super) fn asleep_in_words(report: &Report<'_>) -> &'static str {
 }
 
 /// Who is at it, and who comes before. Of other namespaces only how many do: who runs what there is nobody's business here.
-pub(super) fn turn_in_words(NotYet { at_it, on_its_node, before }: &NotYet, checked: &CheckedServer) -> String {
+pub(super) fn turn_in_words(
+    SlotUnavailable { at_it, on_its_node, before }: &SlotUnavailable,
+    checked: &CheckedServer,
+) -> String {
     let servers = |count: usize| if count == 1 { "1 server is".to_owned() } else { format!("{count} servers are") };
     let at_it = match on_its_node {
         Some(here) => format!("{} being updated on its node (`maxConcurrentUpdatesPerNode`)", servers(*here)),
@@ -71,7 +74,7 @@ mod tests {
         let lobby = check(&server(json!({}))).unwrap();
         let of = |at_it, on_its_node, before: &[(&str, &str)]| {
             let before = before.iter().map(|(namespace, name)| ((*namespace).to_owned(), (*name).to_owned())).collect();
-            turn_in_words(&NotYet { at_it, on_its_node, before }, &lobby)
+            turn_in_words(&SlotUnavailable { at_it, on_its_node, before }, &lobby)
         };
         let ours = lobby.namespace.as_str();
         assert_eq!(of(1, None, &[]), "1 server is being updated (`maxConcurrentUpdates`); this one is next");
@@ -89,11 +92,12 @@ mod tests {
     fn who_sleeps_reads_that_a_window_needs_nobody_awake_and_then_that_what_it_brought_comes_with_the_waking() {
         let mut pass = Pass::new();
         let mut sleeps = |door| {
-            pass.plan.seen.set = pass.plan.seen.set.map(|set| scheduler::seen::Set { door, asleep: true, ..set });
+            pass.plan.seen.set =
+                pass.plan.seen.set.map(|set| scheduler::seen::StatefulSetView { door, asleep: true, ..set });
             asleep_in_words(&pass.report())
         };
-        let waits = sleeps(Door::Closed);
+        let waits = sleeps(Partition::Closed);
         assert!(waits.contains("in a window") && waits.contains("also while the server sleeps"), "{waits}");
-        assert!(sleeps(Door::Open).ends_with("comes when the server wakes, whenever that is"));
+        assert!(sleeps(Partition::Open).ends_with("comes when the server wakes, whenever that is"));
     }
 }

@@ -96,13 +96,13 @@ fn its_policy_and_its_words_are_its_own_else_those_for_players() {
     let restart = of(&plain, &players);
     assert_eq!(
         (restart.policy, restart.announcement.text.as_str()),
-        (scheduler::seen::Policy::Ignore, "Neustart in {in}")
+        (scheduler::seen::PlayerPolicy::Ignore, "Neustart in {in}")
     );
     assert!(!restart.only_empty);
     let restart = of(&own, &players);
     assert_eq!(
         (restart.policy, restart.announcement.text.as_str()),
-        (scheduler::seen::Policy::Announce, "Gleich wieder da")
+        (scheduler::seen::PlayerPolicy::Announce, "Gleich wieder da")
     );
     assert!(restart.only_empty);
     let words = of(&plain, &json!({})).announcement.text;

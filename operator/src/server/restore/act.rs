@@ -1,6 +1,6 @@
 //! Edge (writes). Keeps the status at what is known of a person's request to restore, and gives and ends the order for it.
 
-use crds::paper_mc_server::{LastHandled, RestoreResult};
+use crds::paper_mc_server::{HandledRequests, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,12 +9,12 @@ use scheduler::protocol::restore::{ASKED_ORDER, AskedRestore};
 use scheduler::protocol::{HotCopyOutcome, KeepCopy};
 use serde_json::json;
 
-use super::Restores;
+use super::RestoreRequests;
 use crate::context::Context;
-use crate::k8s::events::Note;
-use crate::k8s::ssa::Writer;
+use crate::k8s::events::EventText;
+use crate::k8s::ssa::FieldManager;
 use crate::server::PassError;
-use crate::server::build::orders::{Orders, build_orders_map, in_json, orders_in, orders_map_name};
+use crate::server::build::orders::{InitOrders, build_orders_map, in_json, orders_in, orders_map_name};
 use crate::server::check::CheckedServer;
 use crate::server::copies::copies;
 use crate::server::observe::Observed;
@@ -28,7 +28,7 @@ pub(crate) async fn note(
     checked: &CheckedServer,
     seen: &Observed,
     before: &PaperMCServerStatus,
-    restores: &Restores,
+    restores: &RestoreRequests,
     now: Timestamp,
 ) -> Result<bool, PassError> {
     let handled = before.last_handled.clone().unwrap_or_default();
@@ -45,19 +45,19 @@ pub(crate) async fn note(
     let told = restores.noted.as_ref().and_then(|noted| Some((noted.result?, noted.message.clone()?)));
     if let Some((result, text)) = told {
         let reason = if result == RestoreResult::Refused { "RequestRefused" } else { "RestoreFailed" };
-        ctx.events.publish(server, &Note { reason, warning: true, text }, now).await;
+        ctx.events.publish(server, &EventText { reason, warning: true, text }, now).await;
     }
-    let handled = LastHandled { restore_from: restores.noted.clone(), ..handled };
+    let handled = HandledRequests { restore_from: restores.noted.clone(), ..handled };
     report::note_handled(ctx, server, before, handled).await.map_err(PassError::Report)?;
     Ok(true)
 }
 
 /// These, and none beside them. Before the pod is deleted or another template written: the init container of the next pod must find them with no
 /// agent and no operator alive.
-pub(crate) async fn give_orders(ctx: &Context, server: &CheckedServer, orders: &Orders) -> Result<(), ActError> {
+pub(crate) async fn give_orders(ctx: &Context, server: &CheckedServer, orders: &InitOrders) -> Result<(), ActError> {
     let map = build_orders_map(server, orders);
     ctx.metrics.api_writes.inc();
-    Writer::SERVER_CHILDREN.apply(&maps(ctx, server), &map).await.map(drop).map_err(failed("write", server))
+    FieldManager::SERVER_CHILDREN.apply(&maps(ctx, server), &map).await.map(drop).map_err(failed("write", server))
 }
 
 /// The copy that a person has named stays from now on, whatever is copied before it is put in place. Beside what else stands there, and not in the
@@ -70,7 +70,7 @@ pub(crate) async fn keep_copy(
     let Some(order) = order else { return Ok(()) };
     let (api, name) = (maps(ctx, server), orders_map_name(&server.name));
     let Some(there) = api.get_opt(&name).await.map_err(failed("read", server))? else {
-        return give_orders(ctx, server, &Orders { back: None, asked: Some(order.clone()) }).await;
+        return give_orders(ctx, server, &InitOrders { back: None, asked: Some(order.clone()) }).await;
     };
     if orders_in(&there).asked.is_some_and(|asked| asked.request == order.request) {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) async fn keep_copy(
     let version = there.metadata.resource_version;
     let patch = json!({"metadata": {"resourceVersion": version}, "data": {ASKED_ORDER: in_json(order)}});
     ctx.metrics.api_writes.inc();
-    let patched = api.patch(&name, &Writer::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await;
+    let patched = api.patch(&name, &FieldManager::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await;
     patched.map(drop).map_err(failed("write", server))
 }
 
@@ -96,7 +96,7 @@ async fn end_order(ctx: &Context, server: &CheckedServer) -> Result<(), ActError
     let patch = json!({"data": {ASKED_ORDER: null}});
     let name = orders_map_name(&server.name);
     ctx.metrics.api_writes.inc();
-    match maps(ctx, server).patch(&name, &Writer::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await {
+    match maps(ctx, server).patch(&name, &FieldManager::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         Err(source) => Err(failed("end", server)(source)),

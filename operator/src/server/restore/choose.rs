@@ -5,7 +5,7 @@ use crds::approval::RESTORE_FROM;
 use scheduler::backup::Contents;
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::restore::{LATEST, ListedCopy};
-use scheduler::protocol::{BackupsSeen, Report};
+use scheduler::protocol::{AgentReport, BackupsSeen};
 
 use crate::server::check::{CheckedServer, is_copy};
 use crate::server::observe::{Observed, has_copies};
@@ -20,7 +20,7 @@ const NAMED: usize = 5;
 
 /// Why no copy is chosen.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum No {
+pub(super) enum NoBackupReason {
     /// Somebody has to be asked first.
     NotYet,
     /// For good, in words.
@@ -28,13 +28,13 @@ pub(super) enum No {
 }
 
 /// The copy that is asked for, if all that can be known here says that it can be put in place.
-pub(super) fn choose(asked: &str, server: &CheckedServer, seen: &Observed) -> Result<String, No> {
-    let refused = |why: String| No::Refused(format!("`{RESTORE_FROM}`: {why}"));
-    let Asked { copy, overwrite, everything } = read(asked).map_err(refused)?;
+pub(super) fn choose(asked: &str, server: &CheckedServer, seen: &Observed) -> Result<String, NoBackupReason> {
+    let refused = |why: String| NoBackupReason::Refused(format!("`{RESTORE_FROM}`: {why}"));
+    let RestoreQuery { copy, overwrite, everything } = read(asked).map_err(refused)?;
     if server.backup.is_none() {
         return Err(refused("this server has no copies: write `spec.backup` first".to_owned()));
     }
-    let Some(settled) = &seen.settled_lock else { return Err(No::NotYet) };
+    let Some(settled) = &seen.settled_lock else { return Err(NoBackupReason::NotYet) };
     if seen.settled.as_ref().is_some_and(|record| !has_copies(&record.template)) {
         return Err(refused(no_volume(settled)));
     }
@@ -45,7 +45,7 @@ pub(super) fn choose(asked: &str, server: &CheckedServer, seen: &Observed) -> Re
     if let Some(said) = seen.world_refused() {
         return if overwrite { find_unseen(copy, everything, &said).map_err(refused) } else { Err(without_the_word()) };
     }
-    let Some(report) = seen.report.as_deref() else { return Err(No::NotYet) };
+    let Some(report) = seen.report.as_deref() else { return Err(NoBackupReason::NotYet) };
     let listed = listed(report, everything).map_err(refused)?;
     if !overwrite {
         return Err(without_the_word());
@@ -88,7 +88,7 @@ fn find_unseen(wanted: &str, everything: bool, said: &WorldRefused) -> Result<St
 }
 
 /// The copies there are, if the agent can do with them what is asked for.
-fn listed(report: &Report, everything: bool) -> Result<&[ListedCopy], String> {
+fn listed(report: &AgentReport, everything: bool) -> Result<&[ListedCopy], String> {
     match &report.backups {
         Some(BackupsSeen { problem: Some(problem), .. }) => Err(problem.clone()),
         Some(BackupsSeen { listed: Some(listed), puts_back_everything, .. })
@@ -106,7 +106,7 @@ fn listed(report: &Report, everything: bool) -> Result<&[ListedCopy], String> {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked<'a> {
+pub(super) struct RestoreQuery<'a> {
     /// A copy's name, or `latest`.
     pub(super) copy: &'a str,
     /// The explicit word.
@@ -116,7 +116,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// What is written.
-pub(super) fn read(asked: &str) -> Result<Asked<'_>, String> {
+pub(super) fn read(asked: &str) -> Result<RestoreQuery<'_>, String> {
     let (copy, words) = asked.split_once(';').unwrap_or((asked, ""));
     let copy = copy.trim_end();
     let split: Vec<&str> = words.split(';').map(str::trim).collect();
@@ -131,7 +131,7 @@ pub(super) fn read(asked: &str) -> Result<Asked<'_>, String> {
         }
     };
     if is_copy(copy) {
-        return Ok(Asked { copy, overwrite, everything });
+        return Ok(RestoreQuery { copy, overwrite, everything });
     }
     if let Some((server, of_another)) = copy.split_once('/').filter(|(_, copy)| is_copy(copy)) {
         return Err(format!(

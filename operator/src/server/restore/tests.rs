@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use crds::paper_mc_server::LastHandled;
-use scheduler::seen::{Facts, Restarted};
+use crds::paper_mc_server::HandledRequests;
+use scheduler::seen::{RecordedFacts, RestartStarted};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::build::orders::Orders;
+use crate::server::build::orders::InitOrders;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::record::LockRecord;
@@ -68,7 +68,7 @@ fn seen(backups: &Value) -> Observed {
     Observed {
         set: None,
         pod: Some(serde_json::from_value(json!({"metadata": {"name": "lobby-0", "uid": OLD_POD}})).unwrap()),
-        facts: Facts::default(),
+        facts: RecordedFacts::default(),
         shape: None,
         pod_revision: None,
         pod_lock: None,
@@ -79,17 +79,17 @@ fn seen(backups: &Value) -> Observed {
         heard: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        orders: Orders::default(),
+        orders: InitOrders::default(),
     }
 }
 
 fn before(noted: Option<RestoreHandled>) -> PaperMCServerStatus {
-    let handled = LastHandled { restore_from: noted, ..LastHandled::default() };
+    let handled = HandledRequests { restore_from: noted, ..HandledRequests::default() };
     PaperMCServerStatus { last_handled: Some(handled), ..PaperMCServerStatus::default() }
 }
 
-fn of(server: &PaperMCServer, seen: &Observed, noted: Option<RestoreHandled>, now: Timestamp) -> Restores {
-    Restores::of(server, &check(server).unwrap(), seen, &before(noted), now)
+fn of(server: &PaperMCServer, seen: &Observed, noted: Option<RestoreHandled>, now: Timestamp) -> RestoreRequests {
+    RestoreRequests::of(server, &check(server).unwrap(), seen, &before(noted), now)
 }
 
 /// How a request of now stands when its server was looked at twice.
@@ -142,10 +142,10 @@ fn a_copy_is_named_also_one_that_could_not_be_read_or_the_newest_good_one_with_w
 #[test]
 fn a_restart_by_the_clock_gives_way_to_that_for_a_person_and_stays_without_one() {
     let asked = asks("latest;overwrite");
-    let by_the_clock = Some(Restart {
+    let by_the_clock = Some(RestartDue {
         due: at(-5),
         until: at(25),
-        policy: scheduler::seen::Policy::Announce,
+        policy: scheduler::seen::PlayerPolicy::Announce,
         only_empty: true,
         gives_way_until: at(-5),
     });
@@ -154,7 +154,7 @@ fn a_restart_by_the_clock_gives_way_to_that_for_a_person_and_stays_without_one()
         let restart = due.restart(clock).unwrap();
         assert_eq!((restart.due, restart.only_empty), (at(0), false));
     }
-    assert_eq!(Restores::default().restart(by_the_clock), by_the_clock);
+    assert_eq!(RestoreRequests::default().restart(by_the_clock), by_the_clock);
 }
 
 #[test]
@@ -256,17 +256,17 @@ fn a_blackout_refuses_it_and_suspend_does_not() {
 }
 
 /// A request whose copy was chosen, on a server whose pod was deleted for it; the next one, or that one, whose agent says this.
-fn restarted(pod: &str, backups: &Value) -> Restores {
+fn restarted(pod: &str, backups: &Value) -> RestoreRequests {
     let mut seen = seen(backups);
     seen.pod.as_mut().unwrap().metadata.uid = Some(pod.to_owned());
-    seen.facts.restarted = Some(Restarted { due: at(0), pod: OLD_POD.parse().unwrap() });
+    seen.facts.restarted = Some(RestartStarted { due: at(0), pod: OLD_POD.parse().unwrap() });
     of(&asks("latest;overwrite"), &seen, Some(chosen("latest;overwrite")), at(45))
 }
 
 #[test]
 fn what_came_of_it_is_the_agents_word_and_is_waited_for_when_the_server_was_stopped_for_it() {
     let request = format!("asked-{}", at(0).as_second());
-    let result = |restores: &Restores| (restores.noted.as_ref().unwrap().result, restores.due.is_some());
+    let result = |restores: &RestoreRequests| (restores.noted.as_ref().unwrap().result, restores.due.is_some());
     assert_eq!(result(&restarted(NEW_POD, &Value::Null)), (None, false), "the copy is large");
     assert_eq!(result(&restarted(OLD_POD, &shelf())), (Some(RestoreResult::Refused), false), "it was never deleted");
     let restored = json!({"restored": {"at": at(40).to_string(), "id": NEWEST, "setAside": "x", "request": request}});
@@ -292,7 +292,7 @@ fn a_request_that_is_over_counts_again_when_it_is_written_again_and_not_before()
     let same = of(&asked, &seen(&shelf()), Some(over.clone()), at(600));
     assert_eq!((same.noted, same.due), (Some(over.clone()), None));
     let gone = of(&server(json!({"backup": {}})), &seen(&shelf()), Some(over.clone()), at(600));
-    assert_eq!(gone, Restores::default());
+    assert_eq!(gone, RestoreRequests::default());
     let again = of(&asked, &seen(&shelf()), None, at(601)).noted.unwrap();
     assert_eq!((again.seen_at, again.result), (at(601), None));
     let other = of(&asks(&format!("{GOOD};overwrite")), &seen(&shelf()), Some(over), at(602)).noted.unwrap();
@@ -321,15 +321,17 @@ fn the_copy_that_is_named_stays_from_when_its_request_is_first_seen_and_no_set_i
 #[test]
 fn the_order_of_a_request_ends_with_it() {
     let served = chosen("latest;overwrite");
-    let ends = |noted: Option<RestoreHandled>| Restores { noted, ..Restores::default() }.ends_order(Some(&served));
+    let ends = |noted: Option<RestoreHandled>| {
+        RestoreRequests { noted, ..RestoreRequests::default() }.ends_order(Some(&served))
+    };
     assert!(!ends(Some(served.clone())));
     assert!(ends(None), "it was taken away");
     assert!(ends(Some(RestoreHandled { result: Some(RestoreResult::Failed), ..served.clone() })));
     assert!(ends(Some(RestoreHandled { seen_at: at(9), ..served.clone() })), "written again");
     assert!(ends(Some(RestoreHandled { asked: "x".into(), ..served.clone() })));
     let by_name = RestoreHandled { asked: format!("{GOOD};overwrite"), copy: None, ..served.clone() };
-    assert!(Restores::default().ends_order(Some(&by_name)), "the copy was kept for it");
+    assert!(RestoreRequests::default().ends_order(Some(&by_name)), "the copy was kept for it");
     let never_given = RestoreHandled { copy: None, ..served };
-    assert!(!Restores::default().ends_order(Some(&never_given)));
-    assert!(!Restores::default().ends_order(None));
+    assert!(!RestoreRequests::default().ends_order(Some(&never_given)));
+    assert!(!RestoreRequests::default().ends_order(None));
 }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What a step did, for the Events of the pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum StepOutcome {
     Created,
     StagingAsked,
     Announced {
@@ -33,7 +33,7 @@ pub(crate) enum Done {
     RolledBack {
         unasked: bool,
     },
-    Closed(Proven),
+    Closed(MarkedStable),
     Restarting {
         due: Timestamp,
         unasked: bool,
@@ -47,7 +47,7 @@ pub(crate) enum Done {
 
 /// What runs behind a door that was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proven {
+pub(crate) enum MarkedStable {
     /// The first set of this server.
     First,
     /// Another one than before.

@@ -20,23 +20,23 @@ const OPENINGS: usize = 4;
 
 /// What comes without a window of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Early {
+pub(crate) enum UrgentUpdate {
     /// Plugins that may not wait.
     Urgent(Scope),
     /// Plugins in their own windows.
-    InOwnWindow(InOwnWindow),
+    InOwnWindow(PluginWindow),
     /// Both at once.
     Both {
         /// Those that may not wait.
         urgent: Scope,
         /// The others.
-        own: InOwnWindow,
+        own: PluginWindow,
     },
 }
 
 /// Plugins whose own windows are open together, or open next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InOwnWindow {
+pub(crate) struct PluginWindow {
     pub(crate) scope: Scope,
     /// Until their window is over, or one of the server opens. Shut: until theirs opens.
     pub(crate) gate: Gate,
@@ -48,14 +48,14 @@ pub(crate) struct InOwnWindow {
 
 /// Who may come without a window of a server, if it can come alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Candidates {
+pub(crate) struct UrgentCandidates {
     /// Those that may not wait.
     pub(crate) urgent: Option<Scope>,
     /// Those in their own windows: the ones that are open, then those that open before a window of the server does.
-    pub(crate) own: Vec<InOwnWindow>,
+    pub(crate) own: Vec<PluginWindow>,
 }
 
-impl Candidates {
+impl UrgentCandidates {
     /// Of a server. None where nothing comes by itself, and in an opening of a window: there all that is planned comes together, and what has
     /// begun is brought to its end. Unless that `has_to_wait` for the server that is followed: they do not. What a Plugin has windows for must
     /// be due (`is_due`): a release that the whole set has no place for would be in its way.
@@ -88,12 +88,12 @@ impl Candidates {
 
 /// The openings of windows that Plugins have of their own: those that are on, as one, then those ahead, in order, if they are before `servers`,
 /// which is when a window of the server opens.
-fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp) -> Vec<InOwnWindow> {
-    let mut open: Option<InOwnWindow> = None;
-    let mut ahead: BTreeMap<Timestamp, InOwnWindow> = BTreeMap::new();
+fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp) -> Vec<PluginWindow> {
+    let mut open: Option<PluginWindow> = None;
+    let mut ahead: BTreeMap<Timestamp, PluginWindow> = BTreeMap::new();
     for (scope, windows) in own {
         let (gate, next) = (windows.gate(now), windows.next_opening(now));
-        let one = InOwnWindow { scope: scope.clone(), gate: cut(gate, servers), next, changes_at: None };
+        let one = PluginWindow { scope: scope.clone(), gate: cut(gate, servers), next, changes_at: None };
         match gate {
             Gate::Open { .. } | Gate::NoNewStarts { .. } => open = Some(one.beside(open)),
             Gate::Shut { opens: Some(opens) } if servers.is_none_or(|servers| opens < servers) => {
@@ -104,9 +104,9 @@ fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp
         }
     }
     let next = ahead.first_key_value().map(|(opens, _)| *opens);
-    let changes_at = |it: &InOwnWindow| it.gate.until().into_iter().chain(next).min();
+    let changes_at = |it: &PluginWindow| it.gate.until().into_iter().chain(next).min();
     let all = open.into_iter().chain(ahead.into_values().take(OPENINGS));
-    all.map(|it| InOwnWindow { changes_at: changes_at(&it), ..it }).collect()
+    all.map(|it| PluginWindow { changes_at: changes_at(&it), ..it }).collect()
 }
 
 /// A gate that is shut when a window of the server opens: what is planned then is more.
@@ -134,7 +134,10 @@ fn together(one: Gate, other: Gate) -> Gate {
             let (opened_at, until) = both((a, b), (c, d));
             Gate::Open { opened_at, until }
         }
-        (Gate::NoNewStarts { opened_at: a, until: b, opens }, Gate::NoNewStarts { opened_at: c, until: d, opens: also }) => {
+        (
+            Gate::NoNewStarts { opened_at: a, until: b, opens },
+            Gate::NoNewStarts { opened_at: c, until: d, opens: also },
+        ) => {
             let (opened_at, until) = both((a, b), (c, d));
             Gate::NoNewStarts { opened_at, until, opens: opens.into_iter().chain(also).min() }
         }
@@ -144,7 +147,7 @@ fn together(one: Gate, other: Gate) -> Gate {
     }
 }
 
-impl InOwnWindow {
+impl PluginWindow {
     /// Whether a window is open, and not only to open.
     pub(crate) fn is_open(&self) -> bool {
         self.gate.until().is_some()
@@ -161,7 +164,7 @@ impl InOwnWindow {
     }
 }
 
-impl Early {
+impl UrgentUpdate {
     /// The gate for it. `since`: when it was found; what may not wait is open for since then. `windows` are those of the server, of which
     /// the blackouts count.
     pub(crate) fn gate(&self, windows: &Windows, since: Timestamp, now: Timestamp) -> Gate {
@@ -181,7 +184,7 @@ impl Early {
     }
 
     /// The Plugins in their own windows.
-    pub(crate) fn own(&self) -> Option<&InOwnWindow> {
+    pub(crate) fn own(&self) -> Option<&PluginWindow> {
         match self {
             Self::Urgent(_) => None,
             Self::InOwnWindow(own) | Self::Both { urgent: _, own } => Some(own),
@@ -203,7 +206,7 @@ impl Early {
         let waits_for_none = |scope: &Scope| format!("`spec.urgent`: {scope} waits for no window");
         match self {
             Self::Urgent(scope) => ("Urgent", waits_for_none(scope)),
-            Self::InOwnWindow(InOwnWindow { scope, .. }) => {
+            Self::InOwnWindow(PluginWindow { scope, .. }) => {
                 ("OwnWindow", format!("`spec.windows` of a Plugin: {scope} comes in its own window"))
             }
             Self::Both { urgent, own } => {

@@ -37,14 +37,14 @@ fn a_scope_that_cannot_be_read_is_told_with_the_place_and_the_way() {
 
 #[test]
 fn a_refused_request_opens_no_gate_and_is_looked_at_again_when_it_is_over() {
-    let (asked, refused) = (Alone::Asked(Scope::default()), Alone::Refused("why".to_owned()));
-    assert!(Alone::Nothing.opens_the_gate() && asked.opens_the_gate());
-    assert!(!refused.opens_the_gate() && !Alone::UpToDate(String::new()).opens_the_gate());
+    let (asked, refused) = (PartialSelection::Asked(Scope::default()), PartialSelection::Refused("why".to_owned()));
+    assert!(PartialSelection::Nothing.opens_the_gate() && asked.opens_the_gate());
+    assert!(!refused.opens_the_gate() && !PartialSelection::UpToDate(String::new()).opens_the_gate());
     let at = |second| Timestamp::from_second(second).unwrap();
     for alone in [asked, refused] {
         let outcome = alone.in_time(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
         assert!(matches!(outcome, Outcome::Waiting { until: Some(until) } if until == at(60)));
     }
-    let outcome = Alone::Nothing.in_time(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
+    let outcome = PartialSelection::Nothing.in_time(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
     assert!(matches!(outcome, Outcome::Waiting { until: Some(until) } if until == at(900)));
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use scheduler::protocol::Server;
 use scheduler::rollout::{Step, WaitingOn, next_step};
-use scheduler::seen::{Door, Life, Revision, Set, Verdict};
+use scheduler::seen::{Partition, PodPhase, Revision, StatefulSetView, Verification};
 use serde_json::json;
 
 use super::*;
 use crate::server::check::tests::server;
 use crate::server::restore::tests::way_back::{FAILED, SETTLED, on_trial};
 
-const PACE: Pace = Pace {
+const PACE: StartTimeout = StartTimeout {
     settle: SignedDuration::from_secs(60),
     start: SignedDuration::from_mins(10),
     first_start: SignedDuration::from_mins(40),
@@ -48,24 +48,24 @@ fn step(seen: &Observed, of: impl Fn(&mut Plan)) -> Step {
     next_step(&plan.goal, &plan.seen, plan.gate, now())
 }
 
-fn with(verdict: Verdict) -> impl Fn(&mut Plan) {
+fn with(verdict: Verification) -> impl Fn(&mut Plan) {
     move |plan| {
         plan.seen.verdict = verdict;
-        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::seen::Pod { life: Life::Up, ..pod });
+        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::seen::PodView { life: PodPhase::Up, ..pod });
         plan.seen.world.whole = true;
     }
 }
 
-fn shaped(seen: Observed, of: impl Fn(Set) -> Set) -> Observed {
+fn shaped(seen: Observed, of: impl Fn(StatefulSetView) -> StatefulSetView) -> Observed {
     Observed { shape: seen.shape.map(of), ..seen }
 }
 
 #[test]
 fn a_set_that_is_well_is_proven_and_closed_while_the_spec_is_wrong() {
     let until = now() + SignedDuration::from_secs(9);
-    assert_eq!(step(&trial(), with(Verdict::Pending { until })), Step::Wait(WaitingOn::Proof { until }));
-    let seen = shaped(trial(), |set| Set { current: FAILED, ..set });
-    for verdict in [Verdict::Passed, Verdict::Unproven] {
+    assert_eq!(step(&trial(), with(Verification::Pending { until })), Step::Wait(WaitingOn::Proof { until }));
+    let seen = shaped(trial(), |set| StatefulSetView { current: FAILED, ..set });
+    for verdict in [Verification::Passed, Verification::Unproven] {
         assert_eq!(step(&seen, with(verdict)), Step::MarkStable { settled: FAILED });
     }
 }
@@ -91,10 +91,10 @@ fn a_set_whose_pod_somebody_gave_another_image_is_kept_unproven() {
         seen.pod = Some(serde_json::from_value(pod).unwrap());
         build_plan(&check_on_trial(&wrong_spec()).unwrap(), &seen, PACE, now()).unwrap().proof
     };
-    assert_eq!(proof("game:1").verdict, Verdict::Passed);
+    assert_eq!(proof("game:1").verdict, Verification::Passed);
     let other = proof("game:2");
     let why = "the pod runs image `game:2`, not `game:1`";
-    assert_eq!((other.verdict, other.problem.as_str()), (Verdict::Unproven, why));
+    assert_eq!((other.verdict, other.problem.as_str()), (Verification::Unproven, why));
 }
 
 #[test]
@@ -111,25 +111,25 @@ fn a_node_whose_clock_is_behind_shortens_no_proof_while_its_agent_is_silent() {
         build_plan(&check_on_trial(&wrong_spec()).unwrap(), &seen, PACE, now()).unwrap().proof.verdict
     };
     let until = now() + SignedDuration::from_mins(14);
-    assert_eq!(verdict(Some(said)), Verdict::Pending { until });
-    assert_eq!(verdict(None), Verdict::Unproven, "nobody knows which clock is wrong");
+    assert_eq!(verdict(Some(said)), Verification::Pending { until });
+    assert_eq!(verdict(None), Verification::Unproven, "nobody knows which clock is wrong");
 }
 
 #[test]
 fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
-    assert_eq!(step(&trial(), with(Verdict::Failed)), Step::MarkFailed { revision: FAILED });
+    assert_eq!(step(&trial(), with(Verification::Failed)), Step::MarkFailed { revision: FAILED });
     let mut seen = trial();
     seen.facts.mark_failed(FAILED, None);
     let back = step(&seen, |plan| {
-        with(Verdict::Failed)(plan);
+        with(Verification::Failed)(plan);
         plan.seen.world.restore_ordered = true;
         (plan.seen.world.backup, plan.seen.world.played_since) = (Some(plan.seen.world.floor), false);
         plan.seen.data_ordered = true;
     });
     assert!(matches!(back, Step::RollBack { to: SETTLED, asked: false, unasked: false, .. }), "{back:?}");
     let late = step(&trial(), |plan| {
-        let life = Life::Starting { gives_up_at: now() };
-        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::seen::Pod { life, ..pod });
+        let life = PodPhase::Starting { gives_up_at: now() };
+        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::seen::PodView { life, ..pod });
     });
     assert_eq!(late, Step::MarkFailed { revision: FAILED }, "the deadlines of a start hold too");
 }
@@ -139,7 +139,7 @@ fn the_first_start_of_a_newer_minecraft_has_the_deadline_that_is_set_for_it() {
     let minutes = |seen: &Observed| {
         let checked = check_on_trial(&wrong_spec()).unwrap();
         let life = build_plan(&checked, seen, PACE, now()).unwrap().seen.pod.unwrap().life;
-        let Life::Starting { gives_up_at } = life else { panic!("it starts: {life:?}") };
+        let PodPhase::Starting { gives_up_at } = life else { panic!("it starts: {life:?}") };
         gives_up_at.duration_since(now()).as_mins()
     };
     let mut seen = trial();
@@ -156,12 +156,18 @@ fn the_first_start_of_a_newer_minecraft_has_the_deadline_that_is_set_for_it() {
 fn a_commit_that_has_not_taken_effect_is_taken_back_and_nothing_else_is_begun() {
     let mut seen = trial();
     (seen.pod_revision, seen.pod_lock) = (Some(SETTLED), seen.settled_lock.clone());
-    assert_eq!(step(&seen, |_| {}), Step::Restore { revision: SETTLED, door: Door::Closed });
+    assert_eq!(step(&seen, |_| {}), Step::Restore { revision: SETTLED, door: Partition::Closed });
 
     // It has settled: whatever may be due, there is nothing more to do here.
-    let set = |set: Set| Set { template: SETTLED, current: SETTLED, update: SETTLED, door: Door::Closed, ..set };
+    let set = |set: StatefulSetView| StatefulSetView {
+        template: SETTLED,
+        current: SETTLED,
+        update: SETTLED,
+        door: Partition::Closed,
+        ..set
+    };
     let seen = shaped(seen, set);
-    assert_eq!(step(&seen, with(Verdict::Passed)), Step::Settled);
+    assert_eq!(step(&seen, with(Verification::Passed)), Step::Settled);
 }
 
 #[test]
@@ -170,7 +176,7 @@ fn a_trial_is_under_way_until_it_was_told_how_it_ended() {
         serde_json::from_value(json!({"rollout": {"settled": settled.to_string()}})).unwrap()
     };
     assert!(is_under_way(&trial(), &told(SETTLED)));
-    let mut seen = shaped(trial(), |set| Set { door: Door::Closed, ..set });
+    let mut seen = shaped(trial(), |set| StatefulSetView { door: Partition::Closed, ..set });
     seen.pod_revision = Some(SETTLED);
     assert!(!is_under_way(&seen, &told(SETTLED)));
     assert!(is_under_way(&seen, &told(FAILED)), "another one was told of last");
@@ -187,14 +193,14 @@ fn a_trial_is_under_way_until_it_was_told_how_it_ended() {
 
 #[test]
 fn a_failure_that_may_be_over_at_the_next_try_ends_no_countdown_and_no_commit_and_leaves_no_end_untold() {
-    use scheduler::seen::{Act, Announced, PodUid};
+    use scheduler::seen::{Announced, Disruption, PodUid};
 
     let none = PaperMCServerStatus::default();
     assert!(has_to_end(&trial(), &none), "another set runs");
     let mut committed = trial();
     committed.pod_revision = Some(SETTLED);
     assert!(!has_to_end(&committed, &none), "the pod is still to be stopped");
-    let back = shaped(committed, |set| Set { template: SETTLED, ..set });
+    let back = shaped(committed, |set| StatefulSetView { template: SETTLED, ..set });
     assert!(has_to_end(&back, &none), "it comes back, and is to be proven");
 
     let told = |settled: Revision, updating: &str| -> PaperMCServerStatus {
@@ -202,11 +208,11 @@ fn a_failure_that_may_be_over_at_the_next_try_ends_no_countdown_and_no_commit_an
             json!({"type": "Updating", "status": updating, "reason": "", "message": "", "lastTransitionTime": now()});
         serde_json::from_value(json!({"rollout": {"settled": settled.to_string()}, "conditions": [updating]})).unwrap()
     };
-    let mut ended = shaped(back, |set| Set { door: Door::Closed, ..set });
+    let mut ended = shaped(back, |set| StatefulSetView { door: Partition::Closed, ..set });
     assert!(has_to_end(&ended, &told(FAILED, "False")), "what has settled is news");
     assert!(has_to_end(&ended, &told(SETTLED, "True")), "so is that it runs again");
     assert!(!has_to_end(&ended, &told(SETTLED, "False")), "all is told");
-    let act = Act::Update { goal: FAILED, window_opened_at: now() };
+    let act = Disruption::Update { goal: FAILED, window_opened_at: now() };
     ended.facts.announced = Some(Announced { act, pod: PodUid(7), ends: now() });
     assert!(!has_to_end(&ended, &told(SETTLED, "True")), "a countdown");
 }

@@ -13,7 +13,7 @@ use crate::simulation::agent::Told;
 use crate::simulation::pod::Phase;
 use crate::simulation::rules::{SETTLES, START, is_asleep, is_open, revision};
 use crate::simulation::scenario::Scenario;
-use crate::simulation::world::World;
+use crate::simulation::world::SimCluster;
 
 /// Two have led so lately that what the one has begun need not be known to the other one.
 const TWO_HAVE_LED: SignedDuration = SignedDuration::from_mins(1);
@@ -22,7 +22,7 @@ const JUST_ASKED: SignedDuration = SignedDuration::from_secs(10);
 /// A proof is reckoned by the clock of a node, which may be ahead.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(30);
 
-impl World {
+impl SimCluster {
     /// Status and reason of a condition of the server.
     pub(super) fn said(&self, condition: &str) -> Option<(String, String)> {
         let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");

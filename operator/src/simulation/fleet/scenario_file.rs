@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::Timestamp;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
@@ -23,17 +23,17 @@ use serde_json::{Value, json};
 use self::script::{BEGINS, Script, Step, What};
 use self::transcript::{Names, line};
 use super::Fleet;
-use super::scene::Scene;
+use super::scene::FleetScenario;
 use crate::clock::now;
 use crate::clock::simulated;
 use crate::k8s::labels::APPLY_NOW;
-use crate::simulation::faults::{Blow, Fault};
+use crate::simulation::faults::{Fault, InjectedCrash};
 use crate::simulation::layout::write_level_dats;
 use crate::simulation::operator::{Bounds, plugin_of};
-use crate::simulation::person::{ASKED_FOR, Wish};
+use crate::simulation::person::{ASKED_FOR, UserAction};
 use crate::simulation::releases::Releases;
-use crate::simulation::scenario::{Extra, Scenario, Seat};
-use crate::simulation::world::World;
+use crate::simulation::scenario::{Extra, Scenario, ServerIndex};
+use crate::simulation::world::SimCluster;
 use crate::simulation::{address, on_this_thread};
 
 /// Between two steps of a script no more happens.
@@ -91,7 +91,7 @@ impl<'s> Player<'s> {
         projects.dedup();
         let releases = Releases::get().of_day(&script.upstream, &projects, now());
         let scenarios = script.servers.iter().zip(addresses).enumerate().map(|(at, (server, address))| {
-            let seat = Seat {
+            let seat = ServerIndex {
                 name: server.name.clone().leak(),
                 number: u32::try_from(at).expect("a few servers"),
                 node: server.node,
@@ -109,9 +109,10 @@ impl<'s> Player<'s> {
             }
         });
         let bounds = Bounds { together: script.updates_at_once, on_a_node: script.updates_at_once_on_a_node };
-        let scene = Scene { scenarios: scenarios.collect(), bounds, faults: Vec::new(), released_at: Timestamp::MAX };
+        let scene =
+            FleetScenario { scenarios: scenarios.collect(), bounds, faults: Vec::new(), released_at: Timestamp::MAX };
         let servers = script.servers.len();
-        let mut fleet = Fleet::begin(scene, Dice::new(1)).await;
+        let mut fleet = Fleet::begin(scene, Rng::new(1)).await;
         fleet.flags.clone_from(&script.flags);
         fleet.plugins = script.plugins.iter().map(|(project, spec)| plugin_of(project, spec)).collect();
         Self {
@@ -215,10 +216,10 @@ impl<'s> Player<'s> {
             What::DeletePlugin(project) => self.delete_plugin(project),
             What::OperatorDies => self.fleet.strike(server, Fault::OperatorDies).await,
             What::AnotherOperator => self.fleet.strike(server, Fault::AnotherLeads).await,
-            What::Drain => self.fleet.strike(server, strike(Blow::NodeDrained)).await,
-            What::Uncordon => self.fleet.strike(server, strike(Blow::NodeUncordoned)).await,
-            What::NodeLost => self.fleet.strike(server, strike(Blow::NodeLost)).await,
-            What::NodeReturns => self.fleet.strike(server, strike(Blow::NodeFound)).await,
+            What::Drain => self.fleet.strike(server, strike(InjectedCrash::NodeDrained)).await,
+            What::Uncordon => self.fleet.strike(server, strike(InjectedCrash::NodeUncordoned)).await,
+            What::NodeLost => self.fleet.strike(server, strike(InjectedCrash::NodeLost)).await,
+            What::NodeReturns => self.fleet.strike(server, strike(InjectedCrash::NodeFound)).await,
             _ => {
                 let mut world = self.fleet.servers[server].shared.world();
                 world.play_step(&step.what);
@@ -298,7 +299,7 @@ fn extras(spec: &Value) -> std::collections::BTreeSet<Extra> {
     extras
 }
 
-impl World {
+impl SimCluster {
     fn play_step(&mut self, what: &What) {
         match what {
             What::Join(players) => {
@@ -322,24 +323,24 @@ impl World {
                 let key = self.key_of_server();
                 self.objects.remove(&key);
             }
-            What::Mend => self.write(Wish::Mend),
+            What::Mend => self.write(UserAction::Mend),
             What::PutFile { path, needs, text } => self.put_file(path, needs.as_deref(), text.as_deref()),
             What::OpenElsewhere(minecraft) => self.open_elsewhere(minecraft),
             What::OpenWorld => self.by_script.has_another_world = true,
             What::NoImage(is_missing) => self.by_script.is_image_missing = *is_missing,
-            What::DeletePod => self.strike(Blow::PodDeleted),
-            What::ForceDeletePod => self.strike(Blow::PodForced),
-            What::DeleteSet => self.strike(Blow::SetDeleted),
-            What::AgentDies => self.strike(Blow::AgentDies),
+            What::DeletePod => self.strike(InjectedCrash::PodDeleted),
+            What::ForceDeletePod => self.strike(InjectedCrash::PodForced),
+            What::DeleteSet => self.strike(InjectedCrash::SetDeleted),
+            What::AgentDies => self.strike(InjectedCrash::AgentDies),
             What::AgentUnreachable(takes) => self.silence_agent(*takes, false),
             What::AgentHangs(takes) => self.silence_agent(*takes, true),
-            What::Crash => self.strike(Blow::ServerCrashes),
+            What::Crash => self.strike(InjectedCrash::ServerCrashes),
             What::CrashOn(takes) => self.crash_on(*takes),
             What::Hang(takes) => self.hang(*takes),
             What::StopInGame => self.stop_in_game(),
             What::CrashAfter(lives, lasts) => {
                 self.by_script.dies_after = Some((*lives, now() + *lasts));
-                self.strike(Blow::ServerCrashes);
+                self.strike(InjectedCrash::ServerCrashes);
             }
             What::NoPing(lasts) => self.by_script.no_ping_until = Some(now() + *lasts),
             What::VolumeFull(is_full) => self.by_script.is_full = *is_full,

@@ -2,13 +2,13 @@
 
 use std::net::Ipv4Addr;
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::simulation::faults::{Fault, plan_faults};
 use crate::simulation::operator::Bounds;
 use crate::simulation::releases::Releases;
-use crate::simulation::scenario::{Scenario, Seat};
+use crate::simulation::scenario::{Scenario, ServerIndex};
 
 /// None of them begins with another one: an object is known by its name for that of its server.
 const NAMES: [&str; 4] = ["arena", "build", "creative", "duels"];
@@ -17,7 +17,7 @@ const NAMES: [&str; 4] = ["arena", "build", "creative", "duels"];
 const WINDOWS_WITH_FAULTS: usize = 1;
 
 /// The servers of a walk, and what they meet.
-pub(super) struct Scene {
+pub(super) struct FleetScenario {
     pub(super) scenarios: Vec<Scenario>,
     pub(super) bounds: Bounds,
     /// When what goes wrong with which of them.
@@ -25,9 +25,9 @@ pub(super) struct Scene {
     pub(super) released_at: Timestamp,
 }
 
-impl Scene {
+impl FleetScenario {
     /// Three servers, or four. Their agents listen at these addresses.
-    pub(super) fn draw(dice: &mut Dice, addresses: [Ipv4Addr; 4], begins: Timestamp) -> Self {
+    pub(super) fn draw(dice: &mut Rng, addresses: [Ipv4Addr; 4], begins: Timestamp) -> Self {
         let (together, on_a_node) = dice.one_of(&[(1, 0), (1, 0), (2, 0), (2, 1), (0, 1)]);
         let servers = 3 + dice.below(2);
         let nodes = 1 + dice.below(2);
@@ -36,7 +36,7 @@ impl Scene {
         let mut scenarios: Vec<Scenario> = Vec::new();
         for (at, (name, address)) in NAMES.into_iter().zip(addresses).take(servers).enumerate() {
             let goes_first = pair.filter(|(follower, _)| *follower == at).map(|(_, followed)| NAMES[followed]);
-            let seat = Seat {
+            let seat = ServerIndex {
                 name,
                 number: u32::try_from(at).expect("below four"),
                 // Those that come in the place of a lost one have the numbers after it.

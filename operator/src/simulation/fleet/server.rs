@@ -6,12 +6,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::clock::now;
-use crate::simulation::shared::Shared;
+use crate::simulation::shared::ClusterHandle;
 
 /// A server, and what the walk knows of it beside its own world.
 pub(super) struct Server {
     pub(super) name: &'static str,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ClusterHandle>,
     /// Players know of an update, or its template is written.
     pub(super) has_begun: bool,
     /// The set that it brings in the place of the one that runs.
@@ -31,7 +31,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(name: &'static str, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(name: &'static str, shared: Arc<ClusterHandle>) -> Self {
         Self {
             name,
             shared,

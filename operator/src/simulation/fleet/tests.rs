@@ -5,26 +5,26 @@ use std::ops::Range;
 use std::panic::catch_unwind;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Walked, walk};
-use crate::simulation::{Broken, address, is_thorough, on_all_cores, on_this_thread};
+use super::{FleetRunResult, walk};
+use crate::simulation::{Violations, address, is_thorough, on_all_cores, on_this_thread};
 
 const ONE_ALONE: &str = "NIGHTSHIFT_FLEET";
 
 /// All walks together.
 #[derive(Default)]
-struct Found {
+struct FleetSummary {
     passes: u32,
     faults: u32,
     /// Servers that had to wait for their turn, and for the one that goes first.
     waited: usize,
     followed: usize,
     ends: BTreeMap<String, u32>,
-    broken: Broken,
+    broken: Violations,
 }
 
-impl Found {
-    fn add(&mut self, number: u64, walked: Walked) {
-        let Walked { story, broken, passes, faults, waited, followed, ends } = walked;
+impl FleetSummary {
+    fn add(&mut self, number: u64, walked: FleetRunResult) {
+        let FleetRunResult { story, broken, passes, faults, waited, followed, ends } = walked;
         println!("{number}: {passes} passes, {faults} faults, {waited} waited, {followed} followed, {ends:?}");
         self.passes += passes;
         self.faults += faults;
@@ -40,16 +40,17 @@ impl Found {
 }
 
 /// Walks them: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_FLEET=3` walks that one alone.
-fn walk_all(numbers: Range<u64>) -> Found {
-    let found = Mutex::new(Found::default());
+fn walk_all(numbers: Range<u64>) -> FleetSummary {
+    let found = Mutex::new(FleetSummary::default());
     on_all_cores(ONE_ALONE, numbers, |number| {
         let addresses = [address(), address(), address(), address()];
         // One that panics tells its number too.
-        let walked = catch_unwind(|| on_this_thread(walk(number, addresses))).unwrap_or_else(|_| Walked::panicked());
+        let walked =
+            catch_unwind(|| on_this_thread(walk(number, addresses))).unwrap_or_else(|_| FleetRunResult::panicked());
         found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
     });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let Found { passes, faults, waited, followed, ends, broken } = &found;
+    let FleetSummary { passes, faults, waited, followed, ends, broken } = &found;
     println!("{passes} passes, {faults} faults, {waited} waited, {followed} followed; {ends:?}");
     broken.must_be_none();
     found
@@ -57,7 +58,7 @@ fn walk_all(numbers: Range<u64>) -> Found {
 
 #[test]
 fn no_more_servers_are_updated_at_the_same_time_than_may_whatever_happens_to_them_and_none_waits_for_ever() {
-    let Found { faults, waited, followed, .. } = walk_all(0..if is_thorough() { 6 } else { 1 });
+    let FleetSummary { faults, waited, followed, .. } = walk_all(0..if is_thorough() { 6 } else { 1 });
     // Walks in which nobody waits prove nothing.
     let is_all = std::env::var_os(ONE_ALONE).is_none();
     assert!(!is_all || faults > 0, "{faults} faults");

@@ -2,20 +2,20 @@
 
 use std::net::Ipv4Addr;
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use serde_json::json;
 
-use super::{Walk, Walked, beginning};
+use super::{Run, RunResult, beginning};
 use crate::clock::now;
 use crate::clock::simulated::{self, Simulated};
 use crate::server::rollout::end_order::end_exactly;
 use crate::simulation::api::{NAMESPACE, client};
-use crate::simulation::faults::Blow;
+use crate::simulation::faults::InjectedCrash;
 use crate::simulation::objects::Key;
-use crate::simulation::person::Wish;
+use crate::simulation::person::UserAction;
 use crate::simulation::releases::Releases;
 use crate::simulation::scenario::{EVERY, OPEN_FOR, Scenario};
 use crate::simulation::world::Sleeps;
@@ -25,7 +25,7 @@ const LOOKS_AT_A_START: SignedDuration = SignedDuration::from_secs(2);
 
 /// A walk in which nothing goes wrong by itself: half an hour after it began upstreams release a good update. With its beginning, and what its
 /// clocks live by.
-async fn begin_undisturbed(number: u64, address: Ipv4Addr) -> (Walk, Timestamp, Simulated) {
+async fn begin_undisturbed(number: u64, address: Ipv4Addr) -> (Run, Timestamp, Simulated) {
     begin_with(number, address, |scenario| scenario).await
 }
 
@@ -34,18 +34,18 @@ async fn begin_with(
     number: u64,
     address: Ipv4Addr,
     change: impl FnOnce(Scenario) -> Scenario,
-) -> (Walk, Timestamp, Simulated) {
+) -> (Run, Timestamp, Simulated) {
     let begins = beginning();
     let clocks = simulated::start(begins);
-    let mut dice = Dice::new(number);
+    let mut dice = Rng::new(number);
     let scenario = change(Scenario::draw(&mut dice, Releases::get(), address).undisturbed());
-    let walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
+    let walk = Run::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
     (walk, begins, clocks)
 }
 
 /// An operator sleeps for half an hour before the request with this number, counted from the instant at which it has written the template of an
 /// update. With what became of that.
-pub(in crate::simulation) async fn walk_asleep_before(request: u32, address: Ipv4Addr) -> (Sleeps, Walked) {
+pub(in crate::simulation) async fn walk_asleep_before(request: u32, address: Ipv4Addr) -> (Sleeps, RunResult) {
     let (mut walk, begins, _clocks) = begin_undisturbed(3, address).await;
     walk.shared.world().sleeps = Some(Sleeps::before(request));
     walk.go_until(begins + EVERY * 2).await;
@@ -54,7 +54,7 @@ pub(in crate::simulation) async fn walk_asleep_before(request: u32, address: Ipv
 }
 
 /// The agent takes requests and never answers one, from before the window on, and the pod stays as it is.
-pub(in crate::simulation) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> Walked {
+pub(in crate::simulation) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(1, address).await;
     walk.go_until(begins + EVERY / 2).await;
     if let Some(pod) = &mut walk.shared.world().pod {
@@ -65,43 +65,43 @@ pub(in crate::simulation) async fn walk_on_a_hanging_agent(address: Ipv4Addr) ->
 }
 
 /// Somebody deletes the pod by force, again and again, on a volume that two pods of a node may have; then an update comes.
-pub(in crate::simulation) async fn walk_on_a_forced_pod(address: Ipv4Addr) -> Walked {
+pub(in crate::simulation) async fn walk_on_a_forced_pod(address: Ipv4Addr) -> RunResult {
     let shares = |scenario: Scenario| Scenario { shares_volume: true, ..scenario };
     let (mut walk, begins, _clocks) = begin_with(1, address, shares).await;
     for tens in 0..3 {
         walk.go_until(begins + EVERY / 2 + SignedDuration::from_mins(10) * tens).await;
-        walk.shared.world().strike(Blow::PodForced);
+        walk.shared.world().strike(InjectedCrash::PodForced);
     }
     walk.go_until(begins + EVERY * 2).await;
     walk.end()
 }
 
 /// A person suspends the server while its players count down to an update.
-pub(in crate::simulation) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> Walked {
+pub(in crate::simulation) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
     let opens = Scenario::opened_at(begins) + EVERY;
     walk.go_until(opens - SignedDuration::from_mins(1)).await;
     walk.shared.world().join(2, opens + SignedDuration::from_mins(20));
     walk.go_until(opens + SignedDuration::from_mins(2)).await;
-    walk.shared.world().write(Wish::Rest);
+    walk.shared.world().write(UserAction::Rest);
     walk.go_until(opens + EVERY / 2).await;
     walk.end()
 }
 
 /// Upstreams release something newer while players count down to another heap, which a person asked for before the window opened.
-pub(in crate::simulation) async fn walk_released_in_a_countdown(address: Ipv4Addr) -> Walked {
+pub(in crate::simulation) async fn walk_released_in_a_countdown(address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
     let opens = Scenario::opened_at(begins) + EVERY;
     walk.released_at = opens + SignedDuration::from_mins(2);
     walk.go_until(opens - SignedDuration::from_mins(1)).await;
-    walk.shared.world().write(Wish::AnotherHeap);
+    walk.shared.world().write(UserAction::AnotherHeap);
     walk.shared.world().join(2, opens + SignedDuration::from_mins(20));
     walk.go_until(opens + EVERY + EVERY / 2).await;
     walk.end()
 }
 
 /// The server dies while the first start of 26.1 moves its worlds, with a copy from before and nobody on. None: it moved them all at once.
-pub(in crate::simulation) async fn walk_on_a_move_that_breaks_off(number: u64, address: Ipv4Addr) -> Option<Walked> {
+pub(in crate::simulation) async fn walk_on_a_move_that_breaks_off(number: u64, address: Ipv4Addr) -> Option<RunResult> {
     let moves = |scenario: Scenario| Scenario {
         copies: Some("OneWay"),
         most_players: 0,
@@ -120,7 +120,7 @@ pub(in crate::simulation) async fn walk_on_a_move_that_breaks_off(number: u64, a
     {
         let mut world = walk.shared.world();
         world.note_disturbance();
-        world.strike(Blow::ServerCrashes);
+        world.strike(InjectedCrash::ServerCrashes);
     }
     walk.go_until(opens + EVERY).await;
     Some(walk.end())
@@ -128,15 +128,15 @@ pub(in crate::simulation) async fn walk_on_a_move_that_breaks_off(number: u64, a
 
 /// A person holds all that runs before the window opens in which an update would come, and gives the server another heap. Before the next one it
 /// is let go, or is not.
-pub(in crate::simulation) async fn walk_held(is_let_go: bool, address: Ipv4Addr) -> Walked {
+pub(in crate::simulation) async fn walk_held(is_let_go: bool, address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
     let opens = Scenario::opened_at(begins) + EVERY;
     walk.go_until(opens - SignedDuration::from_mins(1)).await;
-    walk.shared.world().write(Wish::Hold);
-    walk.shared.world().write(Wish::AnotherHeap);
+    walk.shared.world().write(UserAction::Hold);
+    walk.shared.world().write(UserAction::AnotherHeap);
     walk.go_until(opens + EVERY / 2).await;
     if is_let_go {
-        walk.shared.world().write(Wish::LetGo);
+        walk.shared.world().write(UserAction::LetGo);
     }
     walk.go_until(opens + EVERY + EVERY / 2).await;
     walk.end()
@@ -179,13 +179,13 @@ pub(in crate::simulation) async fn walk_on_replaced(address: Ipv4Addr) -> (u32, 
 /// that was, which the agent was told to keep beside the copy that it takes, and how many seconds are remembered for putting it in place.
 pub(in crate::simulation) async fn walk_named_beside_a_copy(
     address: Ipv4Addr,
-) -> (String, Option<String>, Option<u64>, Walked) {
+) -> (String, Option<String>, Option<u64>, RunResult) {
     let copies = |scenario: Scenario| Scenario { copies: Some("OneWay"), ..scenario };
     let (mut walk, begins, _clocks) = begin_with(2, address, copies).await;
     walk.copy_at(begins + SignedDuration::from_mins(5)).await;
     walk.copy_at(begins + SignedDuration::from_mins(15)).await;
     walk.shared.world().copy_goes_on_until(now() + SignedDuration::from_mins(5));
-    walk.shared.world().write(Wish::Restore);
+    walk.shared.world().write(UserAction::Restore);
     walk.go_until(now() + SignedDuration::from_secs(5)).await;
     let (named, kept) = walk.shared.world().named_and_kept();
     walk.go_until(begins + EVERY / 6).await;
@@ -198,7 +198,7 @@ pub(in crate::simulation) async fn walk_named_beside_a_copy(
 /// too. The notice that players had, and how many seconds are remembered for that copy.
 pub(in crate::simulation) async fn walk_copied_as_a_countdown_begins(
     address: Ipv4Addr,
-) -> (Option<SignedDuration>, Option<u64>, Walked) {
+) -> (Option<SignedDuration>, Option<u64>, RunResult) {
     let copies = |scenario: Scenario| Scenario { copies: Some("Always"), ..scenario };
     let (mut walk, begins, _clocks) = begin_with(2, address, copies).await;
     let opens = Scenario::opened_at(begins) + EVERY;
@@ -213,12 +213,12 @@ pub(in crate::simulation) async fn walk_copied_as_a_countdown_begins(
     (notice, copying, walk.end())
 }
 
-impl Walk {
+impl Run {
     /// Somebody asks for a copy of the running server then. It goes on until that has begun.
     async fn copy_at(&mut self, asked: Timestamp) {
         self.go_until(asked).await;
         simulated::pass_until(asked);
-        self.shared.world().write(Wish::Copy);
+        self.shared.world().write(UserAction::Copy);
         let mut at = asked;
         while !self.shared.world().is_copying() {
             at += LOOKS_AT_A_START;

@@ -6,7 +6,7 @@ use crate::cluster::cordon::{Cordoned, HARBOUR, REFUSED, Rights, budget_is, harb
 use crate::cluster::manifests::{BEFORE, viabackwards};
 use crate::cluster::server::Server;
 use crate::cluster::wait::{SOON, until};
-use crate::cluster::witness::Witness;
+use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{alone_in_a_world, uid_of};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +37,7 @@ async fn never_is_never_until_a_person_does_what_the_condition_says_and_a_node_t
         server.change(json!({"eviction": "OnUpgrade", "players": {"notice": "10m"}})).await;
         server.settled().await;
         server.seven_join_and_are_counted().await;
-        let witness = Witness::of(&server).await;
+        let witness = ServerObserver::of(&server).await;
         let cordoned = Cordoned::of(&after).await;
         server.condition_is("Draining", "True", "Countdown").await;
         drop(cordoned);

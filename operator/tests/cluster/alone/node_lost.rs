@@ -11,7 +11,7 @@ use crate::cluster::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, via
 use crate::cluster::node::{lose, processes};
 use crate::cluster::server::Server;
 use crate::cluster::wait::{SOON, until};
-use crate::cluster::witness::Witness;
+use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{World, alone_in_a_world, uid_of};
 
 /// Kubernetes believes in a node for 50 s after its last word.
@@ -33,7 +33,7 @@ async fn a_server_on_a_lost_node_is_left_alone_and_comes_back_as_it_ran() {
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
         let (set, before, template) = (lobby.set().await, lobby.pod().await.unwrap(), lobby.stateful_set().await.spec);
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         lobby.order("build 500").await;
 
         let node = before.spec.clone().unwrap().node_name.unwrap();

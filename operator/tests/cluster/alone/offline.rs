@@ -9,7 +9,7 @@ use crate::cluster::server::Server;
 use crate::cluster::update::updated;
 use crate::cluster::upstream;
 use crate::cluster::wait::{SOON, until};
-use crate::cluster::witness::Witness;
+use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::alone_in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,7 +21,7 @@ async fn an_update_whose_files_are_staged_goes_through_while_the_servers_pod_rea
         lobby.settled().await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
 
         let (operator, upstream) = (world.operator().await, world.upstream_pod().await);
         let node = operator.spec.as_ref().unwrap().node_name.clone().unwrap();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fixtures::dice::Dice;
+use fixtures::dice::Rng;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams};
@@ -81,7 +81,7 @@ struct Story {
 
 impl Story {
     fn of(number: u64, at: usize) -> Self {
-        let mut dice = Dice::new(number);
+        let mut dice = Rng::new(number);
         let mut blow = || (dice.one_of(&Moment::ALL[2..]), dice.one_of(&OF_ONE));
         let mut blows = [blow(), blow()];
         if let Some(of_all) = OF_ALL.get(at) {

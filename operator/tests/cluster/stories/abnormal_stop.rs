@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::cluster::manifests::{BEFORE, FAR, server, viabackwards};
 use crate::cluster::server::Server;
 use crate::cluster::wait::{A_START, until};
-use crate::cluster::witness::Witness;
+use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{World, in_a_world};
 
 /// Longer than the kubelet waits for a pod that says nothing else: 30 seconds.
@@ -25,14 +25,14 @@ async fn slow_stop_is_not_cut_short_and_hung_server_is_killed_and_reported_unsav
     .await;
 }
 
-async fn delete_pod(world: &World, server: &Server<'_>) -> (Pod, Witness) {
-    let witness = Witness::of(server).await;
+async fn delete_pod(world: &World, server: &Server<'_>) -> (Pod, ServerObserver) {
+    let witness = ServerObserver::of(server).await;
     let before = server.pod().await.unwrap();
     world.kubectl(&["delete", "pod", &server.pod_name(), "--wait=false"], "").await;
     (before, witness)
 }
 
-async fn server_says(witness: &Witness, words: &str) {
+async fn server_says(witness: &ServerObserver, words: &str) {
     until(&format!("the first process writes `{words}`"), A_START, async || {
         let said = witness.lines().iter().any(|line| line.run == 0 && line.text.contains(words));
         if said { Ok(()) } else { Err(witness.console()) }

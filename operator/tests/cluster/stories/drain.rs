@@ -6,7 +6,7 @@ use crate::cluster::cordon::{Cordoned, HARBOUR, REFUSED, Rights, budget_is, harb
 use crate::cluster::manifests::{BEFORE, viabackwards};
 use crate::cluster::node::kill_9;
 use crate::cluster::server::Server;
-use crate::cluster::witness::Witness;
+use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{in_a_world_with, uid_of};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,7 +21,7 @@ async fn drain_waits_for_warned_players_and_saved_world_and_then_the_server_move
         server.order("build 1000").await;
         budget_is(world, Some(0)).await;
         let (set, before) = (server.set().await, server.pod().await.unwrap());
-        let witness = Witness::of(&server).await;
+        let witness = ServerObserver::of(&server).await;
 
         let cordoned = Cordoned::of(&before).await;
         let in_between = async {

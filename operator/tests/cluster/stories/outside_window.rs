@@ -11,7 +11,7 @@ use super::access_mode::{force_delete, server_with_access_mode};
 use crate::cluster::manifests::{AFTER, BEFORE, LOBBY, TO_AFTER, viabackwards};
 use crate::cluster::server::{Server, Set, is_ready};
 use crate::cluster::wait::{A_START, SOON, until};
-use crate::cluster::witness::Witness;
+use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{World, in_a_world};
 
 /// How many pods are force-deleted at most until one meets the old server.
@@ -92,7 +92,7 @@ async fn update_and_memory_limit_wait(world: &World, lobby: &Server<'_>, set: &S
 
 async fn deleted_pod_stops_saved_and_returns(world: &World, lobby: &Server<'_>, set: &Set) {
     let before = lobby.pod().await.unwrap();
-    let witness = Witness::of(lobby).await;
+    let witness = ServerObserver::of(lobby).await;
     let built = lobby.saved_blocks().await + 500;
     lobby.order("build 500").await;
     assert!(lobby.saved_blocks().await < built, "only a save writes the blocks to the volume");

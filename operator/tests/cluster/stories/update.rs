@@ -14,7 +14,7 @@ use crate::cluster::server::Server;
 use crate::cluster::update::{first_stop, minute_after, updated};
 use crate::cluster::upstream::base_url;
 use crate::cluster::wait::{AN_UPDATE, until};
-use crate::cluster::witness::Witness;
+use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{RELEASE, World, in_a_world_with};
 
 /// An unmanaged JAR: the user copied it to the volume.
@@ -72,7 +72,7 @@ async fn minecraft_update_waits_for_window_warns_players_saves_and_keeps_own_fil
         assert_eq!(said(world).await, [""; 0], "neither the first start nor the plan could be sent");
         world.apply(&secrets(world)).await;
         let before = lobby.pod().await.unwrap();
-        let witness = Witness::of(&lobby).await;
+        let witness = ServerObserver::of(&lobby).await;
         let (cron, opens) = minute_after(SignedDuration::from_secs(10));
         lobby.set_window(&cron).await;
         until("players are warned", AN_UPDATE, async || match warnings(&witness, "45 seconds") {
@@ -103,13 +103,13 @@ async fn missing_secrets_are_reported(world: &World, lobby: &Server<'_>) {
 }
 
 /// How many times the players read that so much time is left.
-fn warnings(witness: &Witness, left: &str) -> usize {
+fn warnings(witness: &ServerObserver, left: &str) -> usize {
     let text = format!("restarts in {left} for an update");
     witness.lines().iter().filter(|line| line.run == 0 && line.text.contains(&text)).count()
 }
 
 /// The next agent continues the countdown: no line is lost after its start, and none is said twice.
-async fn countdown_survives_the_agent(world: &World, witness: &Witness) {
+async fn countdown_survives_the_agent(world: &World, witness: &ServerObserver) {
     witness.assert_order(&[
         (0, "shown: "),
         (0, "restarts in 10 seconds"),

@@ -8,7 +8,7 @@ use crate::upstream::in_words;
 
 /// Something that is not known, or will not be as it was.
 #[derive(Debug)]
-pub(super) enum Doubt {
+pub(super) enum AdoptFinding {
     /// What Paper's files say does not agree.
     PaperDisagrees {
         /// Whom we believed, and what it says.
@@ -124,7 +124,7 @@ pub(super) enum Because {
     Offline,
 }
 
-impl Doubt {
+impl AdoptFinding {
     /// Whether what is written may run something else than what runs now.
     pub(super) fn is_grave(&self) -> bool {
         match self {
@@ -164,7 +164,7 @@ impl fmt::Display for Because {
     }
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for AdoptFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PaperDisagrees { believed: (file, says), other: (other, otherwise) } => {

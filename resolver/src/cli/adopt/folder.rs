@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::doubt::Doubt;
+use super::doubt::AdoptFinding;
 use super::paper::{self, PaperSeen, is_jar, small_file};
-use crate::declared::{Clash, clashes};
+use crate::declared::{JarNameConflict, clashes};
 use crate::jar::plugin::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hasher};
 
 /// What is in a server's directory.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct ServerDir {
     /// The Paper.
     pub(super) paper: PaperSeen,
     /// The plugins that Paper would load, by file name.
@@ -25,7 +25,7 @@ pub(super) struct Folder {
     /// The keys of `server.properties`, as far as there are fields for them here.
     pub(super) properties: Properties,
     /// What is not as it should be.
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) doubts: Vec<AdoptFinding>,
 }
 
 /// A JAR in `plugins/`.
@@ -85,18 +85,18 @@ pub(super) enum FolderError {
     #[error("`{}` runs {software}, as {file} says, and only Paper can be kept here", .path.display())]
     OtherSoftware { path: PathBuf, software: String, file: String },
     #[error("{}", several(.0))]
-    Clashes(Vec<Clash>),
+    Clashes(Vec<JarNameConflict>),
 }
 
-fn several(clashes: &[Clash]) -> String {
-    let line = |clash: &Clash| {
+fn several(clashes: &[JarNameConflict]) -> String {
+    let line = |clash: &JarNameConflict| {
         let files = clash.files.iter().map(|file| format!("plugins/{file}")).collect::<Vec<_>>().join(" and ");
         format!("{files} are both {}: Paper loads one of them, and which cannot be told; remove the other", clash.name)
     };
     clashes.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-impl Folder {
+impl ServerDir {
     /// Reads a directory. Blocks for as long as its JARs take to be hashed.
     pub(super) fn read(path: &Path) -> Result<Self, FolderError> {
         let metadata = fs::metadata(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
@@ -146,7 +146,7 @@ fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
 }
 
 /// Every JAR that Paper would load: those that lie in `plugins` itself, through links too.
-fn plugins(path: &Path, doubts: &mut Vec<Doubt>) -> Result<Vec<PluginFile>, FolderError> {
+fn plugins(path: &Path, doubts: &mut Vec<AdoptFinding>) -> Result<Vec<PluginFile>, FolderError> {
     let inside = path.join("plugins");
     let entries = match fs::read_dir(&inside) {
         Ok(entries) => entries,
@@ -162,7 +162,7 @@ fn plugins(path: &Path, doubts: &mut Vec<Doubt>) -> Result<Vec<PluginFile>, Fold
     let mut plugins = Vec::new();
     let updates = update_folder(path);
     if has_files(&inside, &updates) {
-        doubts.push(Doubt::UpdateWaits { folder: one_line(&updates) });
+        doubts.push(AdoptFinding::UpdateWaits { folder: one_line(&updates) });
     }
     for name in names {
         let path = inside.join(&name);
@@ -173,12 +173,12 @@ fn plugins(path: &Path, doubts: &mut Vec<Doubt>) -> Result<Vec<PluginFile>, Fold
         match plugin(&path, &file) {
             Ok(Some(plugin)) => {
                 if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
-                    doubts.push(Doubt::Link { file });
+                    doubts.push(AdoptFinding::Link { file });
                 }
                 plugins.push(plugin);
             }
             Ok(None) => {}
-            Err(why) => doubts.push(Doubt::NotLoaded { file, why }),
+            Err(why) => doubts.push(AdoptFinding::NotLoaded { file, why }),
         }
     }
     Ok(plugins)

@@ -5,7 +5,7 @@ use std::fs;
 
 use fixtures::fuzz::mutated;
 
-use super::folder::{Folder, FolderError, Properties};
+use super::folder::{FolderError, Properties, ServerDir};
 use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
 use crate::version::Minecraft;
 
@@ -31,7 +31,7 @@ const MEBIBYTE: usize = 1 << 20;
 
 /// Reads the directory: what is believed is a version and comes from a file that is there; what is refused is so in few words.
 fn is_read(directory: &std::path::Path) -> bool {
-    match Folder::read(directory) {
+    match ServerDir::read(directory) {
         Ok(folder) => {
             for claim in &folder.paper.claims {
                 assert_eq!(claim.minecraft.to_string().parse::<Minecraft>().as_ref(), Ok(&claim.minecraft));
@@ -63,7 +63,7 @@ fn any_files_are_a_server_or_refused_in_few_words() {
     for (name, text) in FILES {
         write(name, text.as_bytes());
     }
-    let good = Folder::read(directory.path()).unwrap();
+    let good = ServerDir::read(directory.path()).unwrap();
     assert!(good.eula && good.paper.claims.len() == 2);
     assert_eq!(good.properties, Properties { game_port: Some(25566), rcon_port: Some(25575) });
     let (read, refused) = (Cell::new(0_u32), Cell::new(0_u32));

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::doubt::{Because, Doubt};
+use super::doubt::{AdoptFinding, Because};
 use super::folder::PluginFile;
 use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::file_pattern::{matches, stem};
 use crate::shelf::is_pinned;
 use crate::software::Software;
-use crate::upstream::{FetchError, Fetcher, Problem, Wanted, in_words};
+use crate::upstream::{CatalogQuery, FetchError, Fetcher, ReadError, in_words};
 use crate::version::{Minecraft, sibling};
 
 /// What was found about the files.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct IdentifiedFiles {
     /// The projects that they may be of, and Paper.
     pub(super) catalog: Catalog,
     /// Whose the files are, by sha512.
@@ -56,8 +56,8 @@ pub(super) async fn find(
     oldest: &Minecraft,
     offline: bool,
     now: Timestamp,
-    doubts: &mut Vec<Doubt>,
-) -> Found {
+    doubts: &mut Vec<AdoptFinding>,
+) -> IdentifiedFiles {
     let owners = if offline { BTreeMap::new() } else { owners(fetcher, files, now, doubts).await };
     let mut wanted: BTreeSet<ProjectKey> = owners.values().cloned().collect();
     let mut guesses = BTreeSet::new();
@@ -68,20 +68,20 @@ pub(super) async fn find(
         guesses.extend(unknown.flat_map(|file| called(&file.facts.name)).filter(|key| !wanted.contains(key)));
     }
     let keys: Vec<ProjectKey> = wanted.iter().chain(&guesses).cloned().collect();
-    let all = Wanted { projects: &keys, oldest: Some(oldest), ..Wanted::default() };
+    let all = CatalogQuery { projects: &keys, oldest: Some(oldest), ..CatalogQuery::default() };
     let reading = fetcher.catalog(all, |_| Vec::new(), now).await;
     let subjects: BTreeSet<String> = guesses.iter().map(ToString::to_string).collect();
     doubts.extend(unread(&reading.problems, &subjects, offline));
-    let failed = doubts.iter().any(|doubt| matches!(doubt, Doubt::NotAsked { .. }));
+    let failed = doubts.iter().any(|doubt| matches!(doubt, AdoptFinding::NotAsked { .. }));
     let otherwise = match (offline, failed) {
         (true, _) => Because::Offline,
         (false, true) => Because::NotAsked,
         (false, false) => Because::Unknown,
     };
-    Found { catalog: reading.catalog, owners, otherwise }
+    IdentifiedFiles { catalog: reading.catalog, owners, otherwise }
 }
 
-impl Found {
+impl IdentifiedFiles {
     /// Where each file comes from, in the order of the files, on a server that runs this Minecraft.
     pub(super) fn origins(&self, files: &[PluginFile], minecraft: &Minecraft) -> Vec<Origin> {
         let origin =
@@ -114,13 +114,13 @@ async fn owners(
     fetcher: &Fetcher,
     files: &[PluginFile],
     now: Timestamp,
-    doubts: &mut Vec<Doubt>,
+    doubts: &mut Vec<AdoptFinding>,
 ) -> BTreeMap<String, ProjectKey> {
     let hashes: Vec<String> = files.iter().map(|file| file.sha512.clone()).collect();
     let mut owners: BTreeMap<String, ProjectKey> = match fetcher.modrinth_by_hash(&hashes, now).await {
         Ok(owners) => owners.into_iter().map(|(sha512, owner)| (sha512, owner.project)).collect(),
         Err(error) => {
-            doubts.push(Doubt::NotAsked { why: in_words(&error) });
+            doubts.push(AdoptFinding::NotAsked { why: in_words(&error) });
             BTreeMap::new()
         }
     };
@@ -131,7 +131,7 @@ async fn owners(
         match fetcher.hangar_by_hash(&file.sha256, now).await {
             Ok(owner) => owners.extend(owner.map(|owner| (file.sha512.clone(), owner))),
             Err(error) => {
-                doubts.push(Doubt::NotAsked { why: in_words(&error) });
+                doubts.push(AdoptFinding::NotAsked { why: in_words(&error) });
                 // It is down: the others would fail as well, each after all its tries.
                 break;
             }
@@ -150,7 +150,7 @@ fn called(name: &str) -> [ProjectKey; 2] {
 }
 
 /// What could not be read. That there is no project of a plugin's name is no news, and offline nothing can be.
-fn unread(problems: &[Problem], guesses: &BTreeSet<String>, offline: bool) -> Vec<Doubt> {
+fn unread(problems: &[ReadError], guesses: &BTreeSet<String>, offline: bool) -> Vec<AdoptFinding> {
     let news = problems.iter().filter(|problem| {
         let none = matches!(&*problem.error, FetchError::NotFound { .. } | FetchError::NotAName { .. });
         let expected = offline || (none && guesses.contains(&problem.subject));
@@ -159,7 +159,7 @@ fn unread(problems: &[Problem], guesses: &BTreeSet<String>, offline: bool) -> Ve
     let mut said: Vec<String> = news.map(|problem| in_words(&problem.error)).collect();
     said.sort();
     said.dedup();
-    said.into_iter().map(|why| Doubt::NotAsked { why }).collect()
+    said.into_iter().map(|why| AdoptFinding::NotAsked { why }).collect()
 }
 
 fn origin(

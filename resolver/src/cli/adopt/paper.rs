@@ -28,7 +28,7 @@ const LONGEST_NAME: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PaperSeen {
     /// What each file says, the most trustworthy first.
-    pub(super) claims: Vec<Claim>,
+    pub(super) claims: Vec<VersionClaim>,
     /// The server JARs beside `server.properties`, by name.
     pub(super) jars: Vec<ServerJar>,
     /// Other software that a file names: `Purpur`, and the file.
@@ -37,7 +37,7 @@ pub(super) struct PaperSeen {
 
 /// What one file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct VersionClaim {
     /// The file.
     pub(super) file: String,
     pub(super) minecraft: Minecraft,
@@ -80,15 +80,15 @@ impl PaperSeen {
     fn itzg(&mut self, directory: &Path) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Manifest {
+        struct JarManifest {
             minecraft_version: String,
             build: Option<u32>,
             project: Option<String>,
         }
         const FILE: &str = ".papermc-manifest.json";
-        if let Some(Manifest { minecraft_version, build, project }) = json(&directory.join(FILE)) {
+        if let Some(JarManifest { minecraft_version, build, project }) = json(&directory.join(FILE)) {
             let minecraft = minecraft_version.parse().ok();
-            self.told(FILE, minecraft.map(|minecraft| Told { software: project, minecraft, build }));
+            self.told(FILE, minecraft.map(|minecraft| VersionText { software: project, minecraft, build }));
         }
     }
 
@@ -103,10 +103,10 @@ impl PaperSeen {
         let version = manifest_of(&inside.join(jar)).and_then(|text| attribute(&text, "Implementation-Version"));
         let told = version.and_then(|version| read_version(&version, Some(minecraft)));
         let software = jar.strip_suffix(&format!("-{minecraft}.jar")).map(str::to_owned);
-        self.told(&file, told.map(|told| Told { software: told.software.or(software), ..told }));
+        self.told(&file, told.map(|told| VersionText { software: told.software.or(software), ..told }));
     }
 
-    fn jars(&mut self, directory: &Path, weak: &mut Vec<Claim>) {
+    fn jars(&mut self, directory: &Path, weak: &mut Vec<VersionClaim>) {
         for file in names_in(directory).into_iter().filter(|name| is_jar(name)) {
             let path = directory.join(&file);
             let Some((minecraft, software)) = server_jar(&path) else { continue };
@@ -118,7 +118,7 @@ impl PaperSeen {
             self.jars.push(ServerJar { file: file.clone(), hash: format!("{}:{sha256}", Algorithm::Sha256.as_str()) });
             let build = file.strip_prefix(&format!("paper-{minecraft}-")).and_then(|rest| rest.strip_suffix(".jar"));
             let build = build.and_then(|build| build.parse().ok());
-            weak.push(Claim { file, minecraft, build });
+            weak.push(VersionClaim { file, minecraft, build });
         }
         // Of several JARs one with a build in its name says more.
         weak.sort_by_key(|claim| claim.build.is_none());
@@ -145,20 +145,20 @@ impl PaperSeen {
         }
     }
 
-    fn told(&mut self, file: &str, told: Option<Told>) {
-        let Some(Told { software, minecraft, build }) = told else { return };
+    fn told(&mut self, file: &str, told: Option<VersionText>) {
+        let Some(VersionText { software, minecraft, build }) = told else { return };
         match software.filter(|software| !is_paper(software)) {
             Some(software) => {
                 self.other.get_or_insert((named(&software), file.to_owned()));
             }
-            None => self.claims.push(Claim { file: file.to_owned(), minecraft, build }),
+            None => self.claims.push(VersionClaim { file: file.to_owned(), minecraft, build }),
         }
     }
 }
 
 /// What a version text says.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct VersionText {
     software: Option<String>,
     minecraft: Minecraft,
     build: Option<u32>,
@@ -175,7 +175,7 @@ fn is_paper(software: &str) -> bool {
 
 /// `1.21.10-130-8043efd (MC: 1.21.10)`, `git-Paper-496 (MC: 1.20.4)`, and both without the parenthesis, in the folder of a
 /// Minecraft version.
-fn read_version(text: &str, folder: Option<&str>) -> Option<Told> {
+fn read_version(text: &str, folder: Option<&str>) -> Option<VersionText> {
     let (head, minecraft) = match text.split_once(" (MC: ") {
         Some((head, rest)) => (head, rest.trim_end().trim_end_matches(')')),
         None => (text, folder?),
@@ -190,7 +190,7 @@ fn read_version(text: &str, folder: Option<&str>) -> Option<Told> {
         let rest = rest.and_then(|rest| rest.strip_prefix('-').or_else(|| rest.strip_prefix(".build.")));
         (None, rest.and_then(number))
     };
-    Some(Told { software, minecraft: minecraft.parse().ok()?, build })
+    Some(VersionText { software, minecraft: minecraft.parse().ok()?, build })
 }
 
 /// The Minecraft and the software of a JAR that starts a server; None for any other JAR.

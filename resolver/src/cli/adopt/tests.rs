@@ -53,7 +53,7 @@ fn catalog() -> Catalog {
 }
 
 /// What is written for a server with these files, and of what it is unsure.
-fn written(names: &[&str]) -> (String, Vec<Doubt>) {
+fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let plugin = |name: &&str| {
         let facts = PluginFacts {
             name: crate::file_pattern::stem(name),
@@ -70,7 +70,7 @@ fn written(names: &[&str]) -> (String, Vec<Doubt>) {
         PluginFile { file: (*name).to_owned(), facts, sha256: String::new(), sha512: sha512(name) }
     };
     let files: Vec<PluginFile> = names.iter().map(plugin).collect();
-    let found = origin::Found { catalog: catalog(), owners: BTreeMap::new(), otherwise: Because::Unknown };
+    let found = origin::IdentifiedFiles { catalog: catalog(), owners: BTreeMap::new(), otherwise: Because::Unknown };
     let minecraft: Minecraft = "1.21.10".parse().unwrap();
     let origins = found.origins(&files, &minecraft);
     let mut doubts = Vec::new();
@@ -86,7 +86,7 @@ fn written(names: &[&str]) -> (String, Vec<Doubt>) {
         unmanaged,
     };
     let text = draft.render("lobby", now());
-    let file = File { name: "written".to_owned(), text: text.clone() };
+    let file = InputFile { name: "written".to_owned(), text: text.clone() };
     let checked = checked::check(manifests::read(&[file]), &mut Vec::new()).unwrap();
     for (_, answer) in answers(&found.catalog, &checked.requests, now()) {
         compare(&answer.unwrap().lock, &draft, &files, &mut doubts);
@@ -117,7 +117,7 @@ fn a_module_without_its_main_file_is_named_and_a_main_file_alone_is_not() {
 #[test]
 fn a_module_of_another_release_is_left_as_it_is() {
     let (text, doubts) = written(&["EssentialsXChat-2.20.0.jar", "EssentialsX-2.21.0.jar"]);
-    let [Doubt::Unmanaged { file, because: Because::OtherRelease { project }, .. }] = doubts.as_slice() else {
+    let [AdoptFinding::Unmanaged { file, because: Because::OtherRelease { project }, .. }] = doubts.as_slice() else {
         panic!("{doubts:?}")
     };
     assert_eq!((file.as_str(), project.as_str()), ("EssentialsXChat-2.20.0.jar", "modrinth/essentialsx"));

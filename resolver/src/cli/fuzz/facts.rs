@@ -6,7 +6,7 @@ use fixtures::fuzz::mutated;
 use serde_json::json;
 
 use super::many;
-use crate::facts::Facts;
+use crate::facts::CompatibilityFacts;
 use crate::fuzzed::{LONGEST_ERROR, always, edits, in_time, text};
 use crate::upstream::in_words;
 
@@ -32,10 +32,10 @@ facts:
 
 /// Whether it was read. What was is the same when it is written and read again; what was not is refused in few words.
 fn is_read(text: &str) -> bool {
-    match Facts::read(text) {
+    match CompatibilityFacts::read(text) {
         Ok(facts) => {
             let again = json!({"facts": facts.all()}).to_string();
-            assert_eq!(Facts::read(&again).unwrap_or_else(|fault| panic!("{fault}: {again}")), facts);
+            assert_eq!(CompatibilityFacts::read(&again).unwrap_or_else(|fault| panic!("{fault}: {again}")), facts);
             true
         }
         Err(fault) => {

@@ -3,13 +3,13 @@
 use crds::paper_mc_server::Blackout;
 use jiff::Timestamp;
 
-use super::Desk;
+use super::CelViolations;
 
 /// How both kinds are written.
 const BOTH: &str = "write `from` and `to` for once, such as `from: \"2026-12-20T00:00:00+01:00\"`; or `cron` and `duration` \
                     for again and again, such as `cron: \"0 18 * * 5\"`, `duration: 6h`";
 
-impl Desk {
+impl CelViolations {
     pub(super) fn blackout(&mut self, path: &str, blackout: &Blackout) {
         let Blackout { name: _, from, to, cron, duration, time_zone } = blackout;
         let once = from.is_some() || to.is_some();

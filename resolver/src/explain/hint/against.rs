@@ -1,16 +1,19 @@
 //! Pure. Ways around what stands in the way: one field to set, or an instant to wait for. Whether they lead anywhere is not said here.
 
-use super::super::{Allowance, Asked, HintStep, Holder, Lack, ListedRelease, Nearly, OneVersion, Proposal, Reason};
+use super::super::{
+    Blocker, ExplainContext, HintStep, IneligibleCandidate, ListOverride, ListedRelease, OneVersion, ProposedManifest,
+    Reason, UnmetNeed,
+};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
-use crate::facts::{Says, UsedFact};
-use crate::request::{CompatibilityOverride, OverrideMode, PaperWish, Request};
-use crate::shelf::LinkKind;
+use crate::facts::{FactSource, UsedFact};
+use crate::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
+use crate::shelf::EdgeKind;
 use crate::shelf::java::sibling_image;
-use crate::unusable::{Apart, Unusable};
+use crate::unusable::{GroupSplit, Unusable};
 use crate::version::{Minecraft, glob};
 
 /// The ways around plugins that are one version on several servers: any one of them on its own.
-pub(super) fn against_one_version(asked: &Asked<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
+pub(super) fn against_one_version(asked: &ExplainContext<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
     let objects = || one_version.plugins.iter().map(|plugin| plugin.object.clone());
     let mut steps: Vec<HintStep> = objects().map(|object| HintStep::PluginPerServer { object }).collect();
     // Each costs a solve of the group. Where nothing runs, nothing is kept from going down.
@@ -21,15 +24,19 @@ pub(super) fn against_one_version(asked: &Asked<'_, '_>, one_version: &OneVersio
 }
 
 /// The way around what a Plugin says itself: not to say it.
-fn without(asked: &Asked<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
-    let Says::Plugin { object } = &fact.says else { return Vec::new() };
+fn without(asked: &ExplainContext<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
+    let FactSource::Plugin { object } = &fact.says else { return Vec::new() };
     let wishes = asked.world.request.plugins.iter().filter(|wish| wish.object == *object);
     let lines = wishes.flat_map(|wish| &wish.requires).filter(|line| line.version == fact.range);
     lines.map(|line| HintStep::DropRequirement { object: object.clone(), plugin: line.plugin.clone() }).collect()
 }
 
 /// What each thing that a holder lacks can be got around by; else one list, of the ways around all that it says.
-pub(super) fn blockers_of(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<Vec<HintStep>> {
+pub(super) fn blockers_of(
+    asked: &ExplainContext<'_, '_>,
+    holder: &Blocker,
+    minecraft: &Minecraft,
+) -> Vec<Vec<HintStep>> {
     match holder.lacks.as_slice() {
         lacks @ [_, _, ..] => lacks.iter().map(|lack| against_lack(asked, lack, minecraft)).collect(),
         [_] | [] => match (&holder.object, &holder.both) {
@@ -40,13 +47,18 @@ pub(super) fn blockers_of(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Mi
 }
 
 /// What lets a release run that something of its own and its list both keep: a way around each.
-fn against_both(asked: &Asked<'_, '_>, object: &str, both: &Nearly, minecraft: &Minecraft) -> Vec<Vec<HintStep>> {
+fn against_both(
+    asked: &ExplainContext<'_, '_>,
+    object: &str,
+    both: &IneligibleCandidate,
+    minecraft: &Minecraft,
+) -> Vec<Vec<HintStep>> {
     let listed = allow(asked.world.request, object, minecraft, &both.version);
     vec![against_release(asked, object, &both.unusable), listed.into_iter().collect()]
 }
 
 /// Ways around each thing that a fact of a no says, at least one of them.
-pub(super) fn blockers_of_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+pub(super) fn blockers_of_reason(asked: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
     if let Reason::NotListed { object: Some(object), both: Some(both), papers, .. } = reason
         && let Some(span) = papers.last()
     {
@@ -56,8 +68,8 @@ pub(super) fn blockers_of_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<
 }
 
 /// Ways around a holder, least risk first.
-pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
-    let down = |nearly: &Nearly| matches!(nearly.unusable, Unusable::Older { .. });
+pub(super) fn against_holder(asked: &ExplainContext<'_, '_>, holder: &Blocker, minecraft: &Minecraft) -> Vec<HintStep> {
+    let down = |nearly: &IneligibleCandidate| matches!(nearly.unusable, Unusable::Older { .. });
     let Some(object) = holder.object.as_deref() else {
         let newest = holder.newest.as_ref().filter(|_| holder.waits_for_a_list());
         let mut steps = match (&holder.nearly, newest) {
@@ -74,8 +86,9 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
         let unpin = HintStep::UnpinPlugin { object: object.to_owned() };
         return correct_plugin(asked, holder, object, minecraft).into_iter().chain([unpin]).collect();
     }
-    let (downs, nearer): (Vec<&Nearly>, Vec<&Nearly>) = holder.nearly.iter().partition(|nearly| down(nearly));
-    let around = |of: &[&Nearly]| -> Vec<HintStep> {
+    let (downs, nearer): (Vec<&IneligibleCandidate>, Vec<&IneligibleCandidate>) =
+        holder.nearly.iter().partition(|nearly| down(nearly));
+    let around = |of: &[&IneligibleCandidate]| -> Vec<HintStep> {
         of.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect()
     };
     let mut steps = around(&nearer);
@@ -83,7 +96,7 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
     steps.extend(holder.lacks.iter().flat_map(|lack| against_lack(asked, lack, minecraft)));
     let request = asked.world.request;
     let lacks_a_list =
-        |nearly: &&Nearly| matches!(nearly.unusable, Unusable::Unlisted | Unusable::SoftwareUnsaid { .. });
+        |nearly: &&IneligibleCandidate| matches!(nearly.unusable, Unusable::Unlisted | Unusable::SoftwareUnsaid { .. });
     if let Some(nearly) = holder.nearly.as_ref().filter(lacks_a_list) {
         steps.extend(allow(request, object, minecraft, &nearly.version));
     }
@@ -97,7 +110,12 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
 }
 
 /// The pin of a plugin to the nearest real release that goes on a Minecraft version, where the one that is written does not exist.
-fn correct_plugin(asked: &Asked<'_, '_>, holder: &Holder, object: &str, minecraft: &Minecraft) -> Option<HintStep> {
+fn correct_plugin(
+    asked: &ExplainContext<'_, '_>,
+    holder: &Blocker,
+    object: &str,
+    minecraft: &Minecraft,
+) -> Option<HintStep> {
     let world = asked.world;
     let shelf = world.shelves.iter().find(|shelf| shelf.name() == holder.name)?;
     let would_do = shelf.would_do(world.papers.iter().position(|paper| paper.version.minecraft == *minecraft)?);
@@ -110,11 +128,11 @@ fn correct_plugin(asked: &Asked<'_, '_>, holder: &Holder, object: &str, minecraf
 }
 
 /// The pin of the server to this Minecraft version instead of its own: with its build, where a build is pinned.
-pub(super) fn correct_server(asked: &Asked<'_, '_>, version: &Minecraft) -> Option<HintStep> {
+pub(super) fn correct_server(asked: &ExplainContext<'_, '_>, version: &Minecraft) -> Option<HintStep> {
     let build = match &asked.world.request.paper {
-        PaperWish::Auto | PaperWish::Latest => return None,
-        PaperWish::Pin { .. } => None,
-        PaperWish::BuildPin { .. } => {
+        PaperRequest::Auto | PaperRequest::Latest => return None,
+        PaperRequest::Pin { .. } => None,
+        PaperRequest::BuildPin { .. } => {
             let mut papers = asked.world.papers.iter();
             Some(papers.find(|paper| paper.version.minecraft == *version)?.build?.number)
         }
@@ -160,7 +178,7 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
 /// The ways around the list of a release that does not name a Minecraft version: to say that it runs there, on its Plugin or on one
 /// that is written for it, or to let the list of a hotfix sibling count.
 fn against_list(
-    asked: &Asked<'_, '_>,
+    asked: &ExplainContext<'_, '_>,
     object: Option<&str>,
     plugin: &str,
     minecraft: &Minecraft,
@@ -174,7 +192,12 @@ fn against_list(
 }
 
 /// The Plugin to write for what nobody asks for, so that this release of it may run on a Minecraft version.
-fn allow_needed(asked: &Asked<'_, '_>, plugin: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
+fn allow_needed(
+    asked: &ExplainContext<'_, '_>,
+    plugin: &str,
+    minecraft: &Minecraft,
+    release: &str,
+) -> Option<HintStep> {
     let shelf = asked.world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
     let objects = asked_for_it(asked, plugin);
     let projects = [(plugin.to_owned(), shelf.project.key.clone())];
@@ -183,12 +206,12 @@ fn allow_needed(asked: &Asked<'_, '_>, plugin: &str, minecraft: &Minecraft, rele
     };
     for proposal in &mut plugins {
         let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
-        proposal.allows = Some(Allowance { minecraft_versions, releases });
+        proposal.allows = Some(ListOverride { minecraft_versions, releases });
     }
     Some(HintStep::AddPlugins { plugins })
 }
 
-fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
+fn against_release(asked: &ExplainContext<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
     let object = object.to_owned();
     match unusable {
         Unusable::HeldBack { ripe_at, .. } => {
@@ -205,14 +228,14 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::BesideFile { apart, .. } => match &**apart {
-            Apart::Needs { fact } => without(asked, fact).into_iter().chain([HintStep::IgnoreUnmanaged]).collect(),
-            Apart::FileExcludes
-            | Apart::Excludes
-            | Apart::FileNames
-            | Apart::Names
-            | Apart::FileNeeds { .. }
-            | Apart::FileGuessed { .. }
-            | Apart::Guessed { .. } => vec![HintStep::IgnoreUnmanaged],
+            GroupSplit::Needs { fact } => without(asked, fact).into_iter().chain([HintStep::IgnoreUnmanaged]).collect(),
+            GroupSplit::FileExcludes
+            | GroupSplit::Excludes
+            | GroupSplit::FileNames
+            | GroupSplit::Names
+            | GroupSplit::FileNeeds { .. }
+            | GroupSplit::FileGuessed { .. }
+            | GroupSplit::Guessed { .. } => vec![HintStep::IgnoreUnmanaged],
         },
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
         Unusable::NeedsProposed { projects } => vec![propose(asked.world.request, object.as_str(), projects)],
@@ -238,7 +261,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
 }
 
 /// The ways around what keeps the only release that would do of a plugin that nobody asks for: those who need it rule it.
-fn against_needed(asked: &Asked<'_, '_>, plugin: &str, unusable: &Unusable) -> Vec<HintStep> {
+fn against_needed(asked: &ExplainContext<'_, '_>, plugin: &str, unusable: &Unusable) -> Vec<HintStep> {
     let mut steps: Vec<HintStep> = Vec::new();
     for object in asked_for_it(asked, plugin) {
         for step in against_release(asked, &object, unusable) {
@@ -252,8 +275,8 @@ fn against_needed(asked: &Asked<'_, '_>, plugin: &str, unusable: &Unusable) -> V
 
 /// The ways around what keeps the release that another one would take. What the server refuses is lifted by none of them, and stands
 /// in the way of no other: who holds may have an older release that does without it.
-fn against_lack(asked: &Asked<'_, '_>, lack: &Lack, minecraft: &Minecraft) -> Vec<HintStep> {
-    let Lack { name, object, release, unusable } = lack;
+fn against_lack(asked: &ExplainContext<'_, '_>, lack: &UnmetNeed, minecraft: &Minecraft) -> Vec<HintStep> {
+    let UnmetNeed { name, object, release, unusable } = lack;
     match (object, release, unusable) {
         (Some(object), _, Some(unusable)) => against_release(asked, object, unusable),
         (None, _, Some(unusable)) => against_needed(asked, name, unusable),
@@ -263,7 +286,7 @@ fn against_lack(asked: &Asked<'_, '_>, lack: &Lack, minecraft: &Minecraft) -> Ve
 }
 
 /// The Plugins that need a plugin, directly or through others.
-fn asked_for_it(asked: &Asked<'_, '_>, plugin: &str) -> Vec<String> {
+fn asked_for_it(asked: &ExplainContext<'_, '_>, plugin: &str) -> Vec<String> {
     let shelves = &asked.world.shelves;
     let mut needed: Vec<usize> = (0..shelves.len()).filter(|&at| shelves[at].name() == plugin).collect();
     let mut looked_at = 0;
@@ -271,7 +294,7 @@ fn asked_for_it(asked: &Asked<'_, '_>, plugin: &str) -> Vec<String> {
         looked_at += 1;
         let needs = |at: &usize| {
             let mut links = shelves[*at].links.iter().flatten();
-            !needed.contains(at) && links.any(|link| link.to == to && link.kind == LinkKind::Required)
+            !needed.contains(at) && links.any(|link| link.to == to && link.kind == EdgeKind::Required)
         };
         let more: Vec<usize> = (0..shelves.len()).filter(needs).collect();
         needed.extend(more);
@@ -282,7 +305,7 @@ fn asked_for_it(asked: &Asked<'_, '_>, plugin: &str) -> Vec<String> {
 /// The Plugins to write for what the one called `object` needs: for the same servers, as unstable as that one.
 pub(super) fn propose(request: &Request, object: &str, projects: &[(String, ProjectKey)]) -> HintStep {
     let beside = request.plugins.iter().find(|wish| wish.object == object);
-    let proposal = |(name, key): &(String, ProjectKey)| Proposal {
+    let proposal = |(name, key): &(String, ProjectKey)| ProposedManifest {
         object: object_name(request, name),
         namespace: request.server.split_once('/').map(|(namespace, _)| namespace.to_owned()),
         key: key.clone(),
@@ -305,17 +328,21 @@ fn object_name(request: &Request, name: &str) -> String {
 }
 
 /// Ways around a pinned image: another one of its repository, or none.
-fn against_old_java(asked: &Asked<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
+fn against_old_java(asked: &ExplainContext<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
     let other = sibling_image(asked.catalog, pinned, needs, asked.world.now);
     other.map(|image| HintStep::PinImage { image }).into_iter().chain(unpin_image(asked)).collect()
 }
 
 /// What the operator was given cannot be taken out of the server's spec.
-fn unpin_image(asked: &Asked<'_, '_>) -> Option<HintStep> {
+fn unpin_image(asked: &ExplainContext<'_, '_>) -> Option<HintStep> {
     (!asked.world.request.image_is_given).then_some(HintStep::UnpinImage)
 }
 
-pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecraft) -> Vec<HintStep> {
+pub(super) fn against_paper(
+    asked: &ExplainContext<'_, '_>,
+    unusable: &Unusable,
+    minecraft: &Minecraft,
+) -> Vec<HintStep> {
     match unusable {
         Unusable::Unmanaged { files } => {
             let (server, files, minecraft) = (asked.world.request.server.clone(), files.clone(), minecraft.clone());
@@ -360,7 +387,7 @@ pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraf
     }
 }
 
-fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
+fn against_reason(asked: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<HintStep> {
     match reason {
         Reason::PaperPinned { .. } => vec![HintStep::UnpinServer],
         Reason::NoSuchPaper { nearest, .. } => {

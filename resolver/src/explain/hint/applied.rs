@@ -4,14 +4,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::super::HintStep;
 use crate::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
-    Request, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
+    Request, Unlisted, VersionRequest,
 };
 use crate::unmanaged::UnmanagedPlugins;
 
 /// Does to a request what the user would do to the field.
 pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
-    let mut on = |object: &str, change: &dyn Fn(&mut PluginWish)| {
+    let mut on = |object: &str, change: &dyn Fn(&mut PluginRequest)| {
         request.plugins.iter_mut().filter(|wish| wish.object == object).for_each(change);
     };
     match step {
@@ -36,14 +36,14 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
         HintStep::Release { object, by } => on(object, &|wish| wish.hold = wish.hold.filter(|holds| holds != by)),
         HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
         HintStep::UnpinPlugin { object } | HintStep::PluginPerServer { object } => {
-            on(object, &|wish| wish.version = VersionWish::Auto);
+            on(object, &|wish| wish.version = VersionRequest::Auto);
         }
         HintStep::PinPlugin { object, version } => {
-            on(object, &|wish| wish.version = VersionWish::Pin { version: version.clone() });
+            on(object, &|wish| wish.version = VersionRequest::Pin { version: version.clone() });
         }
         HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
         HintStep::ServerChannel { channel } => request.channel = *channel,
-        HintStep::UnpinServer => request.paper = PaperWish::Auto,
+        HintStep::UnpinServer => request.paper = PaperRequest::Auto,
         HintStep::UnpinImage => request.image = None,
         HintStep::ImageFollows => request.image_policy = ImagePolicy::Follow,
         HintStep::PinImage { image } => request.image = Some(image.clone()),
@@ -56,11 +56,11 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
         HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
         HintStep::IgnoreUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Ignore,
         HintStep::AddPlugins { plugins } => {
-            let added = plugins.iter().map(|plugin| PluginWish {
+            let added = plugins.iter().map(|plugin| PluginRequest {
                 object: plugin.object.clone(),
                 key: plugin.key.clone(),
                 jars: Vec::new(),
-                version: VersionWish::Auto,
+                version: VersionRequest::Auto,
                 delay: request.delay,
                 channel: plugin.channel,
                 allow_downgrade: false,
@@ -81,9 +81,9 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
         HintStep::DropRequirement { object, plugin } => on(object, &|wish| {
             wish.requires.retain(|requirement| requirement.plugin != *plugin);
         }),
-        HintStep::PinServer { version, build: None } => request.paper = PaperWish::Pin { version: version.clone() },
+        HintStep::PinServer { version, build: None } => request.paper = PaperRequest::Pin { version: version.clone() },
         HintStep::PinServer { version, build: Some(build) } => {
-            request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
+            request.paper = PaperRequest::BuildPin { version: version.clone(), build: *build };
         }
     }
 }

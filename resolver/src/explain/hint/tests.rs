@@ -1,7 +1,7 @@
 //! Pure. Which steps are tried together, and which of the hints that were proven are shown.
 
 use super::super::PaperName;
-use super::trials::{Untried, tidy};
+use super::trials::{SkippedHints, tidy};
 use super::*;
 use crate::software::Software;
 
@@ -15,7 +15,7 @@ fn wait(hour: i64) -> HintStep {
 
 /// As where all is tried.
 fn combine(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
-    combinations(blockers, &Untried::default())
+    combinations(blockers, &SkippedHints::default())
 }
 
 /// One blocker for each, in the order of the names.
@@ -43,7 +43,7 @@ fn a_blocker_without_a_way_around_it_and_more_than_six_lead_to_no_hint() {
 #[test]
 fn a_way_with_too_many_steps_is_said_not_to_have_been_tried_and_one_wait_for_all_is_short() {
     let told = |blockers: &[Vec<HintStep>]| {
-        let untried = Untried::default();
+        let untried = SkippedHints::default();
         (combinations(blockers, &untried), untried.told())
     };
     let left_out = Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 });
@@ -61,7 +61,7 @@ fn a_way_with_too_many_steps_is_said_not_to_have_been_tried_and_one_wait_for_all
 fn of_several_ways_with_too_many_steps_the_shortest_is_told_whichever_was_seen_first() {
     let too_many = |steps: usize| HintsLeftOut::TooManyAtOnce { steps };
     for seen in [[9, 7, 8], [7, 8, 9], [8, 9, 7]] {
-        let untried = Untried::default();
+        let untried = SkippedHints::default();
         for steps in seen {
             untried.note(too_many(steps));
         }
@@ -79,12 +79,12 @@ fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
     let correct = HintStep::PinPlugin { object: "a".to_owned(), version: "2".to_owned() };
     let ways = vec![vec![wait(1)], vec![correct.clone()], vec![unpin.clone()]];
     assert_eq!(
-        beside(ways, &pin, &Untried::default()),
+        beside(ways, &pin, &SkippedHints::default()),
         [vec![pin.clone(), correct], vec![unpin, pin.clone()]],
         "in order, and no waiting"
     );
     let of = |count: usize| {
-        let untried = Untried::default();
+        let untried = SkippedHints::default();
         (beside(vec![blockers(count).concat()], &pin, &untried).len(), untried.told())
     };
     assert_eq!(of(MOST_STEPS - 1), (1, None));

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
-use super::super::{Asked, Hint, HintStep, HintsLeftOut};
+use super::super::{ExplainContext, Hint, HintStep, HintsLeftOut};
 use super::applied::apply;
 use super::{MOST_HINTS, MOST_STEPS};
 use crate::request::Request;
 use crate::solve::joint::company::MOST_PROVEN;
-use crate::solve::{BareAnswer, GaveUp, outcome};
+use crate::solve::{BudgetExceeded, SolveOutcome, outcome};
 use crate::version::Minecraft;
 
 /// The ways out that were found.
@@ -26,9 +26,9 @@ pub(in super::super) struct Ways {
 
 /// What was not tried of all that there may be.
 #[derive(Debug, Default)]
-pub(super) struct Untried(Cell<Option<HintsLeftOut>>);
+pub(super) struct SkippedHints(Cell<Option<HintsLeftOut>>);
 
-impl Untried {
+impl SkippedHints {
     /// Notes why something was not tried. Of several reasons the one that lies with the question counts: without it there may be no other.
     /// Of several ways with too many steps the shortest does: so much has to be set at the least.
     pub(super) fn note(&self, why: HintsLeftOut) {
@@ -57,14 +57,14 @@ impl Untried {
 }
 
 /// All that is tried for one answer.
-pub(super) struct Trials<'t, 'x, 'a> {
-    pub(super) asked: &'t Asked<'x, 'a>,
-    pub(super) untried: Untried,
+pub(super) struct HintProver<'t, 'x, 'a> {
+    pub(super) asked: &'t ExplainContext<'x, 'a>,
+    pub(super) untried: SkippedHints,
 }
 
-impl<'t, 'x, 'a> Trials<'t, 'x, 'a> {
-    pub(super) fn of(asked: &'t Asked<'x, 'a>) -> Self {
-        Self { asked, untried: Untried::default() }
+impl<'t, 'x, 'a> HintProver<'t, 'x, 'a> {
+    pub(super) fn of(asked: &'t ExplainContext<'x, 'a>) -> Self {
+        Self { asked, untried: SkippedHints::default() }
     }
 
     /// What was found, and what is to be said beside it.
@@ -79,7 +79,7 @@ impl<'t, 'x, 'a> Trials<'t, 'x, 'a> {
         request: &Request,
         steps: Vec<HintStep>,
         from: Option<&Minecraft>,
-        better: impl Fn(&BareAnswer) -> bool,
+        better: impl Fn(&SolveOutcome) -> bool,
     ) -> Option<Hint> {
         let prove = |steps: &[HintStep]| self.followed(request, steps).filter(&better);
         let (mut then, mut steps) = (prove(&steps)?, steps);
@@ -99,14 +99,14 @@ impl<'t, 'x, 'a> Trials<'t, 'x, 'a> {
     }
 
     /// What the request comes down to when these steps are taken; `None`: nothing, or it could not be tried.
-    fn followed(&self, request: &Request, steps: &[HintStep]) -> Option<BareAnswer> {
+    fn followed(&self, request: &Request, steps: &[HintStep]) -> Option<SolveOutcome> {
         let asked = self.asked;
         let mut changed = request.clone();
         let mut now: Timestamp = asked.world.now;
         for step in steps {
             apply(&mut changed, &mut now, step);
         }
-        let then: Result<Option<BareAnswer>, GaveUp> = match asked.company {
+        let then: Result<Option<SolveOutcome>, BudgetExceeded> = match asked.company {
             Some(company) if company.seats.len() > MOST_PROVEN => {
                 self.untried.note(HintsLeftOut::GroupTooLarge { servers: company.seats.len() });
                 return None;
@@ -139,7 +139,7 @@ pub(super) fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
 
 /// One way around each blocker, together: all the waiting there is; each way around a lone one; else the first that is
 /// no waiting.
-pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &Untried) -> Vec<Vec<HintStep>> {
+pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &SkippedHints) -> Vec<Vec<HintStep>> {
     if blockers.is_empty() || blockers.iter().any(Vec::is_empty) {
         return Vec::new();
     }
@@ -166,7 +166,7 @@ pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &Untried) -> Vec
 }
 
 /// These ways, each with another step; those that only wait are none together with it.
-pub(super) fn beside(ways: Vec<Vec<HintStep>>, step: &HintStep, untried: &Untried) -> Vec<Vec<HintStep>> {
+pub(super) fn beside(ways: Vec<Vec<HintStep>>, step: &HintStep, untried: &SkippedHints) -> Vec<Vec<HintStep>> {
     let acts = |steps: &Vec<HintStep>| !steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. }));
     let with = |mut steps: Vec<HintStep>| {
         steps.push(step.clone());

@@ -1,8 +1,8 @@
 //! Pure. Hints as text: the exact field and value.
 
 use super::super::words::{build_channel, channel, count, in_a_shell, instant, list, sentence};
-use super::super::{Allowance, Awaited, Hint, HintStep, HintsLeftOut, PaperName, Proposal};
-use super::{Page, named, short};
+use super::super::{Hint, HintStep, HintsLeftOut, ListOverride, PaperName, ProposedManifest, UpstreamAction};
+use super::{TextBuilder, named, short};
 use crate::catalog::Channel;
 use crate::request::{Hold, OverrideMode};
 
@@ -10,16 +10,16 @@ use crate::request::{Hold, OverrideMode};
 const MOST_AWAITED: usize = 5;
 
 /// All that can be done.
-pub(super) struct WaysOut<'e> {
+pub(super) struct HintSection<'e> {
     pub(super) hints: &'e [Hint],
     pub(super) more: usize,
     pub(super) left_out: Option<HintsLeftOut>,
-    pub(super) waits: &'e [Awaited],
+    pub(super) waits: &'e [UpstreamAction],
 }
 
 /// The section with all of them, and last what only others can do; below it, whether there may be more.
-pub(super) fn section(page: &mut Page, server: &str, ways: &WaysOut<'_>) {
-    let WaysOut { hints, more, left_out, waits } = *ways;
+pub(super) fn section(page: &mut TextBuilder, server: &str, ways: &HintSection<'_>) {
+    let HintSection { hints, more, left_out, waits } = *ways;
     if !(hints.is_empty() && waits.is_empty()) {
         what_can_be_done(page, server, hints, more, waits);
     }
@@ -46,7 +46,7 @@ fn not_tried(left_out: HintsLeftOut) -> String {
     }
 }
 
-fn what_can_be_done(page: &mut Page, server: &str, hints: &[Hint], more: usize, waits: &[Awaited]) {
+fn what_can_be_done(page: &mut TextBuilder, server: &str, hints: &[Hint], more: usize, waits: &[UpstreamAction]) {
     page.gap();
     page.line("what you can do");
     let mut rows = Vec::new();
@@ -113,12 +113,12 @@ fn step_in_short(step: &HintStep, gives: &PaperName) -> String {
     }
 }
 
-fn awaited(awaited: &Awaited) -> String {
+fn awaited(awaited: &UpstreamAction) -> String {
     match awaited {
-        Awaited::Listed { plugin, release, minecraft } => {
+        UpstreamAction::Listed { plugin, release, minecraft } => {
             format!("for {plugin} to list {minecraft} for {release}, or to release for it")
         }
-        Awaited::Released { plugin, minecraft } => format!("for {plugin} to release for {minecraft}"),
+        UpstreamAction::Released { plugin, minecraft } => format!("for {plugin} to release for {minecraft}"),
     }
 }
 
@@ -198,9 +198,9 @@ pub(super) fn field(step: &HintStep) -> String {
 }
 
 /// A proposed Plugin as one line of YAML.
-fn manifest(plugin: &Proposal) -> String {
-    let Proposal { object, namespace, key, channel: least, selector, allows } = plugin;
-    let allows = allows.as_ref().map_or_else(String::new, |Allowance { minecraft_versions, releases }| {
+fn manifest(plugin: &ProposedManifest) -> String {
+    let ProposedManifest { object, namespace, key, channel: least, selector, allows } = plugin;
+    let allows = allows.as_ref().map_or_else(String::new, |ListOverride { minecraft_versions, releases }| {
         let (versions, releases) = (quoted(minecraft_versions), quoted(releases));
         format!(
             ", compatibilityOverride: {{enabled: true, mode: Add, minecraftVersions: {versions}, releases: {releases}}}"

@@ -1,8 +1,8 @@
 //! Pure. The text about who holds a Paper, and how we know.
 
 use super::super::words::{self, list, of, read, sentence, source};
-use super::super::{Holder, Lack, ListedRelease, Nearly};
-use super::Page;
+use super::super::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
+use super::TextBuilder;
 use crate::catalog::Source;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -11,15 +11,15 @@ use crate::version::Minecraft;
 const MOST_HOLDERS: usize = 8;
 
 /// The holders and how we know.
-pub(super) fn holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
-    let row = |holder: &Holder| (holder_name(holder), holder_lines(holder, minecraft, page));
+pub(super) fn holder_table(page: &mut TextBuilder, holders: &[Blocker], minecraft: &Minecraft) {
+    let row = |holder: &Blocker| (holder_name(holder), holder_lines(holder, minecraft, page));
     let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
     holder_rows(page, &rows, holders);
 }
 
 /// The same, and since when their authors have been silent.
-pub(super) fn silent_holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
-    let row = |holder: &Holder| {
+pub(super) fn silent_holder_table(page: &mut TextBuilder, holders: &[Blocker], minecraft: &Minecraft) {
+    let row = |holder: &Blocker| {
         let mut lines = holder_lines(holder, minecraft, page);
         lines.extend(holder.silent_since.map(|at| format!("{}.", sentence(&words::silent_since(at)))));
         (holder_name(holder), lines)
@@ -28,7 +28,7 @@ pub(super) fn silent_holder_table(page: &mut Page, holders: &[Holder], minecraft
     holder_rows(page, &rows, holders);
 }
 
-fn holder_rows(page: &mut Page, rows: &[(String, Vec<String>)], holders: &[Holder]) {
+fn holder_rows(page: &mut TextBuilder, rows: &[(String, Vec<String>)], holders: &[Blocker]) {
     page.table(rows);
     let others: Vec<String> = holders.iter().skip(rows.len()).map(holder_name).collect();
     if !others.is_empty() {
@@ -36,12 +36,12 @@ fn holder_rows(page: &mut Page, rows: &[(String, Vec<String>)], holders: &[Holde
     }
 }
 
-pub(super) fn holder_name(holder: &Holder) -> String {
+pub(super) fn holder_name(holder: &Blocker) -> String {
     let version = holder.pinned.as_ref().or(holder.newest.as_ref().map(|newest| &newest.version));
     version.map_or_else(|| holder.name.clone(), |version| format!("{} {version}", holder.name))
 }
 
-pub(super) fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) -> Vec<String> {
+pub(super) fn holder_lines(holder: &Blocker, minecraft: &Minecraft, on: &TextBuilder) -> Vec<String> {
     let numbers = on.software.numbered_as();
     let page = format!("Its {} page", source(holder.key.source));
     let read = read(holder.read_at, on.now);
@@ -99,8 +99,8 @@ pub(super) fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) ->
 }
 
 /// What would be taken, and what that waits for.
-fn lack_line(lack: &Lack, minecraft: &Minecraft) -> String {
-    let Lack { name, object, release, unusable } = lack;
+fn lack_line(lack: &UnmetNeed, minecraft: &Minecraft) -> String {
+    let UnmetNeed { name, object, release, unusable } = lack;
     let Some(release) = release else { return format!("There is no release of {name} that would do.") };
     let because = match (unusable.as_ref().or(release.refuses.as_ref()), &release.sibling) {
         (Some(unusable), _) => but(unusable),
@@ -126,7 +126,7 @@ fn sibling_listed(newest: &ListedRelease, minecraft: &Minecraft, page: &str, rea
 }
 
 /// That a release is not listed, and what else keeps it.
-pub(super) fn kept_twice(both: &Nearly, minecraft: &Minecraft) -> String {
+pub(super) fn kept_twice(both: &IneligibleCandidate, minecraft: &Minecraft) -> String {
     let of = both.published.map_or_else(|| " ".to_owned(), |_| format!(", {}, ", of(both.published)));
     format!("{}{of}is not listed for {minecraft} either, and {}.", both.version, but(&both.unusable))
 }

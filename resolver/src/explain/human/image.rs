@@ -2,10 +2,10 @@
 
 use super::super::words::list;
 use super::super::{ChosenImage, ImageChoice};
-use super::Page;
+use super::TextBuilder;
 
 /// Writes it, where there is anything to say.
-pub(super) fn image(page: &mut Page, chosen: &ChosenImage) {
+pub(super) fn image(page: &mut TextBuilder, chosen: &ChosenImage) {
     let needs = match chosen.needed_by.as_slice() {
         [] => format!("Java {}", chosen.java),
         [one] => format!("Java {}, which {one} needs", chosen.java),

@@ -1,14 +1,14 @@
 //! Pure. The text of a no.
 
 use super::super::words::{self, list, nearest_are, of, read, spans};
-use super::super::{Impossible, ListedRelease, OneVersion, Reason, Span, Takes};
+use super::super::{Conflict, ListedRelease, OneVersion, Reason, ServerChoice, Span};
 use super::holders::kept_twice;
-use super::{Page, hint, short};
+use super::{TextBuilder, hint, short};
 use crate::facts::UsedFact;
 use crate::software::Software;
 
 /// Writes it.
-pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
+pub(super) fn impossible(page: &mut TextBuilder, impossible: &Conflict) {
     let server = &impossible.server;
     match &impossible.running {
         Some(running) => {
@@ -24,7 +24,7 @@ pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
     if impossible.more > 0 {
         page.line(&format!("  and {} more", impossible.more));
     }
-    let ways = hint::WaysOut {
+    let ways = hint::HintSection {
         hints: &impossible.hints,
         more: impossible.more_hints,
         left_out: impossible.hints_left_out,
@@ -35,7 +35,7 @@ pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
 }
 
 /// `your change to games/lobby cannot be met today`
-pub(super) fn cannot_be_met(Impossible { server, running, .. }: &Impossible) -> String {
+pub(super) fn cannot_be_met(Conflict { server, running, .. }: &Conflict) -> String {
     let what = if running.is_some() { "your change to" } else { "what you ask for" };
     format!("{what} {server} cannot be met today")
 }
@@ -80,7 +80,7 @@ pub(super) fn one_version_rule(one_version: &OneVersion) -> String {
 }
 
 /// `creative, on 1.20.4, can take 4.9 to 5.3`
-pub(super) fn takes(takes: &Takes) -> String {
+pub(super) fn takes(takes: &ServerChoice) -> String {
     let server = short(&takes.server);
     let server = match &takes.papers {
         Some(papers) => format!("{server}, on {},", spans(std::slice::from_ref(papers))),

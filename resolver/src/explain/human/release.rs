@@ -3,10 +3,10 @@
 use super::super::words::{nearest_are, of};
 use super::super::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 use super::yes::kept_out;
-use super::{Page, named, short};
+use super::{TextBuilder, named, short};
 
 /// Writes it.
-pub(super) fn why_not(page: &mut Page, why: &WhyNotRelease) {
+pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNotRelease) {
     page.line(&format!("{}.", what(why)));
     match &why.pinned {
         None => {}

@@ -6,8 +6,8 @@ use super::super::awaited::may_pass;
 use super::super::few;
 use super::super::words::{UNSEEN, date, list, nearest_are, sentence, silent_since};
 use super::super::{
-    Explanation, Hint, Holder, Impossible, NewerPaper, OneVersion, Pinned, ReleaseState, Solved, Unanswerable, WhyNot,
-    WhyNotRelease,
+    Blocker, Conflict, Explanation, Hint, NewerPaper, OneVersion, Pinned, ReleaseState, SolvedExplanation,
+    Unanswerable, WhyNot, WhyNotRelease,
 };
 use super::no::cannot_be_met;
 use super::yes::{about_it, headline, kept_back, newest, stopped};
@@ -71,8 +71,8 @@ impl Explanation {
     }
 }
 
-fn yes(solved: &Solved, size: Size) -> String {
-    let Solved { server, software, paper: chosen, newer_paper, hints, .. } = solved;
+fn yes(solved: &SolvedExplanation, size: Size) -> String {
+    let SolvedExplanation { server, software, paper: chosen, newer_paper, hints, .. } = solved;
     if let Some(stopped) = stopped(solved) {
         return format!("{stopped}{}", ending(&[], server, "", size));
     }
@@ -83,14 +83,14 @@ fn yes(solved: &Solved, size: Size) -> String {
 }
 
 /// What keeps a newer Paper back.
-fn waits(solved: &Solved, newer: &NewerPaper, size: Size) -> String {
+fn waits(solved: &SolvedExplanation, newer: &NewerPaper, size: Size) -> String {
     let held_by = who_holds(&newer.held_by, &[], &newer.minecraft, size);
     let kept = kept_back(newer, held_by.as_deref(), size.names);
     format!("{} {}, out since {}, {kept}.", solved.software, newer.minecraft, date(newer.since))
 }
 
-fn no(impossible: &Impossible, size: Size) -> String {
-    let Impossible {
+fn no(impossible: &Conflict, size: Size) -> String {
+    let Conflict {
         server,
         software,
         running,
@@ -180,8 +180,8 @@ fn list_of(texts: &[String], all: usize, most: usize) -> String {
 }
 
 /// Those who hold a Paper, each with its reason; `None`: nobody does.
-fn who_holds(holders: &[Holder], shared: &[OneVersion], on: &Minecraft, size: Size) -> Option<String> {
-    let reason = |holder: &Holder| {
+fn who_holds(holders: &[Blocker], shared: &[OneVersion], on: &Minecraft, size: Size) -> Option<String> {
+    let reason = |holder: &Blocker| {
         let silent = holder.silent_since.map(|at| format!(", {}", silent_since(at))).unwrap_or_default();
         fact((holder.name.clone(), format!("{}{silent}", few::holder_itself(holder, Some(on)))))
     };

@@ -4,10 +4,10 @@ use super::super::words::{self, nearest_are, of};
 use super::super::{PluginState, WhyNot, shared_name};
 use super::holders::silent_holder_table;
 use super::yes::one_versions;
-use super::{Page, hint, named, short};
+use super::{TextBuilder, hint, named, short};
 
 /// Writes it.
-pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
+pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
     let server = short(&why.server);
     let (software, target) = (why.software, &why.target);
     let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
@@ -48,17 +48,17 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     what_can_be_done(page, why);
 }
 
-fn what_can_be_done(page: &mut Page, why: &WhyNot) {
+fn what_can_be_done(page: &mut TextBuilder, why: &WhyNot) {
     if let Some(nearest) = &why.nearest_possible {
         page.line(&format!("nearest you can have: {}", named(nearest)));
     }
     let ways =
-        hint::WaysOut { hints: &why.hints, more: why.more_hints, left_out: why.hints_left_out, waits: &why.waits };
+        hint::HintSection { hints: &why.hints, more: why.more_hints, left_out: why.hints_left_out, waits: &why.waits };
     hint::section(page, &why.server, &ways);
 }
 
 /// The plugins that are ready, each with the release that is.
-fn ready_table(page: &mut Page, plugins: &[PluginState]) {
+fn ready_table(page: &mut TextBuilder, plugins: &[PluginState]) {
     let row = |plugin: &PluginState| {
         let version = plugin.version.as_ref()?;
         Some((format!("{} {version}", plugin.name), vec![of(plugin.published)]))

@@ -2,9 +2,9 @@
 
 use jiff::SignedDuration;
 
-use super::super::{Hint, HintStep, Impossible, Reason, Span, words};
+use super::super::{Conflict, Hint, HintStep, Reason, Span, words};
 use super::*;
-use crate::solve::{GaveUp, Limit};
+use crate::solve::{BudgetExceeded, Limit};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -64,7 +64,7 @@ fn what_an_author_puts_into_a_title_moves_no_cursor_and_makes_no_line() {
 fn a_search_that_was_given_up_claims_nothing() {
     let given_up = |limit, names: &[&str]| {
         let clashing = names.iter().map(|&name| name.to_owned()).collect();
-        render(&Explanation::GaveUp(GaveUp { steps: 9, limit, clashing }), at("2026-01-20T18:00:00Z"))
+        render(&Explanation::GaveUp(BudgetExceeded { steps: 9, limit, clashing }), at("2026-01-20T18:00:00Z"))
     };
     assert_eq!(
         given_up(Limit::Steps, &[]),
@@ -102,7 +102,7 @@ fn a_summary_is_one_line_that_leaves_out_names_and_cuts_none() {
             gives: paper("26.2"),
             no_way_back_to: Some("1.21.11".parse().unwrap()),
         };
-        let no = Impossible {
+        let no = Conflict {
             server: "games/lobby".to_owned(),
             software: Software::Paper,
             running: None,

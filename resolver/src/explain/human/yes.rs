@@ -3,19 +3,19 @@
 use super::super::few;
 use super::super::words::{self, build_channel, channel, count, list, month, of, sentence};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Down, Kept, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed,
-    Warning, shared_name,
+    ChosenPaper, ChosenPlugin, DelistedReason, DowngradePermission, Listing, NewerBuild, NewerPaper,
+    NotUpdatedWithLatest, OneVersion, SolvedExplanation, Warning, WhyOlder, shared_name,
 };
 use super::holders::{but, holder_lines, holder_name, holder_table};
 use super::no::{more_servers, one_version_row, one_version_rule, takes};
-use super::{Page, hint, image, named, paper, short};
+use super::{TextBuilder, hint, image, named, paper, short};
 use crate::facts::UsedFact;
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Writes it.
-pub(super) fn solved(page: &mut Page, solved: &Solved) {
+pub(super) fn solved(page: &mut TextBuilder, solved: &SolvedExplanation) {
     let stopped = stopped(solved);
     if let Some(stopped) = &stopped {
         page.line(stopped);
@@ -58,7 +58,7 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
             page.line(&format!("  {}", warned(warning, solved.software)));
         }
     }
-    let ways = hint::WaysOut {
+    let ways = hint::HintSection {
         hints: &solved.hints,
         more: solved.more_hints,
         left_out: solved.hints_left_out,
@@ -85,7 +85,7 @@ fn newer_build(newer: &NewerBuild, chosen: &ChosenPaper) -> String {
     }
 }
 
-fn removed(page: &mut Page, removed: &[(String, String)]) {
+fn removed(page: &mut TextBuilder, removed: &[(String, String)]) {
     if removed.is_empty() {
         return;
     }
@@ -97,7 +97,7 @@ fn removed(page: &mut Page, removed: &[(String, String)]) {
 }
 
 /// Why the set is not brought, if so.
-pub(super) fn stopped(solved: &Solved) -> Option<String> {
+pub(super) fn stopped(solved: &SolvedExplanation) -> Option<String> {
     let (name, files) = solved.stopped_by()?;
     let keeps = if solved.paper.runs_now || solved.paper.instead_of.is_some() {
         format!("{} keeps running as it is", short(&solved.server))
@@ -109,7 +109,7 @@ pub(super) fn stopped(solved: &Solved) -> Option<String> {
 }
 
 /// What runs, or can run.
-pub(super) fn headline(solved: &Solved) -> String {
+pub(super) fn headline(solved: &SolvedExplanation) -> String {
     let server = short(&solved.server);
     let chosen = paper(solved.software, &solved.paper.minecraft, solved.paper.build);
     let with = match solved.plugins.len() {
@@ -141,7 +141,7 @@ pub(super) fn headline(solved: &Solved) -> String {
 }
 
 /// Whether anything newer was not taken.
-pub(super) fn newest(solved: &Solved) -> String {
+pub(super) fn newest(solved: &SolvedExplanation) -> String {
     let software = solved.software.to_string();
     let mut behind: Vec<&str> = Vec::new();
     if !solved.newer_paper.is_empty() || solved.paper.newer_build.is_some() {
@@ -160,7 +160,7 @@ pub(super) fn newest(solved: &Solved) -> String {
     }
 }
 
-fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
+fn plugin(plugin: &ChosenPlugin, on: &SolvedExplanation) -> (String, Vec<String>) {
     let (software, minecraft) = (on.software, &on.paper.minecraft);
     let mut line = of(plugin.published);
     if plugin.objects.is_empty() && !plugin.needed_by.is_empty() {
@@ -185,7 +185,7 @@ fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
     (format!("{} {}", plugin.name, plugin.version), vec![line])
 }
 
-fn newer_paper(page: &mut Page, server: &str, newer: &NewerPaper) {
+fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
     let since = format!("{} {} has been out since {}.", page.software, newer.minecraft, month(newer.since));
     let reason = match (&newer.unusable, &newer.pinned) {
         (Some(unusable), _) => Some(format!("{}.", about_paper(&newer.minecraft, unusable))),
@@ -225,12 +225,12 @@ fn newer_paper(page: &mut Page, server: &str, newer: &NewerPaper) {
 }
 
 /// The plugins that are one version on several servers, each with what these could have.
-pub(super) fn one_versions(page: &mut Page, one_versions: &[OneVersion]) {
+pub(super) fn one_versions(page: &mut TextBuilder, one_versions: &[OneVersion]) {
     let rows: Vec<_> = one_versions.iter().map(one_version_row).collect();
     page.table(&rows);
 }
 
-fn newest_paper(page: &mut Page, newer: &NewerPaper) {
+fn newest_paper(page: &mut TextBuilder, newer: &NewerPaper) {
     let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
     let held_by = (!names.is_empty()).then(|| list(&names, 5));
     let newest = format!("{} {}, the newest and out since {},", page.software, newer.minecraft, month(newer.since));
@@ -283,7 +283,7 @@ pub(super) fn about_it(unusable: &crate::unusable::Unusable) -> String {
     }
 }
 
-fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed]) {
+fn unfollowed(page: &mut TextBuilder, minecraft: &Minecraft, unfollowed: &[NotUpdatedWithLatest]) {
     if unfollowed.is_empty() {
         return;
     }
@@ -310,7 +310,7 @@ fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed])
     page.table(&rows);
 }
 
-fn not_taken(page: &mut Page, solved: &Solved) {
+fn not_taken(page: &mut TextBuilder, solved: &SolvedExplanation) {
     let rows: Vec<(String, Vec<String>)> = ChosenPlugin::newer(&solved.plugins)
         .map(|(plugin, newer)| {
             let because = kept_out(&newer.because, Some(&solved.paper.minecraft), &plugin.version);
@@ -326,21 +326,21 @@ fn not_taken(page: &mut Page, solved: &Solved) {
 
 /// What stands behind the date of a release that is not in the set with this Paper, where its plugin has another one. `on`: None where there is
 /// no set.
-pub(super) fn kept_out(because: &Because, on: Option<&Minecraft>, chosen: &str) -> String {
+pub(super) fn kept_out(because: &WhyOlder, on: Option<&Minecraft>, chosen: &str) -> String {
     let because = match because {
-        Because::Unusable { unusable } => words::unusable(unusable),
-        Because::NotListed { up_to: Some(up_to) } if on.is_some_and(|on| up_to < on) => {
+        WhyOlder::Unusable { unusable } => words::unusable(unusable),
+        WhyOlder::NotListed { up_to: Some(up_to) } if on.is_some_and(|on| up_to < on) => {
             format!("is listed up to {up_to}")
         }
-        Because::NotListed { .. } => format!("is not listed for {}", on.map_or("any", Minecraft::as_str)),
-        Because::Pinned => format!("you pinned {chosen} (`spec.version`)"),
-        Because::OneVersion { one_version } => {
+        WhyOlder::NotListed { .. } => format!("is not listed for {}", on.map_or("any", Minecraft::as_str)),
+        WhyOlder::Pinned => format!("you pinned {chosen} (`spec.version`)"),
+        WhyOlder::OneVersion { one_version } => {
             format!("{} There, {}", one_version_rule(one_version), against_it(one_version))
         }
-        Because::Others { with, facts } => {
+        WhyOlder::Others { with, facts } => {
             format!("does not go together with {}{}", list(with, 4), words::because(facts))
         }
-        Because::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
+        WhyOlder::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
     };
     let then = if because.starts_with("you ") { ", but" } else { ":" };
     format!("{then} {because}")
@@ -421,11 +421,11 @@ fn warned(warning: &Warning, software: Software) -> String {
         }
         Warning::GoesDown { plugin, from, to, reason } => {
             let lets = match reason {
-                Down::Allowed => "as `spec.allowDowngrade` lets it".to_owned(),
-                Down::Pinned => "as its pin says".to_owned(),
-                Down::Unusable { unusable } => format!("because {from} {}", words::unusable(unusable)),
-                Down::Overridden => "as `compatibilityOverride` of its Plugin says".to_owned(),
-                Down::Others { with, facts } => {
+                DowngradePermission::Allowed => "as `spec.allowDowngrade` lets it".to_owned(),
+                DowngradePermission::Pinned => "as its pin says".to_owned(),
+                DowngradePermission::Unusable { unusable } => format!("because {from} {}", words::unusable(unusable)),
+                DowngradePermission::Overridden => "as `compatibilityOverride` of its Plugin says".to_owned(),
+                DowngradePermission::Others { with, facts } => {
                     format!("because {from} does not go together with {}{}", list(with, 4), words::because(facts))
                 }
             };
@@ -435,9 +435,9 @@ fn warned(warning: &Warning, software: Software) -> String {
         }
         Warning::RunningReleaseKept { plugin, version, because } => {
             let because = match because {
-                Kept::Held => "because you hold it",
-                Kept::Pinned => "because you pinned it",
-                Kept::NothingElse => "because nothing else of it would do",
+                DelistedReason::Held => "because you hold it",
+                DelistedReason::Pinned => "because you pinned it",
+                DelistedReason::NothingElse => "because nothing else of it would do",
             };
             format!(
                 "{plugin} stays at {version}, which runs and which its page no longer has, {because}. Nobody says any more what else it runs on."

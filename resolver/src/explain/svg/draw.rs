@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::section::{Card, Kind, Section};
+use super::section::{DiagramBox, Kind, Section};
 use super::xml::{escaped, fitted};
 use crate::explain::words::list;
 
@@ -101,7 +101,7 @@ fn draw(out: &mut String, section: &Section, top: usize) -> usize {
     }
 }
 
-fn card(out: &mut String, card: &Card, x: usize, y: usize, width: usize) {
+fn card(out: &mut String, card: &DiagramBox, x: usize, y: usize, width: usize) {
     let look = match card.kind {
         Kind::Chosen => "chosen",
         Kind::Holds => "holds",
@@ -133,7 +133,7 @@ fn words(section: &Section) -> String {
     let mut words = format!("{}.", section.title);
     for (head, cards) in [(section.left_head, &section.left), (section.right_head, &section.right)] {
         if !cards.is_empty() {
-            let all: Vec<String> = cards.iter().map(Card::words).collect();
+            let all: Vec<String> = cards.iter().map(DiagramBox::words).collect();
             write!(words, " {head}: {}.", list(&all, usize::MAX)).expect("a String takes all");
         }
     }

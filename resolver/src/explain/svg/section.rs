@@ -12,8 +12,8 @@ pub(super) struct Section {
     /// What stands over the left column.
     pub(super) left_head: &'static str,
     pub(super) right_head: &'static str,
-    pub(super) left: Vec<Card>,
-    pub(super) right: Vec<Card>,
+    pub(super) left: Vec<DiagramBox>,
+    pub(super) right: Vec<DiagramBox>,
     /// How many further ones the left column stands for that nobody named.
     pub(super) left_unnamed: usize,
     /// Who waits (on the right) for whom (on the left).
@@ -24,7 +24,7 @@ pub(super) struct Section {
 
 /// A box with a name and a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Card {
+pub(super) struct DiagramBox {
     pub(super) kind: Kind,
     pub(super) name: String,
     pub(super) note: String,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
     More,
 }
 
-impl Card {
+impl DiagramBox {
     pub(super) fn new(kind: Kind, name: impl Into<String>, note: impl Into<String>) -> Self {
         Self { kind, name: name.into(), note: note.into() }
     }
@@ -60,8 +60,8 @@ impl Section {
     /// The same with at most [`MOST`] cards a column: what a line ends at comes first, then the order counts.
     pub(super) fn bounded(&self) -> Self {
         let at_left = self.waits.iter().map(|wait| wait.1).chain(self.needs.iter().flat_map(|need| [need.0, need.1]));
-        let left = Kept::of(self.left.len(), self.left_unnamed, &at_left.collect());
-        let right = Kept::of(self.right.len(), 0, &self.waits.iter().map(|wait| wait.0).collect());
+        let left = VisibleBoxes::of(self.left.len(), self.left_unnamed, &at_left.collect());
+        let right = VisibleBoxes::of(self.right.len(), 0, &self.waits.iter().map(|wait| wait.0).collect());
         let needs = self.needs.iter().map(|need| (left.place(need.0), left.place(need.1)));
         Self {
             title: self.title.clone(),
@@ -77,12 +77,12 @@ impl Section {
 }
 
 /// Which cards of a column are drawn.
-struct Kept {
+struct VisibleBoxes {
     places: Vec<usize>,
     more: usize,
 }
 
-impl Kept {
+impl VisibleBoxes {
     fn of(count: usize, unnamed: usize, linked: &BTreeSet<usize>) -> Self {
         let room = if count + unnamed > MOST || unnamed > 0 { MOST - 1 } else { MOST };
         let mut places: Vec<usize> = (0..count).collect();
@@ -98,10 +98,10 @@ impl Kept {
         self.places.binary_search(&of).unwrap_or(self.places.len())
     }
 
-    fn cards(&self, cards: &[Card]) -> Vec<Card> {
-        let mut kept: Vec<Card> = self.places.iter().map(|place| cards[*place].clone()).collect();
+    fn cards(&self, cards: &[DiagramBox]) -> Vec<DiagramBox> {
+        let mut kept: Vec<DiagramBox> = self.places.iter().map(|place| cards[*place].clone()).collect();
         if self.more > 0 {
-            kept.push(Card::new(Kind::More, format!("and {} more", self.more), ""));
+            kept.push(DiagramBox::new(Kind::More, format!("and {} more", self.more), ""));
         }
         kept
     }

@@ -1,7 +1,7 @@
 //! Pure. Pictures: geometry, hostile names, long lists.
 
 use super::draw::{WIDTH, picture};
-use super::section::{Card, Kind, MOST, Section};
+use super::section::{DiagramBox, Kind, MOST, Section};
 use super::*;
 use crate::solve::Limit;
 
@@ -107,9 +107,9 @@ fn held(count: usize, name: &str) -> Section {
     section.left_head = "chosen";
     section.right_head = "waits";
     for at in 0..count {
-        section.left.push(Card::new(Kind::Chosen, format!("{name}{at} 1.0"), "listed for it"));
+        section.left.push(DiagramBox::new(Kind::Chosen, format!("{name}{at} 1.0"), "listed for it"));
     }
-    section.right.push(Card::new(Kind::Waits, "Paper 1.21.11", format!("out since {name}")));
+    section.right.push(DiagramBox::new(Kind::Waits, "Paper 1.21.11", format!("out since {name}")));
     if let Some(last) = section.left.last_mut() {
         last.kind = Kind::Holds;
         section.waits.insert((0, count - 1));
@@ -141,7 +141,7 @@ fn a_long_list_says_how_many_more_there_are_and_keeps_who_holds() {
     assert!(words.contains("\nVia26 1.0\n") && !words.contains("\nVia20 1.0\n"), "the last one holds: {words}");
     assert!(words.contains("Paper 1.21.11 waits for Via26 1.0."), "{words}");
     let mut no = Section::titled("no".to_owned());
-    no.left = vec![Card::new(Kind::Holds, "a", ""); 3];
+    no.left = vec![DiagramBox::new(Kind::Holds, "a", ""); 3];
     no.left_unnamed = 5;
     assert!(parsed(&picture(&[no], &[])).1.contains("\nand 5 more\n"));
 }
@@ -202,7 +202,7 @@ fn jars_of_ones_own_that_hold_have_a_card_and_a_line() {
 
 #[test]
 fn a_thousand_servers_are_twenty() {
-    let none = Explanation::GaveUp(GaveUp { steps: 7, limit: Limit::Steps, clashing: vec!["Shop".to_owned()] });
+    let none = Explanation::GaveUp(BudgetExceeded { steps: 7, limit: Limit::Steps, clashing: vec!["Shop".to_owned()] });
     let (_, words) = parsed(&render(&vec![none; 1_000], &[]));
     assert_eq!(words.matches("\nShop\n").count(), SERVERS, "{words}");
     assert_eq!(words.matches("\nno answer was found within 7 steps\n").count(), SERVERS);

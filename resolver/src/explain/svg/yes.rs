@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::section::{Card, Kind, Section};
+use super::section::{DiagramBox, Kind, Section};
 use super::{Minecraft, few, paper, short};
 use crate::explain::words::{count, date, list};
-use crate::explain::{Because, ChosenPlugin, Holder, Listing, NewerPaper, OneVersion, Solved, WhyNot};
+use crate::explain::{Blocker, ChosenPlugin, Listing, NewerPaper, OneVersion, SolvedExplanation, WhyNot, WhyOlder};
 use crate::software::Software;
 use crate::unusable::Unusable;
 
@@ -13,18 +13,21 @@ use crate::unusable::Unusable;
 const PAPER: &str = "Paper";
 
 /// The chosen set, and all that is newer.
-pub(super) fn solved(solved: &Solved) -> Section {
-    let Solved { server, software, paper: chosen, image, plugins, newer_paper, unfollowed, .. } = solved;
+pub(super) fn solved(solved: &SolvedExplanation) -> Section {
+    let SolvedExplanation { server, software, paper: chosen, image, plugins, newer_paper, unfollowed, .. } = solved;
     let runs = if chosen.runs_now { "runs" } else { "can run" };
     let plural = if plugins.len() == 1 { "plugin" } else { "plugins" };
     let name = paper(*software, &chosen.minecraft, chosen.build);
     let mut picture = Picture::new(format!("{} {runs} {name} with {} {plural}", short(server), count(plugins.len())));
     picture.section.left_head = "chosen";
     picture.section.right_head = "waits";
-    let on_paper = picture.left(Card::new(Kind::Chosen, name, format!("Java {}", image.java)), PAPER);
+    let on_paper = picture.left(DiagramBox::new(Kind::Chosen, name, format!("Java {}", image.java)), PAPER);
     for plugin in plugins {
-        let card =
-            Card::new(Kind::Chosen, format!("{} {}", plugin.name, plugin.version), listing(plugin, &chosen.minecraft));
+        let card = DiagramBox::new(
+            Kind::Chosen,
+            format!("{} {}", plugin.name, plugin.version),
+            listing(plugin, &chosen.minecraft),
+        );
         picture.left(card, &plugin.name);
     }
     for plugin in plugins {
@@ -39,23 +42,25 @@ pub(super) fn solved(solved: &Solved) -> Section {
     }
     if let Some(newer) = &chosen.newer_build {
         let why = newer.unusable.as_ref().map_or_else(|| format!("you pinned build {}", chosen.build), few::unusable);
-        picture.right(Card::new(Kind::Waits, paper(*software, &chosen.minecraft, newer.build), why));
+        picture.right(DiagramBox::new(Kind::Waits, paper(*software, &chosen.minecraft, newer.build), why));
     }
     for (plugin, newer) in ChosenPlugin::newer(plugins) {
-        let card = Card::new(Kind::Waits, format!("{} {}", plugin.name, newer.version), few::because(&newer.because));
+        let card =
+            DiagramBox::new(Kind::Waits, format!("{} {}", plugin.name, newer.version), few::because(&newer.because));
         let waits = picture.right(card);
         match &newer.because {
-            Because::NotListed { .. } | Because::Unusable { unusable: Unusable::ApiVersion { .. } } => {
+            WhyOlder::NotListed { .. } | WhyOlder::Unusable { unusable: Unusable::ApiVersion { .. } } => {
                 picture.section.waits.insert((waits, on_paper));
             }
             // With their versions: `ViaVersion 5.7.1`.
-            Because::Others { with, facts: _ } => with.iter().for_each(|with| picture.wait_for_named(waits, with)),
-            Because::Unusable { .. } | Because::Pinned | Because::Needs { .. } | Because::OneVersion { .. } => {}
+            WhyOlder::Others { with, facts: _ } => with.iter().for_each(|with| picture.wait_for_named(waits, with)),
+            WhyOlder::Unusable { .. } | WhyOlder::Pinned | WhyOlder::Needs { .. } | WhyOlder::OneVersion { .. } => {}
         }
     }
     for left in unfollowed {
         let note = left.stays.as_ref().map_or_else(|| "left out".to_owned(), |stays| format!("stays at {stays}"));
-        let waits = picture.right(Card::new(Kind::Waits, &left.name, format!("{note}: {}", few::holder(&left.holder))));
+        let waits =
+            picture.right(DiagramBox::new(Kind::Waits, &left.name, format!("{note}: {}", few::holder(&left.holder))));
         if left.holder.name != left.name {
             picture.wait_for(waits, &left.holder);
         }
@@ -95,14 +100,14 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
             shared.or_else(|| one_version.first().map(few::one_version)).unwrap_or_default()
         }
     };
-    let asked = picture.right(Card::new(Kind::Waits, format!("{software} {target}"), note));
+    let asked = picture.right(DiagramBox::new(Kind::Waits, format!("{software} {target}"), note));
     picture.wait_for_files(asked, unusable.as_ref());
     for holder in holders {
         picture.wait_for(asked, holder);
     }
     for name in ready {
         if picture.find(name).is_none() {
-            picture.left(Card::new(Kind::Chosen, name, "ready"), name);
+            picture.left(DiagramBox::new(Kind::Chosen, name, "ready"), name);
         }
     }
     picture.wait_for_shared(asked, one_version);
@@ -136,13 +141,13 @@ impl Picture {
     }
 
     /// Adds a card; `name` is what others call it.
-    fn left(&mut self, card: Card, name: &str) -> usize {
+    fn left(&mut self, card: DiagramBox, name: &str) -> usize {
         self.section.left.push(card);
         self.places.insert(name.to_owned(), self.section.left.len() - 1);
         self.section.left.len() - 1
     }
 
-    fn right(&mut self, card: Card) -> usize {
+    fn right(&mut self, card: DiagramBox) -> usize {
         self.section.right.push(card);
         self.section.right.len() - 1
     }
@@ -160,7 +165,7 @@ impl Picture {
                 None => format!("out since {}", date(newer.since)),
             },
         };
-        let waits = self.right(Card::new(Kind::Waits, format!("{software} {}", newer.minecraft), note));
+        let waits = self.right(DiagramBox::new(Kind::Waits, format!("{software} {}", newer.minecraft), note));
         self.wait_for_files(waits, newer.unusable.as_ref());
         for holder in &newer.held_by {
             self.wait_for(waits, holder);
@@ -169,10 +174,10 @@ impl Picture {
     }
 
     /// A line to a plugin that holds; it gets a card of its own when it was not chosen.
-    fn wait_for(&mut self, waits: usize, holder: &Holder) {
+    fn wait_for(&mut self, waits: usize, holder: &Blocker) {
         let place = match self.find(&holder.name) {
             Some(place) => place,
-            None => self.left(Card::new(Kind::Holds, &holder.name, ""), &holder.name),
+            None => self.left(DiagramBox::new(Kind::Holds, &holder.name, ""), &holder.name),
         };
         self.section.left[place].kind = Kind::Holds;
         self.section.left[place].note = few::holder(holder);
@@ -183,7 +188,7 @@ impl Picture {
     fn wait_for_files(&mut self, waits: usize, unusable: Option<&Unusable>) {
         for file in unusable.map_or(&[][..], Unusable::own_files) {
             let known = self.find(file);
-            let card = || Card::new(Kind::Holds, file, "not managed here");
+            let card = || DiagramBox::new(Kind::Holds, file, "not managed here");
             let place = known.unwrap_or_else(|| self.left(card(), file));
             self.section.waits.insert((waits, place));
         }

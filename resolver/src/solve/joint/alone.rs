@@ -5,13 +5,13 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::party::{Known, Party};
-use crate::shelf::table::{Seat, Tables};
+use super::party::{DomainCache, JointProblem};
+use crate::shelf::table::{ServerView, SharedTables};
 use crate::solve::set::IndexSet;
 
 /// What the members of a group could have alone, from when somebody asks.
 #[derive(Default)]
-pub(crate) struct Alone {
+pub(crate) struct SoloDomains {
     /// On any Paper that is open to them.
     pub(super) open: OnceCell<Shares>,
     /// On the Paper that was chosen.
@@ -45,10 +45,10 @@ impl Sharers {
 impl Shares {
     /// Of these seats, in ascending order, on these Papers of each.
     pub(super) fn of<'x, 'a: 'x>(
-        tables: &'x Tables<'a>,
-        seats: impl Iterator<Item = (usize, &'x Seat<'a>, IndexSet)>,
+        tables: &'x SharedTables<'a>,
+        seats: impl Iterator<Item = (usize, &'x ServerView<'a>, IndexSet)>,
     ) -> Self {
-        let mut known = Known::default();
+        let mut known = DomainCache::default();
         let mut all = Self { papers: HashMap::new(), by_project: BTreeMap::new() };
         let mut place_of: HashMap<(usize, &[&str], IndexSet), usize> = HashMap::new();
         for (at, seat, papers) in seats {
@@ -82,15 +82,15 @@ impl Shares {
 
 /// A server alone on these Papers, without some of its shelves; `None`: nothing.
 pub(super) fn alone<'x, 'a>(
-    tables: &'x Tables<'a>,
-    seat: &'x Seat<'a>,
+    tables: &'x SharedTables<'a>,
+    seat: &'x ServerView<'a>,
     papers: IndexSet,
     gone: &[usize],
-    known: &mut Known,
-) -> Option<Party<'x, 'a>> {
+    known: &mut DomainCache,
+) -> Option<JointProblem<'x, 'a>> {
     #[cfg(test)]
     LOOKS.set(LOOKS.get() + 1);
-    let mut party = Party::of(tables, vec![seat]);
+    let mut party = JointProblem::of(tables, vec![seat]);
     party.papers[0] = papers;
     for &shelf in gone {
         let slot = party.slot_of[0][shelf];

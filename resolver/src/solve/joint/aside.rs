@@ -11,39 +11,39 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
-use super::alone::Alone;
-use super::party::{Known, Party};
-use super::provider::{self, Settled};
-use super::{Choice, Verdict};
+use super::alone::SoloDomains;
+use super::party::{DomainCache, JointProblem};
+use super::provider::{self, SettledVariables};
+use super::{Choice, MemberDecision};
 use crate::catalog::{Catalog, Release};
-use crate::request::PaperWish;
-use crate::shelf::World;
-use crate::shelf::table::{Place, Seat, Tables};
-use crate::solve::meter::Meter;
+use crate::request::PaperRequest;
+use crate::shelf::CandidateIndex;
+use crate::shelf::table::{PluginView, ServerView, SharedTables};
+use crate::solve::meter::BudgetMeter;
 use crate::solve::set::IndexSet;
-use crate::solve::{Budget, GaveUp, Limit, decide as decide_alone};
+use crate::solve::{Budget, BudgetExceeded, Limit, decide as decide_alone};
 
 /// What was decided about a group.
-pub(crate) struct Outcome<'a> {
+pub(crate) struct GroupDecision<'a> {
     /// Per seat.
-    pub(crate) verdicts: Vec<Verdict<'a>>,
+    pub(crate) verdicts: Vec<MemberDecision<'a>>,
     /// Per seat, the same seat with what strategy `latest` of the server leaves behind or keeps as it runs; mostly none.
-    pub(crate) changed: Vec<Option<Seat<'a>>>,
+    pub(crate) changed: Vec<Option<ServerView<'a>>>,
     /// Per seat that was set aside, whether the shared plugins stay within what would work there.
     pub(crate) heeded: Vec<bool>,
     /// What those that go together could have alone.
-    pub(super) alone: Alone,
+    pub(super) alone: SoloDomains,
 }
 
-impl<'a> Outcome<'a> {
+impl<'a> GroupDecision<'a> {
     /// The seat as it took part.
-    pub(crate) fn seat<'x>(&'x self, seats: &'x [Seat<'a>], at: usize) -> &'x Seat<'a> {
+    pub(crate) fn seat<'x>(&'x self, seats: &'x [ServerView<'a>], at: usize) -> &'x ServerView<'a> {
         self.changed[at].as_ref().unwrap_or(&seats[at])
     }
 
     /// The seats that go together.
     pub(crate) fn members(&self) -> Vec<usize> {
-        let member = |at: &usize| matches!(self.verdicts[*at], Verdict::Member(_));
+        let member = |at: &usize| matches!(self.verdicts[*at], MemberDecision::Member(_));
         (0..self.verdicts.len()).filter(member).collect()
     }
 }
@@ -54,80 +54,91 @@ impl<'a> Outcome<'a> {
 /// one server whose plugins clash in too many ways keeps nobody else waiting.
 pub(crate) fn decide<'a>(
     catalog: &'a Catalog,
-    tables: &Tables<'a>,
-    seats: &[Seat<'a>],
+    tables: &SharedTables<'a>,
+    seats: &[ServerView<'a>],
     now: Timestamp,
     budget: Budget,
-) -> Outcome<'a> {
-    let decide = |hard: &[Option<GaveUp>]| {
-        let meter = Meter::new(budget.of_a_group(hard.iter().filter(|hard| hard.is_none()).count()));
+) -> GroupDecision<'a> {
+    let decide = |hard: &[Option<BudgetExceeded>]| {
+        let meter = BudgetMeter::new(budget.of_a_group(hard.iter().filter(|hard| hard.is_none()).count()));
         decide_within(catalog, tables, seats, now, &meter, hard)
     };
     let gave_up = match decide(&vec![None; seats.len()]) {
         Ok(outcome) => return outcome,
         Err(gave_up) => gave_up,
     };
-    let alone = |seat| too_hard(catalog, tables, seat, now, &Meter::new(budget));
-    let hard: Vec<Option<GaveUp>> = seats.iter().map(alone).collect();
+    let alone = |seat| too_hard(catalog, tables, seat, now, &BudgetMeter::new(budget));
+    let hard: Vec<Option<BudgetExceeded>> = seats.iter().map(alone).collect();
     let without = if hard.iter().all(Option::is_none) { Err(gave_up) } else { decide(&hard) };
-    without.unwrap_or_else(|gave_up| Outcome {
-        verdicts: hard.into_iter().map(|hard| Verdict::GaveUp(hard.unwrap_or_else(|| gave_up.clone()))).collect(),
+    without.unwrap_or_else(|gave_up| GroupDecision {
+        verdicts: hard
+            .into_iter()
+            .map(|hard| MemberDecision::GaveUp(hard.unwrap_or_else(|| gave_up.clone())))
+            .collect(),
         changed: vec![None; seats.len()],
         heeded: vec![false; seats.len()],
-        alone: Alone::default(),
+        alone: SoloDomains::default(),
     })
 }
 
 /// What a server takes alone, if that is too much.
-fn too_hard(catalog: &Catalog, tables: &Tables<'_>, seat: &Seat<'_>, now: Timestamp, meter: &Meter) -> Option<GaveUp> {
+fn too_hard(
+    catalog: &Catalog,
+    tables: &SharedTables<'_>,
+    seat: &ServerView<'_>,
+    now: Timestamp,
+    meter: &BudgetMeter,
+) -> Option<BudgetExceeded> {
     if seat.gap {
         return None;
     }
     match seat.request.paper {
-        PaperWish::Latest => follow(catalog, tables, seat, now, meter).err(),
-        PaperWish::Auto | PaperWish::Pin { .. } | PaperWish::BuildPin { .. } => settle(tables, &[seat], meter).err(),
+        PaperRequest::Latest => follow(catalog, tables, seat, now, meter).err(),
+        PaperRequest::Auto | PaperRequest::Pin { .. } | PaperRequest::BuildPin { .. } => {
+            settle(tables, &[seat], meter).err()
+        }
     }
 }
 
 /// The same within what the meter allows, without those that are known to be too `hard`.
 pub(crate) fn decide_within<'a>(
     catalog: &'a Catalog,
-    tables: &Tables<'a>,
-    seats: &[Seat<'a>],
+    tables: &SharedTables<'a>,
+    seats: &[ServerView<'a>],
     now: Timestamp,
-    meter: &Meter,
-    hard: &[Option<GaveUp>],
-) -> Result<Outcome<'a>, GaveUp> {
-    let mut changed: Vec<Option<Seat<'a>>> = vec![None; seats.len()];
+    meter: &BudgetMeter,
+    hard: &[Option<BudgetExceeded>],
+) -> Result<GroupDecision<'a>, BudgetExceeded> {
+    let mut changed: Vec<Option<ServerView<'a>>> = vec![None; seats.len()];
     let mut behind: Vec<Vec<(usize, Option<&'a Release>)>> = vec![Vec::new(); seats.len()];
     let mut heeded = vec![false; seats.len()];
     let mut able: Vec<bool> = seats.iter().zip(hard).map(|(seat, hard)| !seat.gap && hard.is_none()).collect();
     let mut left: Vec<usize> = (0..seats.len()).filter(|&at| able[at]).collect();
-    let first: Vec<&Seat<'a>> = left.iter().map(|&at| &seats[at]).collect();
+    let first: Vec<&ServerView<'a>> = left.iter().map(|&at| &seats[at]).collect();
     let mut found = settle(tables, &first, meter)?;
     if found.is_none() {
-        for &at in left.iter().filter(|&&at| seats[at].request.paper == PaperWish::Latest) {
+        for &at in left.iter().filter(|&&at| seats[at].request.paper == PaperRequest::Latest) {
             match follow(catalog, tables, &seats[at], now, meter)? {
                 Some(followed) => (changed[at], behind[at]) = followed,
                 None => able[at] = false,
             }
         }
-        let sits: Vec<&Seat<'a>> =
+        let sits: Vec<&ServerView<'a>> =
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
         (left, found) = choose(tables, &sits, &mut able, meter)?;
     }
-    let verdict = |(hard, able): (&Option<GaveUp>, &bool)| match hard {
-        Some(gave_up) => Verdict::GaveUp(gave_up.clone()),
-        None if *able => Verdict::Aside,
-        None => Verdict::Alone,
+    let verdict = |(hard, able): (&Option<BudgetExceeded>, &bool)| match hard {
+        Some(gave_up) => MemberDecision::GaveUp(gave_up.clone()),
+        None if *able => MemberDecision::Aside,
+        None => MemberDecision::Alone,
     };
-    let mut verdicts: Vec<Verdict<'a>> = hard.iter().zip(&able).map(verdict).collect();
+    let mut verdicts: Vec<MemberDecision<'a>> = hard.iter().zip(&able).map(verdict).collect();
     if let Some((party, settled)) = found {
-        let sits: Vec<&Seat<'a>> =
+        let sits: Vec<&ServerView<'a>> =
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
         let settled = heed(&sits, &left, &party, settled, meter, &mut heeded)?;
         for (seat, &at) in left.iter().enumerate() {
-            verdicts[at] = Verdict::Member(Choice {
+            verdicts[at] = MemberDecision::Member(Choice {
                 paper: settled.papers[seat],
                 releases: party.releases(seat, &settled),
                 unfollowed: std::mem::take(&mut behind[at]),
@@ -135,37 +146,37 @@ pub(crate) fn decide_within<'a>(
             });
         }
     }
-    Ok(Outcome { verdicts, changed, heeded, alone: Alone::default() })
+    Ok(GroupDecision { verdicts, changed, heeded, alone: SoloDomains::default() })
 }
 
 /// Servers that go together, and the best for them.
-type Found<'x, 'a> = (Party<'x, 'a>, Settled);
+type Subgroup<'x, 'a> = (JointProblem<'x, 'a>, SettledVariables);
 
 /// The best for these servers together, if they go together; nothing for nobody.
 fn settle<'x, 'a>(
-    tables: &'x Tables<'a>,
-    seats: &[&'x Seat<'a>],
-    meter: &Meter,
-) -> Result<Option<Found<'x, 'a>>, GaveUp> {
+    tables: &'x SharedTables<'a>,
+    seats: &[&'x ServerView<'a>],
+    meter: &BudgetMeter,
+) -> Result<Option<Subgroup<'x, 'a>>, BudgetExceeded> {
     if seats.is_empty() {
         return Ok(None);
     }
-    let party = Party::of(tables, seats.to_vec());
+    let party = JointProblem::of(tables, seats.to_vec());
     Ok(provider::solve(&party, meter)?.map(|settled| (party, settled)))
 }
 
 /// A seat that leaves plugins behind or keeps as they run (if any), which are left behind, and the releases that stay.
-type Followed<'a> = (Option<Seat<'a>>, Vec<(usize, Option<&'a Release>)>);
+type ServerExclusion<'a> = (Option<ServerView<'a>>, Vec<(usize, Option<&'a Release>)>);
 
 /// Strategy `latest` of a server, alone: what cannot follow leaves its group for this plugin. `None`: no answer.
 fn follow<'a>(
     catalog: &'a Catalog,
-    tables: &Tables<'a>,
-    seat: &Seat<'a>,
+    tables: &SharedTables<'a>,
+    seat: &ServerView<'a>,
     now: Timestamp,
-    meter: &Meter,
-) -> Result<Option<Followed<'a>>, GaveUp> {
-    let world = World::build(catalog, seat.request, now).expect("a seat without a gap has a world");
+    meter: &BudgetMeter,
+) -> Result<Option<ServerExclusion<'a>>, BudgetExceeded> {
+    let world = CandidateIndex::build(catalog, seat.request, now).expect("a seat without a gap has a world");
     let Some(decision) = decide_alone(&world, meter)? else { return Ok(None) };
     // All may follow, and what nobody asked for stay as it runs all the same.
     if decision.unfollowed.is_empty() && decision.question.stays.iter().all(|stays| *stays == IndexSet::empty()) {
@@ -193,23 +204,23 @@ fn follow<'a>(
 
 /// Who goes together, and how; of those that are `able`, which is corrected where a server has no answer alone.
 fn choose<'x, 'a>(
-    tables: &'x Tables<'a>,
-    seats: &[&'x Seat<'a>],
+    tables: &'x SharedTables<'a>,
+    seats: &[&'x ServerView<'a>],
     able: &mut [bool],
-    meter: &Meter,
-) -> Result<(Vec<usize>, Option<Found<'x, 'a>>), GaveUp> {
-    let sits = |places: &[usize]| -> Vec<&'x Seat<'a>> { places.iter().map(|&at| seats[at]).collect() };
-    let mut known = Known::default();
-    let mut alone: Vec<Option<Party<'x, 'a>>> = Vec::with_capacity(seats.len());
+    meter: &BudgetMeter,
+) -> Result<(Vec<usize>, Option<Subgroup<'x, 'a>>), BudgetExceeded> {
+    let sits = |places: &[usize]| -> Vec<&'x ServerView<'a>> { places.iter().map(|&at| seats[at]).collect() };
+    let mut known = DomainCache::default();
+    let mut alone: Vec<Option<JointProblem<'x, 'a>>> = Vec::with_capacity(seats.len());
     for (seat, able) in seats.iter().zip(able.iter_mut()) {
-        let mut party = Party::of(tables, vec![*seat]);
+        let mut party = JointProblem::of(tables, vec![*seat]);
         *able = *able && party.narrow(&mut known).is_some();
         alone.push(able.then_some(party));
     }
     // Narrowing alone mostly tells who does not fit, and is cheap. What it refuses does not fit; so if those that are
     // left go together, they are the same as if each had been tried in earnest.
     let order = order(tables, seats, &alone);
-    let taken = taken(&order, &mut |kept| Ok(Party::of(tables, sits(kept)).narrow(&mut known).is_some()))?;
+    let taken = taken(&order, &mut |kept| Ok(JointProblem::of(tables, sits(kept)).narrow(&mut known).is_some()))?;
     if let Some(found) = settle(tables, &sits(&taken), meter)? {
         let mut all_able = true;
         for at in (0..seats.len()).filter(|at| able[*at] && !taken.contains(at)).collect::<Vec<_>>() {
@@ -231,7 +242,7 @@ fn choose<'x, 'a>(
 }
 
 /// Who is taken, ascending: everybody in this order who goes with those taken before.
-fn taken(order: &[usize], fits: &mut Fits<'_>) -> Result<Vec<usize>, GaveUp> {
+fn taken(order: &[usize], fits: &mut FitsTogether<'_>) -> Result<Vec<usize>, BudgetExceeded> {
     let mut kept = Vec::new();
     let mut in_order = |kept: &[usize]| {
         let mut places = kept.to_vec();
@@ -244,11 +255,11 @@ fn taken(order: &[usize], fits: &mut Fits<'_>) -> Result<Vec<usize>, GaveUp> {
 }
 
 /// Whether these servers go together.
-type Fits<'x> = dyn FnMut(&[usize]) -> Result<bool, GaveUp> + 'x;
+type FitsTogether<'x> = dyn FnMut(&[usize]) -> Result<bool, BudgetExceeded> + 'x;
 
 /// Takes one after the other, if it still fits; many at once, because mostly nearly all fit, and those who do not stand
 /// last.
-fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut Fits<'_>) -> Result<(), GaveUp> {
+fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut FitsTogether<'_>) -> Result<(), BudgetExceeded> {
     if next.is_empty() {
         return Ok(());
     }
@@ -269,10 +280,10 @@ fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut Fits<'_>) -> Result<()
 ///
 /// With how many others a server cannot go: of each plugin it shares, take the release (among those that it could have
 /// alone) that most others could have too, and count those who could not; the most of any plugin.
-fn order(tables: &Tables<'_>, seats: &[&Seat<'_>], alone: &[Option<Party<'_, '_>>]) -> Vec<usize> {
-    let (places, alone): (Vec<usize>, Vec<&Party<'_, '_>>) =
+fn order(tables: &SharedTables<'_>, seats: &[&ServerView<'_>], alone: &[Option<JointProblem<'_, '_>>]) -> Vec<usize> {
+    let (places, alone): (Vec<usize>, Vec<&JointProblem<'_, '_>>) =
         alone.iter().enumerate().filter_map(|(at, alone)| Some((at, alone.as_ref()?))).unzip();
-    let party = Party::of(tables, places.iter().map(|&at| seats[at]).collect());
+    let party = JointProblem::of(tables, places.iter().map(|&at| seats[at]).collect());
     let could = |&(seat, shelf): &(usize, usize)| &alone[seat].slots[alone[seat].slot_of[0][shelf]].domain;
     let mut strangers = vec![0; places.len()];
     for slot in party.slots.iter().filter(|slot| slot.is_shared()) {
@@ -300,13 +311,13 @@ fn order(tables: &Tables<'_>, seats: &[&Seat<'_>], alone: &[Option<Party<'_, '_>
 /// Keeps shared plugins within what would work on the servers that were set aside, as far as that leaves everybody else
 /// the Paper it has.
 fn heed(
-    seats: &[&Seat<'_>],
+    seats: &[&ServerView<'_>],
     left: &[usize],
-    party: &Party<'_, '_>,
-    settled: Settled,
-    meter: &Meter,
+    party: &JointProblem<'_, '_>,
+    settled: SettledVariables,
+    meter: &BudgetMeter,
     heeded: &mut [bool],
-) -> Result<Settled, GaveUp> {
+) -> Result<SettledVariables, BudgetExceeded> {
     let aside = (0..seats.len()).filter(|at| !left.contains(at));
     let bounds: Vec<Bounds> =
         aside.map(|at| (at, bounds(party, seats[at]))).filter(|(_, bounds)| !bounds.is_empty()).collect();
@@ -337,10 +348,10 @@ type Bounds = (usize, Vec<(usize, IndexSet)>);
 /// The party within these bounds and the best for it, if there is any; when it was given up: without. But not by time, or a slower machine
 /// would have another lock.
 fn bounded<'x, 'a>(
-    mut party: Party<'x, 'a>,
+    mut party: JointProblem<'x, 'a>,
     bounds: &[Bounds],
-    meter: &Meter,
-) -> Result<Option<Found<'x, 'a>>, GaveUp> {
+    meter: &BudgetMeter,
+) -> Result<Option<Subgroup<'x, 'a>>, BudgetExceeded> {
     for (slot, bound) in bounds.iter().flat_map(|(_, bounds)| bounds) {
         party.slots[*slot].domain = party.slots[*slot].domain.intersection(bound);
     }
@@ -352,7 +363,7 @@ fn bounded<'x, 'a>(
 }
 
 /// What would work on a server that was set aside, per slot of the party: listed for the Paper that it runs, or running.
-fn bounds(party: &Party<'_, '_>, seat: &Seat<'_>) -> Vec<(usize, IndexSet)> {
+fn bounds(party: &JointProblem<'_, '_>, seat: &ServerView<'_>) -> Vec<(usize, IndexSet)> {
     let mut found = Vec::new();
     for place in seat.shelves.iter().filter(|place| !place.latest.is_empty()) {
         let bound = works(party.tables, seat, place);
@@ -367,7 +378,7 @@ fn bounds(party: &Party<'_, '_>, seat: &Seat<'_>) -> Vec<(usize, IndexSet)> {
 }
 
 /// The releases of a plugin that would work on the Paper that a server runs; those that it runs are among them.
-pub(crate) fn works(tables: &Tables<'_>, seat: &Seat<'_>, place: &Place<'_>) -> IndexSet {
+pub(crate) fn works(tables: &SharedTables<'_>, seat: &ServerView<'_>, place: &PluginView<'_>) -> IndexSet {
     let Some(running) = &seat.request.running else { return IndexSet::empty() };
     let releases = tables.projects[&place.project].releases.iter().enumerate();
     let runs = releases.filter(|(_, release)| running.has(release));

@@ -6,19 +6,19 @@ use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::alone::{Shares, alone};
-use super::aside::{self, Outcome, works};
-use super::party::{Known, Party};
-use super::{Choice, Fleet, Verdict, provider};
+use super::aside::{self, GroupDecision, works};
+use super::party::{DomainCache, JointProblem};
+use super::{Choice, Fleet, MemberDecision, provider};
 use crate::catalog::{Catalog, Release};
 use crate::explain::{HintStep, PaperName, apply_to_others};
 use crate::facts::UsedFact;
 use crate::request::Request;
-use crate::shelf::World;
+use crate::shelf::CandidateIndex;
 use crate::shelf::paper::candidates;
-use crate::shelf::table::{Place, Seat, Tables};
-use crate::solve::meter::Meter;
+use crate::shelf::table::{PluginView, ServerView, SharedTables};
+use crate::solve::meter::BudgetMeter;
 use crate::solve::set::IndexSet;
-use crate::solve::{BareAnswer, GaveUp, outcome};
+use crate::solve::{BudgetExceeded, SolveOutcome, outcome};
 use crate::version::Minecraft;
 
 /// In larger groups nothing is proven that takes a solve of the group for each attempt: no hint is given then, and who
@@ -27,17 +27,17 @@ pub(crate) const MOST_PROVEN: usize = 64;
 
 /// One server and its group.
 #[derive(Clone, Copy)]
-pub(crate) struct Company<'c, 'a> {
+pub(crate) struct GroupContext<'c, 'a> {
     pub(crate) catalog: &'a Catalog,
-    pub(crate) tables: &'c Tables<'a>,
-    pub(crate) seats: &'c [Seat<'a>],
-    pub(crate) outcome: &'c Outcome<'a>,
+    pub(crate) tables: &'c SharedTables<'a>,
+    pub(crate) seats: &'c [ServerView<'a>],
+    pub(crate) outcome: &'c GroupDecision<'a>,
     /// The seat in question.
     pub(crate) me: usize,
 }
 
 /// What one server could have of a plugin, alone: some Papers and, of a plugin, some releases.
-pub(crate) struct Could {
+pub(crate) struct SoloDomain {
     /// The seat.
     pub(crate) seat: usize,
     /// Indexes of Papers.
@@ -47,17 +47,17 @@ pub(crate) struct Could {
 }
 
 /// A plugin that two servers share and have no release of in common, with the Papers in question.
-pub(crate) struct Clash {
+pub(crate) struct GroupConflict {
     /// The shelf of the server in question.
     pub(crate) shelf: usize,
     /// What that server could have, then what each of the others could that stand against it.
-    pub(crate) could: Vec<Could>,
+    pub(crate) could: Vec<SoloDomain>,
     /// How many of those are not told.
     pub(crate) more: usize,
 }
 
 /// What stands on another server, as it was chosen, against a release of a plugin that both share.
-pub(crate) struct Apart {
+pub(crate) struct PairConflict {
     /// The seat.
     pub(crate) seat: usize,
     /// The index of its Paper.
@@ -70,14 +70,14 @@ pub(crate) struct Apart {
     pub(crate) facts: Vec<UsedFact>,
 }
 
-impl<'c, 'a> Company<'c, 'a> {
+impl<'c, 'a> GroupContext<'c, 'a> {
     /// What was decided about the server.
-    pub(crate) fn verdict(&self) -> &'c Verdict<'a> {
+    pub(crate) fn verdict(&self) -> &'c MemberDecision<'a> {
         &self.outcome.verdicts[self.me]
     }
 
     /// The seat of a server as it took part.
-    pub(crate) fn seat(&self, at: usize) -> &'c Seat<'a> {
+    pub(crate) fn seat(&self, at: usize) -> &'c ServerView<'a> {
         self.outcome.seat(self.seats, at)
     }
 
@@ -88,8 +88,8 @@ impl<'c, 'a> Company<'c, 'a> {
 
     fn choice(&self, at: usize) -> Option<&'c Choice<'a>> {
         match &self.outcome.verdicts[at] {
-            Verdict::Member(choice) => Some(choice),
-            Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_) => None,
+            MemberDecision::Member(choice) => Some(choice),
+            MemberDecision::Alone | MemberDecision::Aside | MemberDecision::GaveUp(_) => None,
         }
     }
 
@@ -126,12 +126,14 @@ impl<'c, 'a> Company<'c, 'a> {
     /// Who shares a plugin with the server and has no release of it in common with it: on `mine` (Papers) of the server
     /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`. Without
     /// some shelves of the server. So `many` of what servers could have are told, that of the server first; the others are counted.
-    pub(crate) fn clashes(&self, gone: &[usize], mine: &IndexSet, settled: bool, many: usize) -> Vec<Clash> {
+    pub(crate) fn clashes(&self, gone: &[usize], mine: &IndexSet, settled: bool, many: usize) -> Vec<GroupConflict> {
         let seat = self.seat(self.me);
-        let Some(me) = alone(self.tables, seat, mine.clone(), gone, &mut Known::default()) else { return Vec::new() };
+        let Some(me) = alone(self.tables, seat, mine.clone(), gone, &mut DomainCache::default()) else {
+            return Vec::new();
+        };
         let others = [(self.shares(settled), 0..self.me), (self.shares(false), self.me + 1..self.seats.len())];
         let shelves = seat.shelves.iter().enumerate().filter(|(shelf, _)| !gone.contains(shelf));
-        let clash = |(shelf, place): (usize, &Place<'a>)| {
+        let clash = |(shelf, place): (usize, &PluginView<'a>)| {
             let releases = &me.slots[me.slot_of[0][shelf]].domain;
             let (mut against, mut count) = (Vec::new(), 0);
             for (shares, range) in &others {
@@ -147,14 +149,14 @@ impl<'c, 'a> Company<'c, 'a> {
                 }
             }
             against.sort_by_key(|(seat, _, _)| *seat);
-            let mine = Could { seat: self.me, papers: me.papers[0].clone(), releases: releases.clone() };
-            let theirs = against.into_iter().map(|(seat, shares, releases)| Could {
+            let mine = SoloDomain { seat: self.me, papers: me.papers[0].clone(), releases: releases.clone() };
+            let theirs = against.into_iter().map(|(seat, shares, releases)| SoloDomain {
                 seat,
                 papers: shares.papers(seat).clone(),
                 releases: releases.clone(),
             });
-            let could: Vec<Could> = std::iter::once(mine).chain(theirs).take(many).collect();
-            (count > 0).then(|| Clash { shelf, more: count + 1 - could.len(), could })
+            let could: Vec<SoloDomain> = std::iter::once(mine).chain(theirs).take(many).collect();
+            (count > 0).then(|| GroupConflict { shelf, more: count + 1 - could.len(), could })
         };
         shelves.filter_map(clash).collect()
     }
@@ -164,8 +166,11 @@ impl<'c, 'a> Company<'c, 'a> {
         &self,
         mine: &IndexSet,
         settled: bool,
-        smallest: impl FnOnce(Vec<usize>, &dyn Fn(&[usize]) -> Result<bool, GaveUp>) -> Result<Vec<usize>, GaveUp>,
-        meter: &Meter,
+        smallest: impl FnOnce(
+            Vec<usize>,
+            &dyn Fn(&[usize]) -> Result<bool, BudgetExceeded>,
+        ) -> Result<Vec<usize>, BudgetExceeded>,
+        meter: &BudgetMeter,
     ) -> Vec<usize> {
         let others = self.others();
         if others.len() >= MOST_PROVEN {
@@ -181,8 +186,8 @@ impl<'c, 'a> Company<'c, 'a> {
         others: &[usize],
         mine: &IndexSet,
         settled: bool,
-        meter: &Meter,
-    ) -> Result<bool, GaveUp> {
+        meter: &BudgetMeter,
+    ) -> Result<bool, BudgetExceeded> {
         Ok(self.releases_with(others, mine, settled, meter)?.is_some())
     }
 
@@ -192,11 +197,11 @@ impl<'c, 'a> Company<'c, 'a> {
         others: &[usize],
         mine: &IndexSet,
         settled: bool,
-        meter: &Meter,
-    ) -> Result<Option<Vec<Option<&'a Release>>>, GaveUp> {
+        meter: &BudgetMeter,
+    ) -> Result<Option<Vec<Option<&'a Release>>>, BudgetExceeded> {
         let mut all: Vec<usize> = others.iter().copied().chain([self.me]).collect();
         all.sort_unstable();
-        let mut party = Party::of(self.tables, all.iter().map(|&at| self.seat(at)).collect());
+        let mut party = JointProblem::of(self.tables, all.iter().map(|&at| self.seat(at)).collect());
         for (papers, &at) in party.papers.iter_mut().zip(&all) {
             if at == self.me {
                 *papers = mine.clone();
@@ -210,7 +215,7 @@ impl<'c, 'a> Company<'c, 'a> {
 
     /// Whose Paper, as settled, has no use for a release (by its index) of a shared plugin; with what they could have.
     /// Servers that were set aside are among them where the plugin stays within what would work there.
-    pub(crate) fn cannot_take(&self, shelf: usize, index: usize) -> Vec<Could> {
+    pub(crate) fn cannot_take(&self, shelf: usize, index: usize) -> Vec<SoloDomain> {
         let all = (0..self.seats.len()).filter(|&at| at != self.me);
         let found = all.filter_map(|at| {
             let theirs = self.shared(shelf, at)?;
@@ -220,13 +225,13 @@ impl<'c, 'a> Company<'c, 'a> {
                 None if self.outcome.heeded[at] => (self.runs_on(seat)?, works(self.tables, seat, place)),
                 None => return None,
             };
-            (!releases.has(index)).then_some(Could { seat: at, papers, releases })
+            (!releases.has(index)).then_some(SoloDomain { seat: at, papers, releases })
         });
         found.collect()
     }
 
     /// The other servers on which what was chosen does not go together with a release (by its index) of a shared plugin.
-    pub(crate) fn apart(&self, shelf: usize, index: usize) -> Vec<Apart> {
+    pub(crate) fn apart(&self, shelf: usize, index: usize) -> Vec<PairConflict> {
         let found = self.others().into_iter().filter_map(|at| {
             let theirs = self.shared(shelf, at)?;
             let apart = self.apart_there(at, theirs, index, self.choice(at)?);
@@ -235,14 +240,15 @@ impl<'c, 'a> Company<'c, 'a> {
         found.collect()
     }
 
-    fn apart_there(&self, at: usize, theirs: usize, index: usize, choice: &Choice<'_>) -> Apart {
+    fn apart_there(&self, at: usize, theirs: usize, index: usize, choice: &Choice<'_>) -> PairConflict {
         let shelves = &self.seat(at).shelves;
         let chosen = |shelf: usize| self.tables.projects[&shelves[shelf].project].index_of(choice.releases[shelf]?);
         let named = |shelf: usize, index: usize| {
             let listing = &self.tables.projects[&shelves[shelf].project];
             format!("{} {}", listing.name, listing.releases[index - 1].version)
         };
-        let mut apart = Apart { seat: at, paper: choice.paper, with: Vec::new(), needs: Vec::new(), facts: Vec::new() };
+        let mut apart =
+            PairConflict { seat: at, paper: choice.paper, with: Vec::new(), needs: Vec::new(), facts: Vec::new() };
         for link in self.tables.links(&shelves[theirs], index) {
             // Of a project that takes no part there, nothing is asked.
             let Some(to) = self.seat(at).shelf_of(link.to) else { continue };
@@ -272,11 +278,11 @@ impl<'c, 'a> Company<'c, 'a> {
         apart
     }
 
-    fn on_paper(&self, place: &Place<'_>, paper: usize) -> IndexSet {
+    fn on_paper(&self, place: &PluginView<'_>, paper: usize) -> IndexSet {
         self.tables.sheets[place.sheet].supports[paper - 1].intersection(&place.domain)
     }
 
-    fn runs_on(&self, seat: &Seat<'_>) -> Option<IndexSet> {
+    fn runs_on(&self, seat: &ServerView<'_>) -> Option<IndexSet> {
         let running = seat.request.running.as_ref()?;
         let paper = self.tables.papers[seat.papers].iter().position(|paper| *paper == running.minecraft)?;
         Some(IndexSet::of([paper + 1]))
@@ -304,11 +310,11 @@ impl<'c, 'a> Company<'c, 'a> {
         mine: &Request,
         steps: &[HintStep],
         now: Timestamp,
-        meter: &Meter,
-    ) -> Result<Option<BareAnswer>, GaveUp> {
-        let tell = |company: Option<&Company<'_, '_>>| match company {
+        meter: &BudgetMeter,
+    ) -> Result<Option<SolveOutcome>, BudgetExceeded> {
+        let tell = |company: Option<&GroupContext<'_, '_>>| match company {
             Some(company) => Ok(company.bare_answer(now)),
-            None => outcome(|| World::build(self.catalog, mine, now), meter),
+            None => outcome(|| CandidateIndex::build(self.catalog, mine, now), meter),
         };
         self.imagine(mine, steps, now, meter, tell).unwrap_or_else(|| Err(meter.gave_up()))
     }
@@ -320,8 +326,8 @@ impl<'c, 'a> Company<'c, 'a> {
         mine: &Request,
         steps: &[HintStep],
         now: Timestamp,
-        meter: &Meter,
-        tell: impl FnOnce(Option<&Company<'_, '_>>) -> T,
+        meter: &BudgetMeter,
+        tell: impl FnOnce(Option<&GroupContext<'_, '_>>) -> T,
     ) -> Option<T> {
         if self.seats.len() > MOST_PROVEN || meter.is_spent() {
             return None;
@@ -345,23 +351,23 @@ impl<'c, 'a> Company<'c, 'a> {
         }
         // Whoever was too hard to be decided about with the others is so here.
         let hard = fleet.groups[group].iter().map(|&at| match &self.outcome.verdicts[at] {
-            Verdict::GaveUp(gave_up) => Some(gave_up.clone()),
-            Verdict::Alone | Verdict::Aside | Verdict::Member(_) => None,
+            MemberDecision::GaveUp(gave_up) => Some(gave_up.clone()),
+            MemberDecision::Alone | MemberDecision::Aside | MemberDecision::Member(_) => None,
         });
-        let hard: Vec<Option<GaveUp>> = hard.collect();
+        let hard: Vec<Option<BudgetExceeded>> = hard.collect();
         let (tables, seats) = (&fleet.tables, fleet.seats[group].as_slice());
         let outcome = &aside::decide_within(self.catalog, tables, seats, now, meter, &hard).ok()?;
-        Some(tell(Some(&Company { catalog: self.catalog, tables, seats, outcome, me })))
+        Some(tell(Some(&GroupContext { catalog: self.catalog, tables, seats, outcome, me })))
     }
 
     /// What was chosen for the server, in short.
-    fn bare_answer(&self, now: Timestamp) -> Option<BareAnswer> {
-        let Verdict::Member(choice) = self.verdict() else { return None };
-        let Seat { request, shelves, .. } = &self.seats[self.me];
+    fn bare_answer(&self, now: Timestamp) -> Option<SolveOutcome> {
+        let MemberDecision::Member(choice) = self.verdict() else { return None };
+        let ServerView { request, shelves, .. } = &self.seats[self.me];
         let candidates = candidates(self.catalog, request, now);
         let paper = &candidates[choice.paper - 1];
         let name = |shelf: usize| self.catalog.projects[shelves[shelf].project].name.clone();
-        Some(BareAnswer {
+        Some(SolveOutcome {
             paper: PaperName {
                 software: request.software,
                 minecraft: paper.version.minecraft.clone(),

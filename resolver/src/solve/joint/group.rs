@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::request::{Request, VersionWish};
+use crate::request::{Request, VersionRequest};
 use crate::software::Software;
 
 /// The servers that have to be solved together, as places in `requests`: those that share a Plugin object with strategy
@@ -19,7 +19,7 @@ pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
     let mut first: BTreeMap<(&str, Software, &str), usize> = BTreeMap::new();
     for &place in &order {
         let (namespace, software) = (namespace(&requests[place].server), requests[place].software);
-        let latest = requests[place].plugins.iter().filter(|wish| wish.version == VersionWish::Latest);
+        let latest = requests[place].plugins.iter().filter(|wish| wish.version == VersionRequest::Latest);
         for object in latest.map(|wish| wish.object.as_str()) {
             let (one, other) =
                 (group_of[*first.entry((namespace, software, object)).or_insert(place)], group_of[place]);

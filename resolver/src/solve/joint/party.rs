@@ -6,30 +6,30 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pubgrub::VersionSet;
 
-use super::provider::Settled;
+use super::provider::SettledVariables;
 use crate::catalog::Release;
-use crate::shelf::table::{Seat, Tables};
-use crate::solve::GaveUp;
-use crate::solve::meter::Meter;
+use crate::shelf::table::{ServerView, SharedTables};
+use crate::solve::BudgetExceeded;
+use crate::solve::meter::BudgetMeter;
 use crate::solve::set::IndexSet;
 
 /// Servers, by name, and what can be chosen for them.
 #[derive(Clone)]
-pub(crate) struct Party<'x, 'a> {
-    pub(crate) tables: &'x Tables<'a>,
+pub(crate) struct JointProblem<'x, 'a> {
+    pub(crate) tables: &'x SharedTables<'a>,
     /// In the order of their names.
-    pub(crate) seats: Vec<&'x Seat<'a>>,
+    pub(crate) seats: Vec<&'x ServerView<'a>>,
     /// Per seat, the Papers that are left.
     pub(crate) papers: Vec<IndexSet>,
     /// Every plugin, in rank order: those asked for by object, then server; then the others by server, in its own order.
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<Variable>,
     /// Per seat and shelf, the place in `slots`.
     pub(crate) slot_of: Vec<Vec<usize>>,
 }
 
 /// One plugin on one server, or on all that share it.
 #[derive(Clone)]
-pub(crate) struct Slot {
+pub(crate) struct Variable {
     /// Its place in the catalog.
     pub(crate) project: usize,
     /// Seat and shelf of each server.
@@ -38,7 +38,7 @@ pub(crate) struct Slot {
     pub(crate) domain: IndexSet,
 }
 
-impl Slot {
+impl Variable {
     /// Whether it has to be there.
     pub(crate) fn insists(&self) -> bool {
         !self.domain.has(0)
@@ -51,11 +51,11 @@ impl Slot {
 }
 
 /// What orders slots: whether only others need it, the Plugin object, the seat, the shelf.
-type Rank<'a> = (bool, &'a str, usize, usize);
+type VariableOrder<'a> = (bool, &'a str, usize, usize);
 
 /// How often Papers and domains have changed, and what a server's plugin was last looked at with: a plugin that a thousand
 /// servers share sends all of them to be looked at again, and mostly nothing else of theirs has changed.
-pub(crate) struct Seen {
+pub(crate) struct PropagationMark {
     slots: Vec<u32>,
     papers: Vec<u32>,
     /// Per seat and shelf, the numbers of its slot and of the seat's Papers.
@@ -64,17 +64,17 @@ pub(crate) struct Seen {
 
 /// Answers that many servers share while domains are narrowed.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct DomainCache {
     /// Per sheet and releases, the Papers that one of them runs on.
     papers: HashMap<(usize, IndexSet), IndexSet>,
     /// Per sheet and Papers, the releases that run on one of them.
     releases: HashMap<(usize, IndexSet), IndexSet>,
 }
 
-impl<'x, 'a> Party<'x, 'a> {
+impl<'x, 'a> JointProblem<'x, 'a> {
     /// Puts these servers together; they come in the order of their names.
-    pub(crate) fn of(tables: &'x Tables<'a>, seats: Vec<&'x Seat<'a>>) -> Self {
-        let mut slots: Vec<(Rank<'_>, Slot)> = Vec::new();
+    pub(crate) fn of(tables: &'x SharedTables<'a>, seats: Vec<&'x ServerView<'a>>) -> Self {
+        let mut slots: Vec<(VariableOrder<'_>, Variable)> = Vec::new();
         // A plugin is shared by those whose objects are linked: one object, or several that meet on a server.
         let mut shared: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (seat, sits) in seats.iter().enumerate() {
@@ -92,7 +92,8 @@ impl<'x, 'a> Party<'x, 'a> {
                     slot.domain = slot.domain.intersection(&place.domain);
                     first
                 } else {
-                    let slot = Slot { project: place.project, at: vec![(seat, shelf)], domain: place.domain.clone() };
+                    let slot =
+                        Variable { project: place.project, at: vec![(seat, shelf)], domain: place.domain.clone() };
                     slots.push((rank, slot));
                     slots.len() - 1
                 };
@@ -101,7 +102,7 @@ impl<'x, 'a> Party<'x, 'a> {
         }
         slots.retain(|(_, slot)| !slot.at.is_empty());
         slots.sort_by_key(|(rank, _)| *rank);
-        let slots: Vec<Slot> = slots.into_iter().map(|(_, slot)| slot).collect();
+        let slots: Vec<Variable> = slots.into_iter().map(|(_, slot)| slot).collect();
         let mut slot_of: Vec<Vec<usize>> = seats.iter().map(|seat| vec![0; seat.shelves.len()]).collect();
         for (number, slot) in slots.iter().enumerate() {
             for &(seat, shelf) in &slot.at {
@@ -121,7 +122,7 @@ impl<'x, 'a> Party<'x, 'a> {
     }
 
     /// What is settled for a server, per shelf; `None`: not installed.
-    pub(crate) fn releases(&self, seat: usize, settled: &Settled) -> Vec<Option<&'a Release>> {
+    pub(crate) fn releases(&self, seat: usize, settled: &SettledVariables) -> Vec<Option<&'a Release>> {
         let releases = self.slot_of[seat].iter().map(|&slot| {
             let listing = &self.tables.projects[&self.slots[slot].project];
             settled.releases[slot].checked_sub(1).map(|place| listing.releases[place])
@@ -131,8 +132,8 @@ impl<'x, 'a> Party<'x, 'a> {
 
     /// Drops Papers and releases that no solution can have, looking at each server's Paper and one plugin at a time
     /// (arc consistency). `None`: nothing is left somewhere, so there is no solution.
-    pub(crate) fn narrow(&mut self, known: &mut Known) -> Option<Seen> {
-        let mut seen = Seen {
+    pub(crate) fn narrow(&mut self, known: &mut DomainCache) -> Option<PropagationMark> {
+        let mut seen = PropagationMark {
             slots: vec![1; self.slots.len()],
             papers: vec![1; self.seats.len()],
             shelves: self.seats.iter().map(|seat| vec![(0, 0); seat.shelves.len()]).collect(),
@@ -143,7 +144,7 @@ impl<'x, 'a> Party<'x, 'a> {
     }
 
     /// The same for these servers, and for whom their change concerns. False: nothing is left somewhere.
-    fn narrow_on(&mut self, mut open: BTreeSet<usize>, seen: &mut Seen, known: &mut Known) -> bool {
+    fn narrow_on(&mut self, mut open: BTreeSet<usize>, seen: &mut PropagationMark, known: &mut DomainCache) -> bool {
         while let Some(seat) = open.pop_first() {
             let sits = self.seats[seat];
             for (shelf, place) in sits.shelves.iter().enumerate() {
@@ -205,10 +206,10 @@ impl<'x, 'a> Party<'x, 'a> {
     /// every fleet is like this; a search costs several times as much.
     pub(crate) fn straight_on(
         &mut self,
-        mut seen: Seen,
-        known: &mut Known,
-        meter: &Meter,
-    ) -> Result<Option<Settled>, GaveUp> {
+        mut seen: PropagationMark,
+        known: &mut DomainCache,
+        meter: &BudgetMeter,
+    ) -> Result<Option<SettledVariables>, BudgetExceeded> {
         let mut papers = Vec::new();
         for seat in 0..self.seats.len() {
             meter.step()?;
@@ -243,7 +244,7 @@ impl<'x, 'a> Party<'x, 'a> {
                 self.slots[other].domain = left;
             }
         }
-        Ok(Some(Settled { papers, releases }))
+        Ok(Some(SettledVariables { papers, releases }))
     }
 
     /// What a release of a slot leaves of the slots it asks something of; `None`: nothing of one, or not what was chosen.
@@ -277,7 +278,12 @@ impl<'x, 'a> Party<'x, 'a> {
 }
 
 /// Makes two slots of one project one: an object was found that both share.
-fn merge(slots: &mut [(Rank<'_>, Slot)], shared: &mut BTreeMap<(usize, &str), usize>, into: usize, from: usize) {
+fn merge(
+    slots: &mut [(VariableOrder<'_>, Variable)],
+    shared: &mut BTreeMap<(usize, &str), usize>,
+    into: usize,
+    from: usize,
+) {
     if into == from {
         return;
     }
@@ -294,8 +300,14 @@ fn merge(slots: &mut [(Rank<'_>, Slot)], shared: &mut BTreeMap<(usize, &str), us
     }
 }
 
-impl Known {
-    fn papers(&mut self, tables: &Tables<'_>, seat: &Seat<'_>, sheet: usize, releases: &IndexSet) -> &IndexSet {
+impl DomainCache {
+    fn papers(
+        &mut self,
+        tables: &SharedTables<'_>,
+        seat: &ServerView<'_>,
+        sheet: usize,
+        releases: &IndexSet,
+    ) -> &IndexSet {
         self.papers.entry((sheet, releases.clone())).or_insert_with(|| {
             let supports = tables.sheets[sheet].supports.iter().enumerate();
             let some = supports.take(tables.papers[seat.papers].len()).filter(|(_, set)| !set.is_disjoint(releases));
@@ -303,7 +315,13 @@ impl Known {
         })
     }
 
-    fn releases(&mut self, tables: &Tables<'_>, seat: &Seat<'_>, sheet: usize, papers: &IndexSet) -> &IndexSet {
+    fn releases(
+        &mut self,
+        tables: &SharedTables<'_>,
+        seat: &ServerView<'_>,
+        sheet: usize,
+        papers: &IndexSet,
+    ) -> &IndexSet {
         self.releases.entry((sheet, papers.clone())).or_insert_with(|| {
             let papers = papers.members(1, tables.papers[seat.papers].len());
             papers.fold(IndexSet::empty(), |all, paper| all.union(&tables.sheets[sheet].supports[paper - 1]))

@@ -3,19 +3,19 @@
 
 use jiff::Timestamp;
 
-use super::party::Party;
+use super::party::JointProblem;
 use crate::catalog::Catalog;
 use crate::request::Request;
 use crate::shelf::MOST_RELEASES;
-use crate::shelf::table::{Seat, Tables};
+use crate::shelf::table::{ServerView, SharedTables};
 use crate::solve::set::IndexSet;
 use crate::version::Minecraft;
 
 /// What has to be read before the question can be put.
 pub struct PlainTables<'a> {
-    tables: Tables<'a>,
+    tables: SharedTables<'a>,
     /// In the order of the servers' names.
-    seats: Vec<Seat<'a>>,
+    seats: Vec<ServerView<'a>>,
 }
 
 /// Runs of versions, first and last, in ascending order.
@@ -24,7 +24,7 @@ pub type Runs = Vec<(u32, u32)>;
 /// Packages by number: the servers' Papers in the order of the servers' names, then the plugins, in the order in which they are to be
 /// as new as can be. Versions count from 1, oldest first; 0 is "not installed", which is best wherever it is open.
 pub struct PlainQuestion<'x, 'a> {
-    party: Party<'x, 'a>,
+    party: JointProblem<'x, 'a>,
     /// By sheet and release, the Papers that it runs on.
     runs_on: Vec<Vec<Runs>>,
 }
@@ -34,13 +34,13 @@ impl<'a> PlainTables<'a> {
     pub fn read(catalog: &'a Catalog, requests: &'a [Request], now: Timestamp) -> Self {
         let mut requests: Vec<&Request> = requests.iter().collect();
         requests.sort_by(|a, b| a.server.cmp(&b.server));
-        let (tables, seats) = Tables::read(catalog, &requests, now);
+        let (tables, seats) = SharedTables::read(catalog, &requests, now);
         Self { tables, seats }
     }
 
     /// Puts the question.
     pub fn question(&self) -> PlainQuestion<'_, 'a> {
-        let party = Party::of(&self.tables, self.seats.iter().collect());
+        let party = JointProblem::of(&self.tables, self.seats.iter().collect());
         let runs_on = self.tables.sheets.iter().map(|sheet| {
             let longest = sheet.usable.highest(MOST_RELEASES).unwrap_or_default();
             let papers = |release| runs(1, sheet.supports.len(), |paper| sheet.supports[paper - 1].has(release));

@@ -11,14 +11,14 @@ use std::fmt;
 
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
-use super::party::{Known, Party};
-use crate::solve::GaveUp;
-use crate::solve::meter::{Clashes, Meter};
+use super::party::{DomainCache, JointProblem};
+use crate::solve::BudgetExceeded;
+use crate::solve::meter::{BudgetMeter, Clashes};
 use crate::solve::set::{Index, IndexSet};
 
 /// What takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Package {
+enum GroupPackage {
     /// Stands for the party.
     Root,
     /// Stands for a server.
@@ -29,7 +29,7 @@ enum Package {
     Plugin(usize),
 }
 
-impl fmt::Display for Package {
+impl fmt::Display for GroupPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
@@ -37,16 +37,16 @@ impl fmt::Display for Package {
 
 /// What a party comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settled {
+pub(crate) struct SettledVariables {
     /// Per seat, the index of its Paper.
     pub(crate) papers: Vec<usize>,
     /// Per slot, the index of the release; 0: not installed.
     pub(crate) releases: Vec<usize>,
 }
 
-struct Provider<'p, 'x, 'a> {
-    party: &'p Party<'x, 'a>,
-    meter: &'p Meter,
+struct GroupProvider<'p, 'x, 'a> {
+    party: &'p JointProblem<'x, 'a>,
+    meter: &'p BudgetMeter,
     clashes: Clashes,
 }
 
@@ -54,8 +54,11 @@ struct Provider<'p, 'x, 'a> {
 ///
 /// Best is lexicographic: the newest Paper, server by server; then the newest release, slot by slot, where not installed
 /// comes first for what nobody insists on.
-pub(crate) fn solve(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
-    let (mut party, mut known) = (party.clone(), Known::default());
+pub(crate) fn solve(
+    party: &JointProblem<'_, '_>,
+    meter: &BudgetMeter,
+) -> Result<Option<SettledVariables>, BudgetExceeded> {
+    let (mut party, mut known) = (party.clone(), DomainCache::default());
     let Some(seen) = party.narrow(&mut known) else { return Ok(None) };
     if let Some(settled) = party.clone().straight_on(seen, &mut known, meter)? {
         return Ok(Some(settled));
@@ -64,9 +67,12 @@ pub(crate) fn solve(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settl
 }
 
 /// The same by searching, whatever can be seen without.
-pub(super) fn search(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
-    let provider = Provider { party, meter, clashes: Clashes::none(party.slots.len()) };
-    let found = pubgrub::resolve(&provider, Package::Root, Index::one(1));
+pub(super) fn search(
+    party: &JointProblem<'_, '_>,
+    meter: &BudgetMeter,
+) -> Result<Option<SettledVariables>, BudgetExceeded> {
+    let provider = GroupProvider { party, meter, clashes: Clashes::none(party.slots.len()) };
+    let found = pubgrub::resolve(&provider, GroupPackage::Root, Index::one(1));
     meter.keep(&provider.clashes, |slot| party.tables.projects[&party.slots[slot].project].name);
     let selected = match found {
         Ok(selected) => selected,
@@ -81,37 +87,37 @@ pub(super) fn search(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Sett
         Some(Index::One(index)) => usize::from(*index),
         Some(Index::Bulk(_)) | None => 0,
     };
-    Ok(Some(Settled {
-        papers: (0..party.seats.len()).map(|seat| index(Package::Paper(seat))).collect(),
-        releases: (0..party.slots.len()).map(|slot| index(Package::Plugin(slot))).collect(),
+    Ok(Some(SettledVariables {
+        papers: (0..party.seats.len()).map(|seat| index(GroupPackage::Paper(seat))).collect(),
+        releases: (0..party.slots.len()).map(|slot| index(GroupPackage::Plugin(slot))).collect(),
     }))
 }
 
-impl Provider<'_, '_, '_> {
-    fn root(&self) -> Vec<(Package, IndexSet)> {
+impl GroupProvider<'_, '_, '_> {
+    fn root(&self) -> Vec<(GroupPackage, IndexSet)> {
         let seats = 0..self.party.seats.len();
         let shared = self.party.slots.iter().enumerate().filter(|(_, slot)| slot.is_shared());
-        let shared = shared.map(|(number, slot)| (Package::Plugin(number), slot.domain.clone()));
-        seats.map(|seat| (Package::Server(seat), IndexSet::of([1]))).chain(shared).collect()
+        let shared = shared.map(|(number, slot)| (GroupPackage::Plugin(number), slot.domain.clone()));
+        seats.map(|seat| (GroupPackage::Server(seat), IndexSet::of([1]))).chain(shared).collect()
     }
 
-    fn server(&self, seat: usize) -> Vec<(Package, IndexSet)> {
+    fn server(&self, seat: usize) -> Vec<(GroupPackage, IndexSet)> {
         let own = self.party.slot_of[seat].iter().map(|&number| (number, &self.party.slots[number]));
         let own = own.filter(|(_, slot)| !slot.is_shared());
-        std::iter::once((Package::Paper(seat), self.party.papers[seat].clone()))
-            .chain(own.map(|(number, slot)| (Package::Plugin(number), slot.domain.clone())))
+        std::iter::once((GroupPackage::Paper(seat), self.party.papers[seat].clone()))
+            .chain(own.map(|(number, slot)| (GroupPackage::Plugin(number), slot.domain.clone())))
             .collect()
     }
 
-    fn release(&self, slot: usize, index: usize) -> Vec<(Package, IndexSet)> {
+    fn release(&self, slot: usize, index: usize) -> Vec<(GroupPackage, IndexSet)> {
         let slot = &self.party.slots[slot];
-        let mut asks: Vec<(Package, IndexSet)> = Vec::new();
+        let mut asks: Vec<(GroupPackage, IndexSet)> = Vec::new();
         for &(seat, own) in &slot.at {
             for link in self.party.tables.links(&self.party.seats[seat].shelves[own], index) {
                 // What does not take part there can neither be bound nor excluded.
                 let Some(shelf) = self.party.seats[seat].shelf_of(link.to) else { continue };
                 let other = self.party.slot_of[seat][shelf];
-                let ask = (Package::Plugin(other), link.set.clone());
+                let ask = (GroupPackage::Plugin(other), link.set.clone());
                 // Servers that share both ask the same.
                 if !self.party.slots[other].is_shared() || !asks.contains(&ask) {
                     asks.push(ask);
@@ -122,37 +128,37 @@ impl Provider<'_, '_, '_> {
     }
 }
 
-impl DependencyProvider for Provider<'_, '_, '_> {
-    type P = Package;
+impl DependencyProvider for GroupProvider<'_, '_, '_> {
+    type P = GroupPackage;
     type V = Index;
     type VS = IndexSet;
     type Priority = usize;
     type M = Never;
-    type Err = GaveUp;
+    type Err = BudgetExceeded;
 
     /// A constant rank: anything that depends on the course of the search loses the best answer.
-    fn prioritize(&self, package: &Package, _: &IndexSet, statistics: &PackageResolutionStatistics) -> usize {
-        if let Package::Plugin(slot) = package {
+    fn prioritize(&self, package: &GroupPackage, _: &IndexSet, statistics: &PackageResolutionStatistics) -> usize {
+        if let GroupPackage::Plugin(slot) = package {
             self.clashes.saw(*slot, statistics);
         }
         let seats = self.party.seats.len();
         usize::MAX
             - match package {
-                Package::Root => 0,
-                Package::Server(seat) => 1 + seat,
-                Package::Paper(seat) => 1 + seats + seat,
-                Package::Plugin(slot) => 1 + 2 * seats + slot,
+                GroupPackage::Root => 0,
+                GroupPackage::Server(seat) => 1 + seat,
+                GroupPackage::Paper(seat) => 1 + seats + seat,
+                GroupPackage::Plugin(slot) => 1 + 2 * seats + slot,
             }
     }
 
-    fn choose_version(&self, package: &Package, range: &IndexSet) -> Result<Option<Index>, GaveUp> {
+    fn choose_version(&self, package: &GroupPackage, range: &IndexSet) -> Result<Option<Index>, BudgetExceeded> {
         self.meter.step()?;
         let highest = match package {
-            Package::Root | Package::Server(_) => Some(1),
-            Package::Paper(seat) => range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()),
+            GroupPackage::Root | GroupPackage::Server(_) => Some(1),
+            GroupPackage::Paper(seat) => range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()),
             // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
-            Package::Plugin(_) if range.has(0) => Some(0),
-            Package::Plugin(slot) => {
+            GroupPackage::Plugin(_) if range.has(0) => Some(0),
+            GroupPackage::Plugin(slot) => {
                 range.highest(self.party.tables.projects[&self.party.slots[*slot].project].releases.len())
             }
         };
@@ -161,30 +167,30 @@ impl DependencyProvider for Provider<'_, '_, '_> {
 
     fn get_dependencies(
         &self,
-        package: &Package,
+        package: &GroupPackage,
         version: &Index,
-    ) -> Result<Dependencies<Package, IndexSet, Never>, GaveUp> {
+    ) -> Result<Dependencies<GroupPackage, IndexSet, Never>, BudgetExceeded> {
         self.meter.step()?;
         let Index::One(index) = version else { unreachable!("classes of unusable releases are never chosen here") };
         let index = usize::from(*index);
         let asks = match package {
-            Package::Root => self.root(),
-            Package::Server(seat) => self.server(*seat),
-            Package::Paper(seat) => {
+            GroupPackage::Root => self.root(),
+            GroupPackage::Server(seat) => self.server(*seat),
+            GroupPackage::Paper(seat) => {
                 let slots = self.party.slot_of[*seat].iter().enumerate();
                 slots
                     .map(|(shelf, &slot)| (slot, self.party.on_paper(*seat, shelf, index)))
                     // What the server demands anyway: most of it, and each demand costs with every further server.
                     .filter(|(slot, runs)| !self.party.slots[*slot].domain.subset_of(runs))
-                    .map(|(slot, runs)| (Package::Plugin(slot), runs))
+                    .map(|(slot, runs)| (GroupPackage::Plugin(slot), runs))
                     .collect()
             }
-            Package::Plugin(slot) => self.release(*slot, index),
+            GroupPackage::Plugin(slot) => self.release(*slot, index),
         };
         Ok(Dependencies::Available(asks.into_iter().collect()))
     }
 
-    fn should_cancel(&self) -> Result<(), GaveUp> {
+    fn should_cancel(&self) -> Result<(), BudgetExceeded> {
         self.meter.step()
     }
 }

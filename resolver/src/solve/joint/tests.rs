@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::explain::human;
-use crate::request::VersionWish;
+use crate::request::VersionRequest;
 use crate::solve::Limit;
 
 mod alone;
@@ -27,11 +27,11 @@ fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(Stri
         let Some(outcome) = &decided.outcomes[group] else { continue };
         for (at, verdict) in outcome.verdicts.iter().enumerate() {
             let answer = match verdict {
-                Verdict::Alone => brute::Answer::Alone,
-                Verdict::Aside if decided.is_below(group, at) => brute::Answer::Below,
-                Verdict::Aside => brute::Answer::Aside,
-                Verdict::GaveUp(_) => panic!("far too small to be given up"),
-                Verdict::Member(choice) => {
+                MemberDecision::Alone => brute::Answer::Alone,
+                MemberDecision::Aside if decided.is_below(group, at) => brute::Answer::Below,
+                MemberDecision::Aside => brute::Answer::Aside,
+                MemberDecision::GaveUp(_) => panic!("far too small to be given up"),
+                MemberDecision::Member(choice) => {
                     let mut releases: Vec<String> =
                         choice.releases.iter().flatten().map(|release| release.id.clone()).collect();
                     releases.sort();
@@ -129,8 +129,8 @@ fn what_is_found_straight_on_is_what_the_search_finds() {
         let problem = fleet(seed);
         let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
         for seats in fleet.seats.iter().filter(|seats| seats.len() > 1 && seats.iter().all(|seat| !seat.gap)) {
-            let party = party::Party::of(&fleet.tables, seats.iter().collect());
-            let meter = Meter::new(Budget::default());
+            let party = party::JointProblem::of(&fleet.tables, seats.iter().collect());
+            let meter = BudgetMeter::new(Budget::default());
             let searched = provider::search(&party, &meter).unwrap();
             assert_eq!(provider::solve(&party, &meter).unwrap(), searched, "seed {seed}\n\n{}", problem.to_saved());
             found += usize::from(searched.is_some());
@@ -180,10 +180,10 @@ fn members_of_a_group_run_one_release_of_what_they_share() {
         for (group, servers) in fleet.groups.iter().enumerate() {
             let Some(outcome) = &decided.outcomes[group] else { continue };
             for (at, &place) in servers.iter().enumerate() {
-                let Verdict::Member(choice) = &outcome.verdicts[at] else { continue };
+                let MemberDecision::Member(choice) = &outcome.verdicts[at] else { continue };
                 let left: Vec<usize> = choice.unfollowed.iter().map(|(shelf, _)| *shelf).collect();
                 let wishes = problem.requests[place].plugins.iter();
-                for wish in wishes.filter(|wish| wish.version == VersionWish::Latest) {
+                for wish in wishes.filter(|wish| wish.version == VersionRequest::Latest) {
                     let shelf = fleet.seats[group][at]
                         .shelves
                         .iter()
@@ -250,7 +250,7 @@ fn a_group_of_which_each_takes_too_much_is_given_up_and_says_so() {
     let budget = Budget { steps: 1, ..Budget::default() };
     let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
     for (server, answer) in answers {
-        let gave_up = GaveUp { steps: 1, limit: Limit::Steps, clashing: Vec::new() };
+        let gave_up = BudgetExceeded { steps: 1, limit: Limit::Steps, clashing: Vec::new() };
         assert_eq!(answer, Err(Unsolvable::GaveUp(gave_up)), "{server}");
     }
     let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);

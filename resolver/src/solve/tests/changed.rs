@@ -5,16 +5,16 @@ use jiff::SignedDuration;
 use super::small::Problem;
 use crate::catalog::Channel;
 use crate::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, OverrideMode, PaperWish, Request, VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, OverrideMode, PaperRequest, Request, VersionRequest,
 };
-use crate::shelf::{Class, Shelf, World};
+use crate::shelf::{CandidateIndex, PluginCandidates, UnusableClass};
 
 /// What may be done to a problem, given one of the plugins that are asked for.
 pub(super) const CHANGES: [fn(&mut Problem, usize); 12] = [
     |_, _| {},
     |problem, at| problem.request.plugins[at].delay = SignedDuration::ZERO,
-    |problem, at| problem.request.plugins[at].version = VersionWish::Pin { version: "1.0".to_owned() },
-    |problem, at| problem.request.plugins[at].version = VersionWish::Latest,
+    |problem, at| problem.request.plugins[at].version = VersionRequest::Pin { version: "1.0".to_owned() },
+    |problem, at| problem.request.plugins[at].version = VersionRequest::Latest,
     |problem, at| problem.request.plugins[at].channel = Channel::Alpha,
     |problem, at| problem.request.plugins[at].allow_downgrade = true,
     |problem, at| {
@@ -26,13 +26,13 @@ pub(super) const CHANGES: [fn(&mut Problem, usize); 12] = [
         problem.request.plugins.remove(at);
     },
     |Problem { request, .. }, _| request.dependencies = Dependencies::Propose,
-    |Problem { request, .. }, _| request.paper = PaperWish::Latest,
+    |Problem { request, .. }, _| request.paper = PaperRequest::Latest,
     |Problem { request, .. }, _| request.hotfix_siblings = HotfixSiblings::Ask,
     |problem, _| problem.now += SignedDuration::from_hours(24 * 3),
 ];
 
 /// Fails unless all that is asked of two worlds is the same.
-pub(super) fn assert_same(one: &World<'_>, other: &World<'_>) {
+pub(super) fn assert_same(one: &CandidateIndex<'_>, other: &CandidateIndex<'_>) {
     let shown = |request: &Request| format!("{request:?}");
     assert_eq!(shown(one.request), shown(other.request));
     assert_eq!(one.now, other.now);
@@ -44,18 +44,30 @@ pub(super) fn assert_same(one: &World<'_>, other: &World<'_>) {
     }
 }
 
-fn assert_same_shelf(one: &Shelf<'_>, other: &Shelf<'_>) {
-    let Shelf { project, asked, kept_for, rules, channel, releases, links, classes, supports, usable, allowed } = one;
+fn assert_same_shelf(one: &PluginCandidates<'_>, other: &PluginCandidates<'_>) {
+    let PluginCandidates {
+        project,
+        asked,
+        kept_for,
+        rules,
+        channel,
+        releases,
+        links,
+        classes,
+        supports,
+        usable,
+        allowed,
+    } = one;
     assert!(std::ptr::eq(*project, other.project));
     assert_eq!((asked, kept_for, rules, channel), (&other.asked, &other.kept_for, &other.rules, &other.channel));
-    let judged = |shelf: &Shelf<'_>| {
+    let judged = |shelf: &PluginCandidates<'_>| {
         let releases = shelf.releases.iter();
         let judged = releases.map(|it| (it.release.id.clone(), it.unusable.clone(), it.outside.clone()));
         judged.collect::<Vec<_>>()
     };
     assert_eq!(judged(one), judged(other), "{} releases", releases.len());
     assert_eq!(links, &other.links);
-    let told = |classes: &[Class]| format!("{classes:?}");
+    let told = |classes: &[UnusableClass]| format!("{classes:?}");
     assert_eq!(told(classes), told(&other.classes));
     assert_eq!((supports, usable, allowed), (&other.supports, &other.usable, &other.allowed));
 }

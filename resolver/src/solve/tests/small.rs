@@ -8,8 +8,8 @@ use crate::catalog::{
     Release, Source,
 };
 use crate::lock::Lock;
-use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
-use crate::shelf::World;
+use crate::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
+use crate::shelf::CandidateIndex;
 use crate::software::Software;
 use crate::unmanaged::UnmanagedPlugins;
 
@@ -65,12 +65,12 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
     }
 }
 
-fn wish(name: &str) -> PluginWish {
-    PluginWish {
+fn wish(name: &str) -> PluginRequest {
+    PluginRequest {
         object: format!("my-{name}"),
         key: ProjectKey { source: Source::Modrinth, project: name.to_owned() },
         jars: Vec::new(),
-        version: VersionWish::Auto,
+        version: VersionRequest::Auto,
         delay: DELAY,
         channel: Channel::Release,
         compatibility: None,
@@ -82,7 +82,7 @@ fn wish(name: &str) -> PluginWish {
     }
 }
 
-fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
+fn request(plugins: Vec<PluginRequest>, paper: PaperRequest) -> Request {
     Request {
         server: "games/lobby".to_owned(),
         software: Software::Paper,
@@ -100,7 +100,7 @@ fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: crate::request::HotfixSiblings::default(),
         unlisted: crate::request::Unlisted::default(),
-        facts: crate::facts::Facts::default(),
+        facts: crate::facts::CompatibilityFacts::default(),
     }
 }
 
@@ -169,11 +169,11 @@ pub(super) fn problems() -> impl Strategy<Value = Problem> {
             });
             project(names[at], releases.collect())
         });
-        let wishes: Vec<PluginWish> =
+        let wishes: Vec<PluginRequest> =
             (0..count).filter(|at| asked >> at & 1 == 1 || count == 1).map(|at| wish(names[at])).collect();
         let wish = match pin {
-            Some(at) if at < stable.len() => PaperWish::Pin { version: PAPERS[at].parse().unwrap() },
-            _ => PaperWish::Auto,
+            Some(at) if at < stable.len() => PaperRequest::Pin { version: PAPERS[at].parse().unwrap() },
+            _ => PaperRequest::Auto,
         };
         Problem {
             catalog: Catalog {
@@ -222,7 +222,7 @@ pub(super) fn strangers() -> Problem {
     let projects = ["a", "b"].map(|name| project(name, vec![release(name, 0, 1, &[0]), release(name, 1, 20, &[0])]));
     Problem {
         catalog: Catalog { paper: vec![paper(0, true)], projects: projects.into(), ..Catalog::unread_at(day(0)) },
-        request: request(vec![wish("a"), wish("b")], PaperWish::Auto),
+        request: request(vec![wish("a"), wish("b")], PaperRequest::Auto),
         now: day(22),
     }
 }
@@ -239,7 +239,7 @@ pub(super) fn many_betas(betas: usize) -> Problem {
             projects: vec![project("a", releases)],
             ..Catalog::unread_at(day(0))
         },
-        request: request(vec![wish("a")], PaperWish::Auto),
+        request: request(vec![wish("a")], PaperRequest::Auto),
         now: day(22),
     }
 }
@@ -270,7 +270,7 @@ pub(super) fn ladder(length: usize) -> Problem {
             projects: vec![project("a", releases("a", "b")), project("b", releases("b", "a"))],
             ..Catalog::unread_at(day(0))
         },
-        request: request(vec![wish("a"), wish("b")], PaperWish::Auto),
+        request: request(vec![wish("a"), wish("b")], PaperRequest::Auto),
         now: day(29),
     }
 }
@@ -287,7 +287,8 @@ pub(super) fn named(lock: &Lock) -> Named {
 /// The best answer, found by trying every Paper with every set of releases. Shares with the solve only the order in
 /// which plugins count.
 pub(super) fn best(problem: &Problem) -> Option<Named> {
-    let world = World::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let world =
+        CandidateIndex::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
     let order: Vec<&Project> = world.shelves.iter().map(|shelf| shelf.project).collect();
     let asked: Vec<bool> = world.shelves.iter().map(|shelf| shelf.asked.is_some()).collect();
     let mut candidates: Vec<Vec<Option<&Release>>> = Vec::new();
@@ -308,8 +309,8 @@ pub(super) fn best(problem: &Problem) -> Option<Named> {
         .into_iter()
         .filter(|paper| paper.builds[0].channel == BuildChannel::Stable)
         .filter(|paper| match &problem.request.paper {
-            PaperWish::Pin { version } => *version == paper.minecraft,
-            PaperWish::Auto | PaperWish::Latest | PaperWish::BuildPin { .. } => true,
+            PaperRequest::Pin { version } => *version == paper.minecraft,
+            PaperRequest::Auto | PaperRequest::Latest | PaperRequest::BuildPin { .. } => true,
         })
         .find_map(|paper| {
             let mut chosen = Vec::new();

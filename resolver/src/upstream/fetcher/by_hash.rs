@@ -7,8 +7,8 @@ use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::super::cache::{Fetched, Found, younger};
-use super::super::http::{Answer, parse};
+use super::super::cache::{CachedPage, Fetched, younger};
+use super::super::http::{HttpResponse, parse};
 use super::super::{FetchError, Upstream};
 use super::Fetcher;
 use crate::catalog::{Owner, ProjectKey, Source};
@@ -31,7 +31,9 @@ impl Fetcher {
         let mut owners = BTreeMap::new();
         for (sha256, owner) in found {
             match owner {
-                Ok(Found { held, stale: _ }) => owners.extend(held.body.as_ref().clone().map(|owner| (sha256, owner))),
+                Ok(CachedPage { held, stale: _ }) => {
+                    owners.extend(held.body.as_ref().clone().map(|owner| (sha256, owner)));
+                }
                 Err(error) => tracing::debug!(sha256, error = %error, "could not ask whose a file is"),
             }
         }
@@ -44,9 +46,9 @@ impl Fetcher {
         sha256: &str,
         sha512: Option<&str>,
         now: Timestamp,
-    ) -> Result<Found<Option<Owner>>, Arc<FetchError>> {
+    ) -> Result<CachedPage<Option<Owner>>, Arc<FetchError>> {
         let url = self.upstreams.at(Upstream::Modrinth, &["version_files"], &[]);
-        let fresh = |held: &super::Held<Option<Owner>>| {
+        let fresh = |held: &super::StoredPage<Option<Owner>>| {
             // Bytes do not change hands.
             held.body.is_some() || younger(&held.stamp, self.ttl.project, now)
         };
@@ -76,7 +78,7 @@ impl Fetcher {
         now: Timestamp,
     ) -> Result<BTreeMap<String, Owner>, FetchError> {
         #[derive(Deserialize)]
-        struct Version {
+        struct HashLookupVersion {
             id: String,
             project_id: String,
         }
@@ -85,8 +87,8 @@ impl Fetcher {
         for hashes in sha512.chunks(AT_ONCE) {
             let question = serde_json::json!({ "hashes": hashes, "algorithm": "sha512" });
             let body = self.http.post(Upstream::Modrinth, &url, question.to_string().into_bytes(), now).await?;
-            let versions: BTreeMap<String, Version> = parse(Upstream::Modrinth, &url, &body)?;
-            let owner = |Version { id, project_id }: Version| Owner {
+            let versions: BTreeMap<String, HashLookupVersion> = parse(Upstream::Modrinth, &url, &body)?;
+            let owner = |HashLookupVersion { id, project_id }: HashLookupVersion| Owner {
                 project: ProjectKey { source: Source::Modrinth, project: project_id },
                 release: Some(id),
             };
@@ -103,16 +105,16 @@ impl Fetcher {
     /// Hangar could not be asked, or answered something else; offline always.
     pub async fn hangar_by_hash(&self, sha256: &str, now: Timestamp) -> Result<Option<ProjectKey>, FetchError> {
         #[derive(Deserialize)]
-        struct Project {
+        struct HashLookupProject {
             id: u64,
         }
         let url = self.upstreams.at(Upstream::Hangar, &["versions", "hash", sha256], &[]);
         match self.http.get(Upstream::Hangar, &url, None, now).await {
-            Ok(Answer::New { body, etag: _ }) => {
-                let Project { id } = parse(Upstream::Hangar, &url, &body)?;
+            Ok(HttpResponse::New { body, etag: _ }) => {
+                let HashLookupProject { id } = parse(Upstream::Hangar, &url, &body)?;
                 Ok(Some(ProjectKey { source: Source::Hangar, project: id.to_string() }))
             }
-            Ok(Answer::Same) => unreachable!("nothing conditional was asked"),
+            Ok(HttpResponse::Same) => unreachable!("nothing conditional was asked"),
             Err(FetchError::Status { status: 404, .. }) => Ok(None),
             Err(error) => Err(error),
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::FetchError;
 use super::super::cache::Fetched;
-use super::super::reading::Reading;
+use super::super::reading::CatalogBuild;
 use super::Fetcher;
 use crate::catalog::Artifact;
 use crate::explain::PaperName;
@@ -18,7 +18,7 @@ use crate::unseen::{announced_md5, subject};
 
 /// What a build is, by the bytes that came first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct VerifiedBuild {
     /// `sha256:<hex>`
     hash: String,
     size: u64,
@@ -26,7 +26,7 @@ pub(super) struct Seen {
 
 impl Fetcher {
     /// Puts into the catalog what each build is that was seen before, and brings those of `wanted` that were not.
-    pub(super) async fn see(&self, reading: &mut Reading, wanted: &[PaperName], now: Timestamp) {
+    pub(super) async fn see(&self, reading: &mut CatalogBuild, wanted: &[PaperName], now: Timestamp) {
         let software = Software::Purpur;
         if reading.catalog.versions(software).is_empty() {
             return;
@@ -45,7 +45,7 @@ impl Fetcher {
                     continue;
                 }
                 match self.seen(&page, &build.file, is_wanted.then_some(md5.as_str()), now).await {
-                    Ok(Seen { hash, size }) => (build.file.hash, build.file.size) = (Some(hash), Some(size)),
+                    Ok(VerifiedBuild { hash, size }) => (build.file.hash, build.file.size) = (Some(hash), Some(size)),
                     Err(error) if is_wanted => unseen.push((subject(&name), error)),
                     Err(_) => {}
                 }
@@ -63,12 +63,12 @@ impl Fetcher {
         file: &Artifact,
         md5: Option<&str>,
         now: Timestamp,
-    ) -> Result<Seen, Arc<FetchError>> {
+    ) -> Result<VerifiedBuild, Arc<FetchError>> {
         let offline = || FetchError::FileOffline { url: file.url.clone() };
         let url = Url::parse(&file.url).map_err(|_| Arc::new(offline()))?;
         let bring = |_| async {
             let (hash, size) = self.files.see(&file.url, md5.ok_or_else(offline)?).await?;
-            Ok(Fetched::New { body: Seen { hash: hash.to_string(), size }, etag: None })
+            Ok(Fetched::New { body: VerifiedBuild { hash: hash.to_string(), size }, etag: None })
         };
         let found = self.seen.get(page, &url, now, |_| true, bring).await?;
         Ok(found.held.body.as_ref().clone())

@@ -9,8 +9,12 @@ async fn the_second_catalog_within_the_ttl_costs_no_request_and_a_later_one_asks
     let fetcher = replay.fetcher();
     let keys = [key("modrinth/viaversion"), key("hangar/Maintenance")];
     let oldest = "1.21".parse().unwrap();
-    let wanted =
-        Wanted { projects: &keys, images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..Wanted::default() };
+    let wanted = CatalogQuery {
+        projects: &keys,
+        images: Some("itzg/minecraft-server"),
+        oldest: Some(&oldest),
+        ..CatalogQuery::default()
+    };
 
     let first = fetcher.catalog(wanted, none, now()).await;
     assert!(first.problems.is_empty(), "{:?}", first.problems);
@@ -45,7 +49,7 @@ async fn the_second_catalog_within_the_ttl_costs_no_request_and_a_later_one_asks
 async fn what_is_on_disk_is_enough_after_a_restart_and_offline() {
     let replay = Replay::start().await;
     let keys = [key("modrinth/ViaVersion"), key("hangar/maintenance")];
-    let wanted = Wanted { projects: &keys, images: Some("itzg/minecraft-server"), ..Wanted::default() };
+    let wanted = CatalogQuery { projects: &keys, images: Some("itzg/minecraft-server"), ..CatalogQuery::default() };
     let first = replay.fetcher().catalog(wanted, none, now()).await;
     let asked = replay.requests();
 
@@ -73,7 +77,7 @@ async fn what_is_on_disk_is_enough_after_a_restart_and_offline() {
     assert_eq!(late.catalog, first.catalog, "and it says when it was read");
     assert!(late.problems.is_empty(), "{:?}", late.problems);
     let by_id = [key("modrinth/P1OZGk5p"), key("modrinth/unheard-of")];
-    let other = offline.catalog(Wanted { projects: &by_id, ..wanted }, none, year_later).await;
+    let other = offline.catalog(CatalogQuery { projects: &by_id, ..wanted }, none, year_later).await;
     assert_eq!(other.catalog.projects.len(), 1, "known by its id, although it was asked for by its slug");
     assert!(other.catalog.unread["modrinth/unheard-of"].contains("fetch the catalog"), "{:?}", other.catalog.unread);
     assert_eq!(replay.requests(), asked);
@@ -84,7 +88,7 @@ async fn a_new_build_of_any_version_is_seen_within_five_minutes() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let later = instant("2026-05-23T00:00:00Z");
-    let wanted = Wanted::default();
+    let wanted = CatalogQuery::default();
     let first = fetcher.catalog(wanted, none, now()).await.catalog;
     replay.server.take();
     replay.state.set_now(later);
@@ -113,7 +117,7 @@ async fn a_new_build_of_any_version_is_seen_within_five_minutes() {
 async fn paper_comes_oldest_first_with_java_flags_and_hashes_and_old_versions_without_builds() {
     let replay = Replay::start().await;
     let oldest = "1.21.6".parse().unwrap();
-    let wanted = Wanted { oldest: Some(&oldest), ..Wanted::default() };
+    let wanted = CatalogQuery { oldest: Some(&oldest), ..CatalogQuery::default() };
     let paper = replay.fetcher().catalog(wanted, none, now()).await.catalog.paper;
     assert!(paper.windows(2).all(|pair| pair[0].minecraft < pair[1].minecraft));
     for version in &paper {
@@ -163,7 +167,11 @@ async fn what_is_found_missing_is_fetched_once_and_by_the_id_of_a_project_that_i
         wanted
     };
     let reading = fetcher
-        .catalog(Wanted { projects: &keys[..1], oldest: Some(&oldest), ..Wanted::default() }, missing, now())
+        .catalog(
+            CatalogQuery { projects: &keys[..1], oldest: Some(&oldest), ..CatalogQuery::default() },
+            missing,
+            now(),
+        )
         .await;
     assert_eq!(
         rounds.into_inner().unwrap(),
@@ -194,7 +202,8 @@ async fn image_tags_are_releases_with_digests_and_only_new_pages_are_read() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let oldest = "99.0".parse().unwrap();
-    let wanted = Wanted { images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..Wanted::default() };
+    let wanted =
+        CatalogQuery { images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..CatalogQuery::default() };
     let first = fetcher.catalog(wanted, none, now()).await.catalog.images;
     let pages = |seen: Vec<Seen>| seen.iter().filter(|(path, ..)| path.contains("/docker-hub/")).count();
     assert_eq!(pages(replay.server.take()), 3);
@@ -218,7 +227,7 @@ async fn image_tags_are_releases_with_digests_and_only_new_pages_are_read() {
 async fn an_image_elsewhere_is_unread_with_what_to_do() {
     let replay = Replay::start().await;
     let oldest = "99.0".parse().unwrap();
-    let wanted = Wanted { images: Some("ghcr.io/me/server"), oldest: Some(&oldest), ..Wanted::default() };
+    let wanted = CatalogQuery { images: Some("ghcr.io/me/server"), oldest: Some(&oldest), ..CatalogQuery::default() };
     let reading = replay.fetcher().catalog(wanted, none, now()).await;
     assert!(reading.catalog.unread["ghcr.io/me/server"].contains("digest"), "{:?}", reading.catalog.unread);
 }

@@ -117,7 +117,8 @@ async fn docker_hubs_pause_is_understood_too() {
     let fetcher = replay.fetcher();
     replay.fail(Played::DockerHub, Failure::Status(429));
     let oldest = "99.0".parse().unwrap();
-    let wanted = Wanted { images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..Wanted::default() };
+    let wanted =
+        CatalogQuery { images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..CatalogQuery::default() };
     fetcher.catalog(wanted, none, now()).await.problems.clear();
     let again = fetcher.catalog(wanted, none, now() + SignedDuration::from_secs(40)).await;
     assert_eq!(again.problems[0].error.category(), "resting", "{}", again.problems[0]);

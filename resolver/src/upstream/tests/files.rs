@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::catalog::{Declared, FALLBACK_VERSION};
-use crate::upstream::Problem;
+use crate::upstream::ReadError;
 
 /// A server with JARs, trusted because it has the origin of an upstream.
 async fn serve(files: &[(&str, Vec<u8>)]) -> Server {
@@ -32,13 +32,13 @@ fn hash_of(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-async fn read(fetcher: &Fetcher, key: &ProjectKey) -> Reading {
+async fn read(fetcher: &Fetcher, key: &ProjectKey) -> CatalogBuild {
     let keys = [key.clone()];
-    fetcher.catalog(Wanted { projects: &keys, ..Wanted::default() }, none, now()).await
+    fetcher.catalog(CatalogQuery { projects: &keys, ..CatalogQuery::default() }, none, now()).await
 }
 
 /// What went wrong with the file alone; there is no Paper here.
-fn problem<'a>(reading: &'a Reading, key: &ProjectKey) -> Option<&'a Problem> {
+fn problem<'a>(reading: &'a CatalogBuild, key: &ProjectKey) -> Option<&'a ReadError> {
     reading.problems.iter().find(|problem| problem.subject == key.to_string())
 }
 
@@ -100,7 +100,7 @@ async fn other_bytes_than_were_named_are_final_and_told_with_both_hashes() {
     let fetcher = fetcher(&dir, &server);
     for minute in [0, 5, 500] {
         let keys = [key.clone()];
-        let wanted = Wanted { projects: &keys, ..Wanted::default() };
+        let wanted = CatalogQuery { projects: &keys, ..CatalogQuery::default() };
         let reading = fetcher.catalog(wanted, none, now() + minutes(minute)).await;
         let problem = problem(&reading, &key).unwrap();
         assert_eq!(problem.error.category(), "wrong-hash");
@@ -182,7 +182,7 @@ async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
         }],
     }))
     .unwrap();
-    let store = crate::upstream::store::Store::open(&dir.path().join("store")).unwrap();
+    let store = crate::upstream::store::DiskStore::open(&dir.path().join("store")).unwrap();
     let files = crate::upstream::files::Files::offline(&dir.path().join("files"), &store);
     let facts = |catalog: &Catalog| {
         let releases = &catalog.projects[0].releases;

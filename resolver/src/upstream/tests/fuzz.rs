@@ -12,8 +12,8 @@ use super::*;
 use crate::catalog::{Artifact, ImageTag};
 use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
 use crate::unseen::announced_md5;
-use crate::upstream::docker_hub::{self, Repository};
-use crate::upstream::listing::{Listing, Name};
+use crate::upstream::docker_hub::{self, DockerHubRepository};
+use crate::upstream::listing::{Name, ProjectListing};
 use crate::upstream::{FetchError, fill, hangar, in_words, modrinth, purpur};
 
 static URL: LazyLock<Url> = LazyLock::new(|| Url::parse("https://upstream.example/an/address").unwrap());
@@ -40,7 +40,7 @@ fn hash_is_whole(file: &Artifact) {
 }
 
 /// What every list of releases has to be, and that it is stored as it is.
-fn is_in_order(listing: &Listing) {
+fn is_in_order(listing: &ProjectListing) {
     let releases = &listing.project.releases;
     let ids: BTreeSet<&str> = releases.iter().map(|release| release.id.as_str()).collect();
     assert_eq!(ids.len(), releases.len(), "one release twice");
@@ -50,7 +50,7 @@ fn is_in_order(listing: &Listing) {
         release.file.iter().chain(release.further.iter().map(|jar| &jar.file)).for_each(hash_is_whole);
     }
     let text = serde_json::to_string(listing).unwrap();
-    assert_eq!(serde_json::from_str::<Listing>(&text).unwrap(), *listing);
+    assert_eq!(serde_json::from_str::<ProjectListing>(&text).unwrap(), *listing);
 }
 
 fn modrinth_list(body: &[u8]) -> bool {
@@ -85,7 +85,7 @@ fn fill_builds(body: &[u8]) -> bool {
     let Some(builds) = told(fill::builds_of(&URL, body)) else { return false };
     assert!(builds.builds.is_sorted_by(|a, b| a.number < b.number));
     builds.builds.iter().for_each(|build| hash_is_whole(&build.file));
-    assert_eq!(serde_json::from_str::<fill::Builds>(&serde_json::to_string(&builds).unwrap()).unwrap(), builds);
+    assert_eq!(serde_json::from_str::<fill::FillBuilds>(&serde_json::to_string(&builds).unwrap()).unwrap(), builds);
     true
 }
 
@@ -107,7 +107,7 @@ fn purpur_builds(body: &[u8]) -> bool {
 }
 
 fn docker_tags(body: &[u8]) -> bool {
-    let Some((tags, _)) = told(docker_hub::page_of(&URL, body, &Repository::parse("itzg/x").unwrap())) else {
+    let Some((tags, _)) = told(docker_hub::page_of(&URL, body, &DockerHubRepository::parse("itzg/x").unwrap())) else {
         return false;
     };
     for ImageTag { repository, tag, digest, pushed: _ } in &tags {
@@ -284,7 +284,7 @@ fn an_image_is_pinned_by_a_digest_as_registries_write_it() {
         {"name": "2026.1.0-java21", "digest": digest, "last_updated": "2026-01-01T00:00:00Z"},
         {"name": "2026.2.0-java21", "digest": digest + "\n", "last_updated": "2026-01-01T00:00:00Z"}]});
     let (tags, _) =
-        docker_hub::page_of(&URL, body.to_string().as_bytes(), &Repository::parse("itzg/x").unwrap()).unwrap();
+        docker_hub::page_of(&URL, body.to_string().as_bytes(), &DockerHubRepository::parse("itzg/x").unwrap()).unwrap();
     let digests: Vec<_> = tags.into_iter().map(|tag| tag.digest).collect();
     let right = format!("sha256:{}", "ab".repeat(32));
     assert_eq!(digests, [right.clone(), right]);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::Release;
-use crate::upstream::listing::{Listing, Name};
+use crate::upstream::listing::{Name, ProjectListing};
 use crate::upstream::modrinth;
 
 fn file(name: &str, primary: bool, kind: Option<&str>) -> Value {
@@ -23,7 +23,7 @@ fn release(files: &[Value]) -> Release {
     let url = Url::parse("https://upstream.example/list").unwrap();
     let name = Name { id: "P1".to_owned(), slug: "odd".to_owned(), title: "Odd".to_owned() };
     let read = modrinth::list_of(&url, list.to_string().as_bytes(), &name, now()).unwrap();
-    let kept: Listing = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+    let kept: ProjectListing = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
     assert_eq!(kept, read);
     kept.project.releases[0].clone()
 }

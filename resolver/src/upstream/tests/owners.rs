@@ -40,7 +40,7 @@ async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read
     let jars = [jar("gp.jar", &of_modrinth), jar("mv.jar", &of_hangar), jar("shop.jar", b"nobody's")];
     let sha256 = |at: usize| jars[at].sha256.as_deref().unwrap();
     let oldest = "99.0".parse().unwrap();
-    let wanted = Wanted { own: &jars, oldest: Some(&oldest), ..Wanted::default() };
+    let wanted = CatalogQuery { own: &jars, oldest: Some(&oldest), ..CatalogQuery::default() };
     replay.server.take();
     let reading = fetcher.catalog(wanted, none, now()).await;
     assert!(reading.problems.is_empty(), "{:?}", reading.problems);
@@ -72,7 +72,7 @@ async fn a_site_that_is_down_leaves_an_owner_unknown_and_is_asked_again() {
     let bytes = file(&replay, "/modrinth/v2/project/griefprevention/version/16.18.5", "/files/0/url").await;
     let jars = [jar("gp.jar", &bytes)];
     let oldest = "99.0".parse().unwrap();
-    let wanted = Wanted { own: &jars, oldest: Some(&oldest), ..Wanted::default() };
+    let wanted = CatalogQuery { own: &jars, oldest: Some(&oldest), ..CatalogQuery::default() };
     replay.fail(Played::Modrinth, Failure::Status(503));
     assert!(fetcher.catalog(wanted, none, now()).await.catalog.owners.is_empty());
     replay.state.fail(Played::Modrinth, None);

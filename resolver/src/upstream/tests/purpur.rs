@@ -70,11 +70,11 @@ fn name(build: u32) -> PaperName {
     PaperName { software: Software::Purpur, minecraft: "26.2".parse().unwrap(), build }
 }
 
-async fn read(fetcher: &Fetcher, see: &[PaperName], at: Timestamp) -> Reading {
-    fetcher.catalog(Wanted { software: &BOTH, see, ..Wanted::default() }, none, at).await
+async fn read(fetcher: &Fetcher, see: &[PaperName], at: Timestamp) -> CatalogBuild {
+    fetcher.catalog(CatalogQuery { software: &BOTH, see, ..CatalogQuery::default() }, none, at).await
 }
 
-fn hashes(reading: &Reading) -> Vec<(u32, String)> {
+fn hashes(reading: &CatalogBuild) -> Vec<(u32, String)> {
     let versions = reading.catalog.versions(Software::Purpur).iter();
     let builds = versions.flat_map(|version| &version.builds);
     builds.map(|build| (build.number, build.file.hash.clone().unwrap())).collect()

@@ -32,8 +32,8 @@ async fn each_software_has_its_own_builds_also_where_versions_are_called_alike()
     let dir = tempfile::tempdir().unwrap();
     let online = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
     let newest = "99.0".parse().unwrap();
-    let wanted = Wanted { software: &[Software::Paper, Software::Velocity], ..Wanted::default() };
-    let names = |reading: &Reading, software: Software| -> Vec<String> {
+    let wanted = CatalogQuery { software: &[Software::Paper, Software::Velocity], ..CatalogQuery::default() };
+    let names = |reading: &CatalogBuild, software: Software| -> Vec<String> {
         let versions = reading.catalog.versions(software).iter();
         versions.flat_map(|version| &version.builds).map(|build| build.file.name.clone()).collect()
     };
@@ -42,13 +42,13 @@ async fn each_software_has_its_own_builds_also_where_versions_are_called_alike()
     assert_eq!(names(&read, Software::Velocity), ["velocity-566.jar"]);
     assert_eq!(names(&read, Software::Folia), [""; 0]);
     // What is stored of the one is not taken for the other. And the oldest Minecraft is no bound on a proxy.
-    let bounded = Wanted { oldest: Some(&newest), ..wanted };
+    let bounded = CatalogQuery { oldest: Some(&newest), ..wanted };
     let stored = Fetcher::offline(dir.path()).catalog(bounded, none, now()).await;
     assert_eq!(
         (names(&stored, Software::Paper), names(&stored, Software::Velocity)),
         (vec![], vec!["velocity-566.jar".to_owned()])
     );
-    let folia = Wanted { software: &[Software::Folia], ..Wanted::default() };
+    let folia = CatalogQuery { software: &[Software::Folia], ..CatalogQuery::default() };
     let reading = online.catalog(folia, none, now()).await;
     assert_eq!(reading.problems.iter().map(|problem| problem.subject.as_str()).collect::<Vec<_>>(), ["fill/folia"]);
 }

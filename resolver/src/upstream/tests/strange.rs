@@ -26,7 +26,7 @@ fn text(body: impl Into<String>) -> Response {
 }
 
 /// What went wrong with this one.
-fn category(reading: &Reading, subject: &str) -> &'static str {
+fn category(reading: &CatalogBuild, subject: &str) -> &'static str {
     reading.problems.iter().find(|problem| problem.subject == subject).unwrap().error.category()
 }
 
@@ -141,7 +141,7 @@ async fn one_version_whose_builds_cannot_be_read_leaves_the_others_alone() {
         _ => None,
     })
     .await;
-    let reading = fetcher.catalog(Wanted::default(), none, now()).await;
+    let reading = fetcher.catalog(CatalogQuery::default(), none, now()).await;
     assert_eq!(reading.catalog.paper.len(), 2);
     let unread: Vec<_> = reading.catalog.unread.keys().collect();
     assert_eq!(unread, ["fill/paper/1.21.10"]);
@@ -163,7 +163,7 @@ async fn the_end_of_what_docker_hub_shows_is_no_error() {
         }
     })
     .await;
-    let wanted = Wanted { images: Some("itzg/minecraft-server"), ..Wanted::default() };
+    let wanted = CatalogQuery { images: Some("itzg/minecraft-server"), ..CatalogQuery::default() };
     let reading = fetcher.catalog(wanted, none, now()).await;
     let tags: Vec<_> = reading.catalog.images.iter().map(|tag| tag.tag.as_str()).collect();
     assert_eq!(tags, ["2026.1.0-java21"], "one without a digest cannot be pinned");

@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::*;
-use crate::agent::on_volume::OnVolume;
+use crate::agent::on_volume::VolumeReport;
 use crate::backup::Contents;
-use crate::staging::Manifest;
+use crate::staging::StagedManifest;
 
 /// A server with a world, and a shelf beside it.
 struct Server {
     _directory: tempfile::TempDir,
     volume: Volume,
-    shelf: Shelf,
+    shelf: BackupRepository,
 }
 
 impl Server {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (volume, shelf) = (Volume::new(directory.path().join("data")), Shelf::new(directory.path().join("copies")));
+        let (volume, shelf) =
+            (Volume::new(directory.path().join("data")), BackupRepository::new(directory.path().join("copies")));
         fs::create_dir_all(volume.root().join("world/playerdata")).unwrap();
         fs::write(volume.root().join("world/level.dat"), b"level").unwrap();
         Self { _directory: directory, volume, shelf }
@@ -26,19 +27,19 @@ impl Server {
 
     /// The way back, and whether somebody may have played since.
     fn way_back(&self) -> (Option<String>, bool) {
-        let OnVolume { backups, .. } = OnVolume::read(&self.volume, Some(self.shelf.root())).unwrap();
+        let VolumeReport { backups, .. } = VolumeReport::read(&self.volume, Some(self.shelf.root())).unwrap();
         let seen = backups.unwrap();
         (seen.last_of_worlds.map(|copy| copy.id), seen.played_since)
     }
 }
 
 /// Takes a copy of the worlds from before the set of a lock, dated so. Its name.
-pub(in crate::agent) fn copied_before(volume: &Volume, shelf: &Shelf, lock: &str, at: Timestamp) -> String {
+pub(in crate::agent) fn copied_before(volume: &Volume, shelf: &BackupRepository, lock: &str, at: Timestamp) -> String {
     let worlds = Worlds::read(volume.root()).unwrap();
-    let order = Order {
+    let order = BackupSpec {
         data: volume.root(),
         worlds: &worlds,
-        reading: Reading::Still,
+        reading: LiveReads::Still,
         contents: Contents::Worlds,
         trigger: Trigger::BeforeUpdate,
         lock: Some("aaaaaaaa"),
@@ -46,15 +47,16 @@ pub(in crate::agent) fn copied_before(volume: &Volume, shelf: &Shelf, lock: &str
         request: None,
         after_damage: false,
     };
-    take(&order, shelf, &mut Disk::new(Unhindered), || at).unwrap().id
+    take(&order, shelf, &mut Disk::new(RealFs), || at).unwrap().id
 }
 
 /// What lies on the volume is the set of this lock.
 pub(in crate::agent) fn has(volume: &Volume, lock: &str) {
     let (lock, minecraft) = (lock.to_owned(), "1.21.11".to_owned());
-    let manifest = Manifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
+    let manifest =
+        StagedManifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
     let path = volume.root().join(".nightshift/manifest.json");
-    Disk::new(Unhindered).write_record(&path, &manifest).unwrap();
+    Disk::new(RealFs).write_record(&path, &manifest).unwrap();
 }
 
 #[test]

@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::staging::disk::Steps;
+use crate::staging::disk::FsHook;
 
 /// Shared by whoever takes a copy and whoever may end it. The first reason stays.
 #[derive(Debug, Clone)]
-pub(super) struct Halt {
+pub(super) struct CancellationToken {
     why: watch::Sender<Option<String>>,
     reading: Arc<Mutex<PathBuf>>,
 }
 
-impl Default for Halt {
+impl Default for CancellationToken {
     fn default() -> Self {
         Self { why: watch::Sender::new(None), reading: Arc::default() }
     }
 }
 
-impl Halt {
+impl CancellationToken {
     /// From now on no step is taken.
     pub(super) fn tell(&self, why: &str) {
         self.why.send_if_modified(|told| {
@@ -51,7 +51,7 @@ impl Halt {
     }
 }
 
-impl Steps for Halt {
+impl FsHook for CancellationToken {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         if what == "read" {
             let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_reason_stays_and_no_step_is_taken_after_it() {
-        let halt = Halt::default();
+        let halt = CancellationToken::default();
         let mut steps = halt.clone();
         steps.before("read", Path::new("/data/a")).unwrap();
         steps.before("write", Path::new("/backups/b")).unwrap();

@@ -8,27 +8,27 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
-use super::super::keeping::Keeping;
-use super::super::shared::Shared;
+use super::super::keeping::RetentionInput;
+use super::super::shared::SidecarState;
 use super::super::{Chain, clock, copies};
-use super::halt::Halt;
-use super::saving::{self, On};
-use super::{Stage, record};
+use super::halt::CancellationToken;
+use super::saving::{self, AutosaveResult};
+use super::{BackupStage, record};
 use crate::backup::contents::holds_chunks;
-use crate::backup::shelf::Shelf;
-use crate::backup::take::{self, Order, Written};
-use crate::backup::{Backup, Reading};
+use crate::backup::shelf::BackupRepository;
+use crate::backup::take::{self, BackupSpec, UnverifiedBackup};
+use crate::backup::{Backup, LiveReads};
 use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
-use crate::staging::disk::{Disk, Unhindered};
+use crate::staging::disk::{Disk, RealFs};
 use crate::world::Worlds;
 
 /// How long after its countdown a stop may come: the world is saved in between.
 const STOPS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// A part of the work, on a thread that may wait for the disk.
-type Part<T> = JoinHandle<Result<T, String>>;
+type JobStage<T> = JoinHandle<Result<T, String>>;
 
-async fn joined<T>(part: Part<T>) -> Result<T, String> {
+async fn joined<T>(part: JobStage<T>) -> Result<T, String> {
     part.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
@@ -38,12 +38,12 @@ fn words(error: &take::Error) -> String {
 
 /// The copy that is taken.
 pub(super) struct Job {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SidecarState>,
     pub(super) asked: HotCopy,
-    pub(super) shelf: Shelf,
+    pub(super) shelf: BackupRepository,
     /// Of which process.
     pub(super) life: u64,
-    pub(super) halt: Halt,
+    pub(super) halt: CancellationToken,
 }
 
 impl Job {
@@ -76,14 +76,14 @@ impl Job {
             return Err(why);
         }
         prepared?;
-        self.comes_to(Stage::Flushing)?;
+        self.comes_to(BackupStage::Flushing)?;
         // A stop waits for no answer to a command of ours.
         let paused = tokio::select! {
             biased;
             why = self.halt.told() => Err(why),
             paused = saving::off(&self.shared, &self.asked) => paused,
         };
-        let read = match self.comes_to(Stage::Reading).and(paused) {
+        let read = match self.comes_to(BackupStage::Reading).and(paused) {
             Ok(until) => self.read(until).await,
             Err(why) => Err((why, None)),
         };
@@ -122,7 +122,7 @@ impl Job {
     }
 
     /// Reads the files until `until` at most. With the reason why it did not come to the end, the part that may still be at it.
-    async fn read(&self, until: Instant) -> Result<Written, (String, Option<Part<Written>>)> {
+    async fn read(&self, until: Instant) -> Result<UnverifiedBackup, (String, Option<JobStage<UnverifiedBackup>>)> {
         let mut reading = self.part(|order, shelf, disk| take::write(order, shelf, disk, clock::now()));
         let read = tokio::select! {
             biased;
@@ -138,7 +138,7 @@ impl Job {
             }
         };
         let written = read?;
-        if let Err(why) = self.comes_to(Stage::AllRead) {
+        if let Err(why) = self.comes_to(BackupStage::AllRead) {
             return Err((why, None));
         }
         match of_two_moments(written.record()) {
@@ -149,11 +149,11 @@ impl Job {
 
     /// Goes on to the next stage. If it was told to end, it is given up instead, and why is answered. Who tells it to by its stage holds the
     /// state as well, so that neither misses the other.
-    fn comes_to(&self, stage: Stage) -> Result<(), String> {
+    fn comes_to(&self, stage: BackupStage) -> Result<(), String> {
         let mut shared = self.shared.state();
         let told = self.halt.why();
         if let Some(copying) = &mut shared.copying {
-            copying.stage = if told.is_some() { Stage::Reading } else { stage };
+            copying.stage = if told.is_some() { BackupStage::Reading } else { stage };
         }
         told.map_or(Ok(()), Err)
     }
@@ -173,22 +173,22 @@ impl Job {
     /// Switches saving on, and says what is wrong with the copy by the answer.
     async fn switch_on(&self) -> Option<String> {
         match saving::on(&self.shared, self.life).await {
-            On::Now => None,
-            On::Before => Some(
+            AutosaveResult::Now => None,
+            AutosaveResult::Before => Some(
                 "somebody switched saving on while the files were read, so the worlds in it may be of two minds: \
                  let nothing else send `save-on`"
                     .to_owned(),
             ),
-            On::Gone => Some(
+            AutosaveResult::Gone => Some(
                 "the server ended before it had said that saving is on again, so it may have written while its files were read"
                     .to_owned(),
             ),
-            On::Unclear(answer) => Some(saving::still_off(&answer)),
+            AutosaveResult::Unclear(answer) => Some(saving::still_off(&answer)),
         }
     }
 
     /// There is no copy: says so, and switches saving on for as long as it takes. Answers why there is none.
-    async fn give_up(&self, why: String, reading: Option<Part<Written>>) -> String {
+    async fn give_up(&self, why: String, reading: Option<JobStage<UnverifiedBackup>>) -> String {
         // Both at once: the volume may hang, and the server must not wait for it.
         let told = self.note(HotCopyOutcome::Failed { why: why.clone() });
         let ((), on) = tokio::join!(told, saving::on(&self.shared, self.life));
@@ -198,26 +198,28 @@ impl Job {
         }
         self.tidy().await;
         match on {
-            On::Unclear(answer) => format!("{why}; and {}", saving::still_off(&answer)),
-            On::Now | On::Before | On::Gone => why,
+            AutosaveResult::Unclear(answer) => format!("{why}; and {}", saving::still_off(&answer)),
+            AutosaveResult::Now | AutosaveResult::Before | AutosaveResult::Gone => why,
         }
     }
 
     /// Looks at the volume anew: plugins make and remove worlds while a server runs.
     fn part<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&Order<'_>, &Shelf, &mut Disk<Halt>) -> Result<T, take::Error> + Send + 'static,
-    ) -> Part<T> {
+        act: impl FnOnce(&BackupSpec<'_>, &BackupRepository, &mut Disk<CancellationToken>) -> Result<T, take::Error>
+        + Send
+        + 'static,
+    ) -> JobStage<T> {
         let (volume, asked) = (self.shared.volume.clone(), self.asked.clone());
         let (place, halt) = (self.shelf.clone(), self.halt.clone());
         tokio::task::spawn_blocking(move || {
             let worlds = Worlds::read(volume.root())
                 .map_err(|error| format!("could not look for worlds in `{}`: {error}", volume.root().display()))?;
             let manifest = volume.manifest().map_err(|error| Chain(&error).to_string())?;
-            let order = Order {
+            let order = BackupSpec {
                 data: volume.root(),
                 worlds: &worlds,
-                reading: Reading::Live,
+                reading: LiveReads::Live,
                 contents: asked.contents,
                 trigger: asked.trigger,
                 lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
@@ -247,7 +249,7 @@ impl Job {
 
     async fn tidy(&self) {
         let place = self.shelf.clone();
-        match tokio::task::spawn_blocking(move || place.tidy(&mut Disk::new(Unhindered))).await {
+        match tokio::task::spawn_blocking(move || place.tidy(&mut Disk::new(RealFs))).await {
             Ok(Ok(())) => {}
             // The next copy tidies first.
             Ok(Err(error)) => warn!("{}", Chain(&error)),
@@ -262,15 +264,15 @@ impl Job {
             return;
         }
         let (keeping, place, id) = (self.keeping(), self.shelf.clone(), id.to_owned());
-        let prune = move || keeping.prune(&place, Some(&id), &mut Disk::new(Unhindered));
+        let prune = move || keeping.prune(&place, Some(&id), &mut Disk::new(RealFs));
         if let Err(error) = tokio::task::spawn_blocking(prune).await {
             warn!("{error}");
         }
     }
 
-    fn keeping(&self) -> Keeping {
+    fn keeping(&self) -> RetentionInput {
         let kept = self.shared.state().kept.clone();
-        Keeping::of_sidecar(&self.shared.settings, kept, &self.shared.volume)
+        RetentionInput::of_sidecar(&self.shared.settings, kept, &self.shared.volume)
     }
 
     /// The process of which the copy is will stop, stops, or is gone.

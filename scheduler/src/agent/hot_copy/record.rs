@@ -7,16 +7,16 @@ use jiff::Timestamp;
 use tracing::warn;
 
 use super::super::Chain;
-use super::super::shared::Shared;
-use crate::backup::shelf::Shelf;
+use super::super::shared::SidecarState;
+use crate::backup::shelf::BackupRepository;
 use crate::protocol::{HotCopyOutcome, HotCopySeen};
-use crate::staging::disk::{Disk, Unhindered};
+use crate::staging::disk::{Disk, RealFs};
 use crate::staging::{Volume, read_record};
 
 /// Brings it to the disk.
-pub(super) async fn write(shared: &Arc<Shared>, seen: &HotCopySeen) -> Result<(), String> {
+pub(super) async fn write(shared: &Arc<SidecarState>, seen: &HotCopySeen) -> Result<(), String> {
     let (path, seen) = (shared.volume.hot_copy_path(), seen.clone());
-    let written = tokio::task::spawn_blocking(move || Disk::new(Unhindered).write_record(&path, &seen)).await;
+    let written = tokio::task::spawn_blocking(move || Disk::new(RealFs).write_record(&path, &seen)).await;
     match written {
         Ok(written) => written.map_err(|error| Chain(&error).to_string()),
         Err(error) => Err(error.to_string()),
@@ -36,14 +36,14 @@ pub(in super::super) fn remembered(volume: &Volume, backups: &Path, now: Timesta
     if seen.outcome != HotCopyOutcome::Running {
         return Some(seen);
     }
-    let listed = Shelf::new(backups).list().unwrap_or_default();
+    let listed = BackupRepository::new(backups).list().unwrap_or_default();
     let mut good = listed.into_iter().filter_map(|copy| copy.state.ok());
     let outcome = match good.find(|backup| backup.request.as_ref() == Some(&seen.request)) {
         Some(backup) => HotCopyOutcome::Taken { id: backup.id },
         None => HotCopyOutcome::Failed { why: "the agent was restarted meanwhile: ask for another copy".to_owned() },
     };
     let seen = HotCopySeen { at: now, outcome, ..seen };
-    if let Err(error) = Disk::new(Unhindered).write_record(&path, &seen) {
+    if let Err(error) = Disk::new(RealFs).write_record(&path, &seen) {
         warn!("{}", Chain(&error));
     }
     Some(seen)

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::super::backoff::Backoff;
-use super::super::shared::Shared;
+use super::super::shared::SidecarState;
 use super::super::{Chain, clock};
 use crate::protocol::HotCopy;
 use crate::rcon;
 use crate::rcon::text::{self, Saving};
-use crate::staging::disk::{Disk, Unhindered, is_there};
+use crate::staging::disk::{Disk, RealFs, is_there};
 
 /// For one short command. Longer than a tick stall.
 const COMMAND: Duration = Duration::from_secs(20);
@@ -29,14 +29,14 @@ const UNCLEAR: u32 = 5;
 
 /// `saving-off.json`: saving may be off in the server that runs.
 #[derive(Debug, Serialize)]
-struct SavingOff {
+struct AutosaveOffMarker {
     request: String,
     since: Timestamp,
 }
 
 /// What came of switching saving on.
 #[derive(Debug)]
-pub(super) enum On {
+pub(super) enum AutosaveResult {
     /// It was off until now.
     Now,
     /// It was on already: somebody else had switched it.
@@ -49,10 +49,10 @@ pub(super) enum On {
 
 /// Switches saving off and brings the worlds to the disk. Answers until when it may be off; or why the worlds cannot be read, and then
 /// saving may be off all the same.
-pub(super) async fn off(shared: &Shared, asked: &HotCopy) -> Result<Instant, String> {
-    let noted = SavingOff { request: asked.request.clone(), since: clock::now() };
+pub(super) async fn off(shared: &SidecarState, asked: &HotCopy) -> Result<Instant, String> {
+    let noted = AutosaveOffMarker { request: asked.request.clone(), since: clock::now() };
     let path = shared.volume.saving_off_path();
-    let written = tokio::task::spawn_blocking(move || Disk::new(Unhindered).write_record(&path, &noted)).await;
+    let written = tokio::task::spawn_blocking(move || Disk::new(RealFs).write_record(&path, &noted)).await;
     written.map_err(|error| error.to_string())?.map_err(|error| Chain(&error).to_string())?;
 
     let act = shared.desk.act();
@@ -85,7 +85,7 @@ pub(super) async fn off(shared: &Shared, asked: &HotCopy) -> Result<Instant, Str
 }
 
 /// Switches saving on in the process `life`. Tries until the server says that it is, or that process is gone.
-pub(super) async fn on(shared: &Shared, life: u64) -> On {
+pub(super) async fn on(shared: &SidecarState, life: u64) -> AutosaveResult {
     let mut waits = Backoff::default();
     let (mut unclear, mut unanswered) = (0, false);
     loop {
@@ -95,7 +95,7 @@ pub(super) async fn on(shared: &Shared, life: u64) -> On {
         };
         if !same && !up {
             forget(shared).await;
-            return On::Gone;
+            return AutosaveResult::Gone;
         }
         let answer = {
             let act = shared.desk.act();
@@ -107,10 +107,10 @@ pub(super) async fn on(shared: &Shared, life: u64) -> On {
                 forget(shared).await;
                 info!("saving is on");
                 return match saving {
-                    _ if shared.state().life != life => On::Gone,
+                    _ if shared.state().life != life => AutosaveResult::Gone,
                     // A command that was not answered may have run.
-                    Saving::OnBefore if !unanswered => On::Before,
-                    Saving::On | Saving::Off | Saving::OffBefore | Saving::OnBefore => On::Now,
+                    Saving::OnBefore if !unanswered => AutosaveResult::Before,
+                    Saving::On | Saving::Off | Saving::OffBefore | Saving::OnBefore => AutosaveResult::Now,
                 };
             }
             // A server that is stopping answers nothing until it is gone.
@@ -118,7 +118,7 @@ pub(super) async fn on(shared: &Shared, life: u64) -> On {
             Ok(Some(Saving::Off | Saving::OffBefore) | None) => {
                 unclear += 1;
                 if unclear == UNCLEAR {
-                    return On::Unclear(answer.unwrap_or_default());
+                    return AutosaveResult::Unclear(answer.unwrap_or_default());
                 }
             }
             Err(error) => {
@@ -130,7 +130,7 @@ pub(super) async fn on(shared: &Shared, life: u64) -> On {
     }
 }
 
-/// For people, when the answer was [`On::Unclear`].
+/// For people, when the answer was [`AutosaveResult::Unclear`].
 pub(super) fn still_off(answer: &str) -> String {
     format!(
         "saving may still be off, because the server answered `save-on` with `{}`: look at its console",
@@ -139,15 +139,15 @@ pub(super) fn still_off(answer: &str) -> String {
 }
 
 /// Whether word was left that saving may be off.
-pub(super) async fn is_noted(shared: &Shared) -> bool {
+pub(super) async fn is_noted(shared: &SidecarState) -> bool {
     let path = shared.volume.saving_off_path();
     tokio::task::spawn_blocking(move || is_there(&path)).await.unwrap_or(false)
 }
 
 /// Saving is on, or the process is gone in which it was off.
-pub(super) async fn forget(shared: &Shared) {
+pub(super) async fn forget(shared: &SidecarState) {
     let path = shared.volume.saving_off_path();
-    match tokio::task::spawn_blocking(move || Disk::new(Unhindered).remove(&path)).await {
+    match tokio::task::spawn_blocking(move || Disk::new(RealFs).remove(&path)).await {
         Ok(Ok(())) => {}
         // It is switched on once more than needed.
         Ok(Err(error)) => warn!("{}", Chain(&error)),

@@ -4,19 +4,19 @@ use std::fs;
 
 use super::*;
 use crate::agent::copies::tests::{copied_before, has};
-use crate::backup::take::{Order, take};
-use crate::backup::{Contents, Reading, Trigger};
+use crate::backup::take::{BackupSpec, take};
+use crate::backup::{Contents, LiveReads, Trigger};
 use crate::protocol::Restored;
 use crate::protocol::restore::{ASKED_ORDER, AskedRestore, NOBODY, RestoreRefused};
-use crate::staging::disk::Unhindered;
+use crate::staging::disk::RealFs;
 use crate::world::Worlds;
 
 /// A server with three copies of its worlds, of which one is wanted.
 struct Server {
     directory: tempfile::TempDir,
     volume: Volume,
-    shelf: Shelf,
-    keeping: Keeping,
+    shelf: BackupRepository,
+    keeping: RetentionInput,
     /// Oldest first.
     copies: [String; 3],
 }
@@ -27,12 +27,12 @@ impl Server {
         let at = |name: &str| directory.path().join(name);
         fs::create_dir_all(at("data/world/region")).unwrap();
         fs::write(at("data/world/level.dat"), b"level").unwrap();
-        let (volume, shelf) = (Volume::new(at("data")), Shelf::new(at("copies")));
+        let (volume, shelf) = (Volume::new(at("data")), BackupRepository::new(at("copies")));
         let worlds = Worlds::read(volume.root()).unwrap();
-        let order = Order {
+        let order = BackupSpec {
             data: volume.root(),
             worlds: &worlds,
-            reading: Reading::Still,
+            reading: LiveReads::Still,
             contents: Contents::Worlds,
             trigger: Trigger::OnDemand,
             lock: Some("aaaaaaaa"),
@@ -42,11 +42,12 @@ impl Server {
         };
         let copies = [0, 60, 120].map(|second| {
             let clock = || Timestamp::from_second(1_800_000_000 + second).unwrap();
-            take(&order, &shelf, &mut Disk::new(Unhindered), clock).unwrap().id
+            take(&order, &shelf, &mut Disk::new(RealFs), clock).unwrap().id
         });
         let orders = Some(at("orders/restore.json"));
         fs::create_dir(at("orders")).unwrap();
-        let keeping = Keeping { retention: Some(retention(1, None)), orders, kept: None, volume: volume.clone() };
+        let keeping =
+            RetentionInput { retention: Some(retention(1, None)), orders, kept: None, volume: volume.clone() };
         Self { directory, volume, shelf, keeping, copies }
     }
 
@@ -77,7 +78,7 @@ impl Server {
 
     /// What is left when one is about to be taken.
     fn left(&self) -> Vec<String> {
-        self.keeping.prune(&self.shelf, None, &mut Disk::new(Unhindered));
+        self.keeping.prune(&self.shelf, None, &mut Disk::new(RealFs));
         self.shelf.list().unwrap().into_iter().map(|copy| copy.id).collect()
     }
 }
@@ -106,11 +107,11 @@ fn a_copy_that_an_order_waits_for_stays_until_something_has_come_of_it() {
             everything: false,
             after_damage: false,
         };
-        Disk::new(Unhindered).write_record(&server.volume.restored_path(), &done).unwrap();
+        Disk::new(RealFs).write_record(&server.volume.restored_path(), &done).unwrap();
     };
     let refused = |server: &Server| {
         let refused = RestoreRefused { request: "asked-1".to_owned(), at: clock::now(), why: "no room".to_owned() };
-        Disk::new(Unhindered).write_record(&server.volume.restore_refused_path(), &refused).unwrap();
+        Disk::new(RealFs).write_record(&server.volume.restore_refused_path(), &refused).unwrap();
     };
     for comes in [&obeyed as &dyn Fn(&Server), &refused] {
         let server = Server::new();

@@ -19,7 +19,7 @@ pub(super) type Now = Option<BTreeMap<String, Option<bool>>>;
 /// `opened.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Record {
+pub(super) struct LoadedRecord {
     /// The mark in the log of the start that `worlds` and `datapacks` are about.
     start: Option<String>,
     worlds: Kind,
@@ -37,13 +37,13 @@ pub(super) struct Kind {
     /// What was seen open when its server was saved for a stop: nobody has closed it. Of a server that crashed nothing is known.
     kept_open: BTreeSet<String>,
     /// How faithfully it is opened.
-    rows: BTreeMap<String, Row>,
+    rows: BTreeMap<String, LoadedRow>,
 }
 
 /// Starts in a row that opened the same. Those of which nothing could be read are not among them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Row {
+struct LoadedRow {
     starts: u32,
     /// The lock of the last of them.
     lock: Option<String>,
@@ -56,7 +56,7 @@ struct Row {
 
 /// What a start is told apart by.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Start {
+pub(super) struct StartId {
     /// None: its log was put away at midnight, or could not be read.
     pub(super) mark: Option<String>,
     /// The digest of the lock that it runs.
@@ -65,9 +65,9 @@ pub(super) struct Start {
     pub(super) seen: bool,
 }
 
-impl Record {
+impl LoadedRecord {
     /// What a start has made of it. An agent that was started again beside the server finds its own start here, and what was closed in between.
-    pub(super) fn begin(&mut self, start: &Start, worlds: &Now, datapacks: &Now) -> Loaded {
+    pub(super) fn begin(&mut self, start: &StartId, worlds: &Now, datapacks: &Now) -> Loaded {
         let is_other = self.start.is_some() && start.mark.is_some() && start.mark != self.start;
         if start.seen || *self == Self::default() || is_other {
             self.start.clone_from(&start.mark);
@@ -110,7 +110,7 @@ impl Kind {
                     let row = self.rows.entry(name.clone()).or_default();
                     let goes_on = row.cut_by.is_none() || row.lock.as_ref() == lock;
                     let starts = if goes_on { row.starts.saturating_add(1) } else { 1 };
-                    *row = Row { starts, lock: lock.cloned(), cut_by: None, is_fickle: row.is_fickle };
+                    *row = LoadedRow { starts, lock: lock.cloned(), cut_by: None, is_fickle: row.is_fickle };
                 }
                 Some(false) => {
                     let Some(row) = self.rows.get_mut(name) else { continue };

@@ -9,18 +9,18 @@ fn now(open: &[&str], shut: &[&str]) -> Now {
     Some(open.chain(shut.iter().map(|name| ((*name).to_owned(), Some(false)))).collect())
 }
 
-fn by(mark: Option<&str>, lock: &str, seen: bool) -> Start {
-    Start { mark: mark.map(str::to_owned), lock: Some(lock.to_owned()), seen }
+fn by(mark: Option<&str>, lock: &str, seen: bool) -> StartId {
+    StartId { mark: mark.map(str::to_owned), lock: Some(lock.to_owned()), seen }
 }
 
 /// A start with this lock that the agent has seen.
-fn start(record: &mut Record, lock: &str, worlds: &Now) -> BTreeMap<String, AtStart> {
+fn start(record: &mut LoadedRecord, lock: &str, worlds: &Now) -> BTreeMap<String, AtStart> {
     record.begin(&by(None, lock, true), worlds, &None).worlds.unwrap()
 }
 
 #[test]
 fn a_world_that_somebody_closes_while_the_server_runs_is_missed_by_no_later_start_until_one_opens_it() {
-    let mut record = Record::default();
+    let mut record = LoadedRecord::default();
     let first = start(&mut record, "a", &now(&["overworld", "creative", "hub"], &["old"]));
     assert_eq!((first["creative"], first["old"]), (Opened, NotOpened));
     record.close(&now(&["overworld", "hub", "arena"], &["creative"]), &None);
@@ -53,7 +53,7 @@ fn secs(seconds: u64) -> Duration {
 fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
     let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
     let after = |starts: &[(&str, &Now)]| {
-        let mut record = Record::default();
+        let mut record = LoadedRecord::default();
         for (lock, worlds) in starts {
             record.begin(&by(None, lock, true), worlds, &None);
             // All that was open is open still when the server is saved for its stop.
@@ -80,7 +80,7 @@ fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
     assert_eq!(then(&[("b", &less), ("b", &less), ("c", &less)]), NotOpened);
     assert_eq!(then(&[("z", &less), ("a", &both)]), NotAnyMore, "gone back from, the row goes on");
     assert_eq!(then(&[("b", &less), ("c", &both)]), NotOpened, "not in a row");
-    let mut record = Record::default();
+    let mut record = LoadedRecord::default();
     start(&mut record, "a", &both);
     assert_eq!(start(&mut record, "b", &now(&[], &["overworld"]))["overworld"], NotAnyMore, "no server without it");
 }
@@ -89,7 +89,7 @@ fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
 fn what_may_have_been_closed_before_a_crash_is_held_against_no_set() {
     let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
     let after_a_stop_that_saw = |at_the_stop: &Now| {
-        let mut record = Record::default();
+        let mut record = LoadedRecord::default();
         for _ in 0..3 {
             start(&mut record, "a", &both);
             record.close(&both, &None);
@@ -108,7 +108,7 @@ fn what_may_have_been_closed_before_a_crash_is_held_against_no_set() {
 
 #[test]
 fn a_map_that_is_drawn_at_each_start_is_never_expected() {
-    let mut record = Record::default();
+    let mut record = LoadedRecord::default();
     for (lock, map) in [("a", 1), ("a", 2), ("a", 2), ("b", 1), ("b", 1), ("b", 1), ("c", 3), ("c", 2), ("d", 1)] {
         let maps: Vec<String> = (1..=3).map(|number| format!("map{number}")).collect();
         let (open, shut): (Vec<&str>, Vec<&str>) =
@@ -122,7 +122,7 @@ fn a_map_that_is_drawn_at_each_start_is_never_expected() {
 
 #[test]
 fn a_world_that_was_deleted_while_the_server_ran_was_closed_and_one_that_nobody_asked_for_was_not() {
-    let mut record = Record::default();
+    let mut record = LoadedRecord::default();
     start(&mut record, "a", &now(&["overworld", "creative", "hub", "the_nether"], &[]));
     let untouched = record.clone();
     record.close(&None, &None);
@@ -139,7 +139,7 @@ fn a_world_that_was_deleted_while_the_server_ran_was_closed_and_one_that_nobody_
 #[test]
 fn an_agent_that_is_started_again_beside_the_server_takes_its_look_for_no_start() {
     for mark in [Some("first"), None] {
-        let mut record = Record::default();
+        let mut record = LoadedRecord::default();
         let all = now(&["overworld", "creative", "hub"], &[]);
         record.begin(&by(Some("first"), "a", true), &all, &None);
         let again = record.begin(&by(mark, "a", false), &now(&["overworld", "hub"], &["creative"]), &None);
@@ -153,7 +153,7 @@ fn an_agent_that_is_started_again_beside_the_server_takes_its_look_for_no_start(
 #[test]
 fn a_start_that_the_agent_has_seen_is_a_new_one_whatever_its_log_says() {
     for mark in [Some("first"), None] {
-        let mut record = Record::default();
+        let mut record = LoadedRecord::default();
         record.begin(&by(Some("first"), "a", true), &now(&["overworld", "creative"], &[]), &None);
         let next = record.begin(&by(mark, "b", true), &now(&["overworld"], &["creative"]), &None);
         assert_eq!(next.worlds.unwrap()["creative"], NotOpened, "it was not opened, and nobody has closed it");
@@ -183,7 +183,7 @@ fn looks_end_with_one_that_is_late_enough_and_has_what_starts_before_had_opened(
 fn more_worlds_than_are_told_apart_are_not_told() {
     let names: Vec<String> = (0..=MOST).map(|number| format!("island{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut record = Record::default();
+    let mut record = LoadedRecord::default();
     let all = now(&names, &[]);
     let told = record.begin(&by(None, "a", true), &all, &now(&[], &[]));
     assert_eq!((told.worlds, told.too_many_worlds, told.too_many_datapacks), (None, true, false));

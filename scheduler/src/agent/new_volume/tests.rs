@@ -1,15 +1,16 @@
 //! Pure. Which copy an order for a new volume means, and what is written down of it.
 
 use super::*;
-use crate::backup::{Contents, FORMAT, Seal, Trigger};
+use crate::backup::{Checksum, Contents, FORMAT, Trigger};
 use crate::world::tests::set;
 
 fn order(copy: &str) -> NewVolumeOrder {
     NewVolumeOrder { server: "lobby".into(), copy: copy.into(), claim: "backup-lobby-0".into(), apart: false }
 }
 
-fn good(id: &str, contents: Contents, data_version: u32, minecraft: &str) -> Shelved {
-    let seal = Seal { files: 1, bytes: 1, archive_bytes: 1, archive_sha256: String::new(), list_sha256: String::new() };
+fn good(id: &str, contents: Contents, data_version: u32, minecraft: &str) -> StoredBackup {
+    let seal =
+        Checksum { files: 1, bytes: 1, archive_bytes: 1, archive_sha256: String::new(), list_sha256: String::new() };
     let folders = if contents.has_worlds() { vec!["world".to_owned()] } else { Vec::new() };
     let backup = Backup {
         format: FORMAT,
@@ -29,11 +30,11 @@ fn good(id: &str, contents: Contents, data_version: u32, minecraft: &str) -> She
         after_damage: false,
         seal,
     };
-    Shelved { id: id.into(), state: Ok(backup) }
+    StoredBackup { id: id.into(), state: Ok(backup) }
 }
 
 /// Oldest first, as a shelf lists them.
-fn shelf() -> Vec<Shelved> {
+fn shelf() -> Vec<StoredBackup> {
     vec![
         good("20261120T030000Z-a", Contents::Everything, 4556, "1.21.10"),
         good("20261121T030000Z-a", Contents::Worlds, 4556, "1.21.10"),
@@ -41,7 +42,7 @@ fn shelf() -> Vec<Shelved> {
     ]
 }
 
-fn chosen(copy: &str, listed: &[Shelved]) -> Result<String, String> {
+fn chosen(copy: &str, listed: &[StoredBackup]) -> Result<String, String> {
     let chosen = choose(&order(copy), listed, &set("1.21.10", Some(4556)));
     chosen.map(|backup| backup.id).map_err(|error| error.to_string())
 }
@@ -65,7 +66,7 @@ fn a_newest_copy_that_is_damaged_is_not_passed_over_in_silence() {
     let mut listed = shelf();
     let id = "20261123T030000Z-a".to_owned();
     let why = "`archive.tar.gz` has 3 bytes".to_owned();
-    listed.push(Shelved { id, state: Err(NotCounted { why, unread: None }) });
+    listed.push(StoredBackup { id, state: Err(IgnoredBackup { why, unread: None }) });
     for copy in ["latest", "20261123T030000Z-a"] {
         let why = chosen(copy, &listed).unwrap_err();
         assert!(why.contains("`20261123T030000Z-a` cannot be used: `archive.tar.gz` has 3 bytes"), "{why}");
@@ -76,9 +77,9 @@ fn a_newest_copy_that_is_damaged_is_not_passed_over_in_silence() {
 
 #[test]
 fn a_newest_copy_that_could_not_be_read_is_tried_again_and_one_without_worlds_is_not_it() {
-    let unread = |copy: Shelved| {
+    let unread = |copy: StoredBackup| {
         let unread = Some(Box::new(copy.state.unwrap()));
-        Shelved { id: copy.id, state: Err(NotCounted { why: "could not be read".into(), unread }) }
+        StoredBackup { id: copy.id, state: Err(IgnoredBackup { why: "could not be read".into(), unread }) }
     };
     let mut listed = shelf();
     listed.push(unread(good("20261123T030000Z-a", Contents::Worlds, 4556, "1.21.10")));

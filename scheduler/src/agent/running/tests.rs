@@ -14,23 +14,23 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn answers() -> Pinged {
-    Pinged::Answered(ping::Answer { minecraft: "1.21.10".to_owned(), online: Some(0), max: Some(20) })
+fn answers() -> PingResult {
+    PingResult::Answered(ping::StatusResponse { minecraft: "1.21.10".to_owned(), online: Some(0), max: Some(20) })
 }
 
 /// An agent, from its start on.
 struct Agent {
-    witness: Witness,
-    record: Record,
+    witness: ServerMonitor,
+    record: ProcessRecord,
 }
 
 impl Agent {
     fn beside(running: Option<Running>) -> Self {
-        Self { witness: Witness::new(at(0)), record: Record::inherit(running) }
+        Self { witness: ServerMonitor::new(at(0)), record: ProcessRecord::inherit(running) }
     }
 
-    fn look(&mut self, second: i64, pinged: Pinged, locked: Option<bool>, log: Option<&str>) -> Due {
-        let look = Look { at: at(second), pinged, locked, log: log.map(str::to_owned), progress_at: None };
+    fn look(&mut self, second: i64, pinged: PingResult, locked: Option<bool>, log: Option<&str>) -> FollowUp {
+        let look = Sample { at: at(second), pinged, locked, log: log.map(str::to_owned), progress_at: None };
         self.witness.look(&look);
         self.record.look(&look, &self.witness)
     }
@@ -40,16 +40,16 @@ fn running() -> Running {
     Running { since: at(1_000), seen_at: at(2_000), log: Some(LOG.to_owned()) }
 }
 
-fn nothing() -> Due {
-    Due::default()
+fn nothing() -> FollowUp {
+    FollowUp::default()
 }
 
-fn written() -> Due {
-    Due { ended: None, is_to_write: true }
+fn written() -> FollowUp {
+    FollowUp { ended: None, is_to_write: true }
 }
 
-fn missed(is_to_write: bool) -> Due {
-    Due { ended: Some(running()), is_to_write }
+fn missed(is_to_write: bool) -> FollowUp {
+    FollowUp { ended: Some(running()), is_to_write }
 }
 
 /// A volume with a world, on which this process was there last.
@@ -76,9 +76,9 @@ fn told(volume: &Volume) -> Option<LastStop> {
 #[test]
 fn a_process_is_written_down_when_it_is_seen_with_its_log_when_there_is_one_and_then_once_a_minute() {
     let mut agent = Agent::beside(None);
-    assert_eq!(agent.look(10, Pinged::Refused, Some(false), None), nothing(), "there is none");
-    assert_eq!(agent.look(20, Pinged::Refused, Some(true), None), written());
-    assert_eq!(agent.look(22, Pinged::Refused, Some(true), None), nothing());
+    assert_eq!(agent.look(10, PingResult::Refused, Some(false), None), nothing(), "there is none");
+    assert_eq!(agent.look(20, PingResult::Refused, Some(true), None), written());
+    assert_eq!(agent.look(22, PingResult::Refused, Some(true), None), nothing());
     assert_eq!(agent.look(24, answers(), Some(true), Some(LOG)), written(), "its log has begun");
     assert_eq!(agent.look(83, answers(), None, Some(LOG)), nothing());
     assert_eq!(agent.look(84, answers(), None, None), written(), "a minute");
@@ -96,8 +96,8 @@ fn an_agent_that_comes_back_goes_on_with_the_same_process_and_knows_another_by_i
     assert_eq!(same.record.end(), Some(at(1_000)), "its end is that of the same");
 
     let mut starting = Agent::beside(Some(running()));
-    assert_eq!(starting.look(2_900, Pinged::Refused, Some(true), None), nothing(), "it has no log yet");
-    assert_eq!(starting.look(2_902, Pinged::Refused, Some(true), Some(NEXT_LOG)), missed(true));
+    assert_eq!(starting.look(2_900, PingResult::Refused, Some(true), None), nothing(), "it has no log yet");
+    assert_eq!(starting.look(2_902, PingResult::Refused, Some(true), Some(NEXT_LOG)), missed(true));
     assert_eq!(starting.record.running().map(|running| running.since), Some(at(2_902)));
     assert_eq!(starting.look(2_904, answers(), Some(true), Some(NEXT_LOG)), nothing(), "once");
 
@@ -109,11 +109,11 @@ fn an_agent_that_comes_back_goes_on_with_the_same_process_and_knows_another_by_i
 #[test]
 fn an_agent_that_comes_back_to_a_free_world_has_missed_the_end_and_without_a_lock_it_does_not_know() {
     let mut gone = Agent::beside(Some(running()));
-    assert_eq!(gone.look(2_900, Pinged::Refused, Some(false), Some(LOG)), missed(false));
-    assert_eq!(gone.look(2_902, Pinged::Refused, Some(false), Some(LOG)), nothing(), "once");
+    assert_eq!(gone.look(2_900, PingResult::Refused, Some(false), Some(LOG)), missed(false));
+    assert_eq!(gone.look(2_902, PingResult::Refused, Some(false), Some(LOG)), nothing(), "once");
 
     let mut unknown = Agent::beside(Some(running()));
-    assert_eq!(unknown.look(2_900, Pinged::Refused, None, None), nothing());
+    assert_eq!(unknown.look(2_900, PingResult::Refused, None, None), nothing());
     assert_eq!(unknown.look(2_902, answers(), None, Some(LOG)), written(), "it was there all the time");
     assert_eq!(unknown.record.end(), Some(at(1_000)));
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::backup::take::{Order, take};
-use crate::backup::{Contents, Reading, Trigger};
-use crate::staging::disk::Unhindered;
+use crate::backup::take::{BackupSpec, take};
+use crate::backup::{Contents, LiveReads, Trigger};
+use crate::staging::disk::RealFs;
 
 const OLD: [(&str, &[u8]); 5] = [
     ("world/level.dat", b"old"),
@@ -35,7 +35,7 @@ struct Crash {
     left: usize,
 }
 
-impl Steps for Crash {
+impl FsHook for Crash {
     fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("the power went"))?;
         Ok(())
@@ -45,7 +45,7 @@ impl Steps for Crash {
 struct Server {
     directory: tempfile::TempDir,
     volume: Volume,
-    shelf: Shelf,
+    shelf: BackupRepository,
     backup: Backup,
 }
 
@@ -71,7 +71,7 @@ impl Server {
     fn copied_with(contents: Contents, more: &[(&str, &[u8])]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path().join("data"));
-        let shelf = Shelf::new(directory.path().join("copies"));
+        let shelf = BackupRepository::new(directory.path().join("copies"));
         put(volume.root(), &OLD);
         put(volume.root(), &OTHER);
         put(volume.root(), more);
@@ -82,13 +82,13 @@ impl Server {
         Self { directory, volume, shelf, backup }
     }
 
-    fn restore(&self, disk: &mut Disk<impl Steps>, second: i64) -> Result<Restored, Error> {
-        self.restore_part(Part::Worlds, disk, second)
+    fn restore(&self, disk: &mut Disk<impl FsHook>, second: i64) -> Result<Restored, Error> {
+        self.restore_part(RestorePart::Worlds, disk, second)
     }
 
-    fn restore_part(&self, part: Part, disk: &mut Disk<impl Steps>, second: i64) -> Result<Restored, Error> {
+    fn restore_part(&self, part: RestorePart, disk: &mut Disk<impl FsHook>, second: i64) -> Result<Restored, Error> {
         let worlds = Worlds::read(self.volume.root()).unwrap();
-        let wish = Wish { part, request: None };
+        let wish = RestoreTarget { part, request: None };
         restore(&self.shelf, &self.backup, &self.volume, &worlds, wish, disk, at(second))
     }
 
@@ -110,12 +110,12 @@ impl Server {
     }
 }
 
-fn copied(volume: &Volume, shelf: &Shelf, contents: Contents, second: i64) -> Backup {
+fn copied(volume: &Volume, shelf: &BackupRepository, contents: Contents, second: i64) -> Backup {
     let worlds = Worlds::read(volume.root()).unwrap();
-    let order = Order {
+    let order = BackupSpec {
         data: volume.root(),
         worlds: &worlds,
-        reading: Reading::Still,
+        reading: LiveReads::Still,
         contents,
         trigger: Trigger::BeforeUpdate,
         lock: Some("aaaaaaaa"),
@@ -123,7 +123,7 @@ fn copied(volume: &Volume, shelf: &Shelf, contents: Contents, second: i64) -> Ba
         request: None,
         after_damage: false,
     };
-    take(&order, shelf, &mut Disk::new(Unhindered), || at(second)).unwrap()
+    take(&order, shelf, &mut Disk::new(RealFs), || at(second)).unwrap()
 }
 
 fn below(root: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -142,7 +142,7 @@ fn the_worlds_are_those_of_the_copy_and_no_file_of_the_newer_layout_remains() {
     for contents in [Contents::Worlds, Contents::Everything] {
         let server = Server::new(contents);
         fs::write(server.volume.root().join("server.properties"), b"motd=y\n").unwrap();
-        let done = server.restore(&mut Disk::new(Unhindered), 60).unwrap();
+        let done = server.restore(&mut Disk::new(RealFs), 60).unwrap();
         let mut expected = files(&[&OLD, &OTHER]);
         expected.insert("server.properties".into(), b"motd=y\n".to_vec());
         assert_eq!(server.files(), expected, "what is no world stays as it is");
@@ -169,7 +169,7 @@ fn what_a_try_before_has_left_is_room_for_the_next_one_because_it_goes_first() {
 fn a_copy_of_which_there_is_no_room_touches_nothing_and_says_what_it_needs() {
     let mut server = Server::new(Contents::Worlds);
     server.backup.seal.bytes = 1 << 60;
-    let error = server.restore(&mut Disk::new(Unhindered), 60).unwrap_err();
+    let error = server.restore(&mut Disk::new(RealFs), 60).unwrap_err();
     assert!(
         matches!(error, Error::Full { free, needed, .. } if needed == 1 << 60 && free < room_for(needed)),
         "{error}"
@@ -189,10 +189,10 @@ fn an_interruption_after_any_operation_leaves_the_worlds_of_before_or_a_journal_
         }
         // The next init container finds the journal, is interrupted too, and the one after it ends it.
         let _ = finish(&server.volume, &mut Disk::new(Crash { left: left % 7 }));
-        let finished = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        let finished = finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
         assert!(!server.volume.restore_journal_path().exists());
         if finished.is_none() && server.files() == files(&[&NEW, &OTHER]) {
-            server.restore(&mut Disk::new(Unhindered), 120).unwrap();
+            server.restore(&mut Disk::new(RealFs), 120).unwrap();
         }
         assert_eq!(server.files(), files(&[&OLD, &OTHER]), "going on after {left} operations");
         assert_eq!(server.aside(), files(&[&NEW]), "nothing is lost, after {left} operations");
@@ -213,7 +213,7 @@ fn everything_takes_the_place_of_everything_but_what_comes_back_by_itself() {
     let secret: [(&str, &[u8]); 1] = [(".server.properties.swp", b"rcon.password=x")];
     put(server.volume.root(), &secret);
     fs::write(server.volume.root().join("server.properties"), b"motd=y\n").unwrap();
-    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     assert!(done.everything);
     assert_eq!(server.files(), files(&[&OLD, &OTHER, &[("cache/mojang.jar", b"jar")], &secret]));
     let new: [(&str, &[u8]); 4] = [
@@ -235,7 +235,7 @@ fn a_link_that_is_no_world_stays_because_nothing_would_come_for_it_and_one_that_
     for name in ["more", "tools", "ops.json"] {
         link(name);
     }
-    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     let is_link = |path: PathBuf| path.is_symlink();
     assert!(["tools", "ops.json"].iter().all(|name| is_link(root.join(name))));
     assert!(!is_link(root.join("more")) && is_link(root.join(&done.set_aside).join("more")), "a world lies behind it");
@@ -244,7 +244,7 @@ fn a_link_that_is_no_world_stays_because_nothing_would_come_for_it_and_one_that_
     // What the copy has takes the place of a link, too.
     fs::rename(root.join("plugins"), elsewhere.join("plugins")).unwrap();
     link("plugins");
-    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 120).unwrap();
+    let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 120).unwrap();
     assert!(!is_link(root.join("plugins")) && is_link(root.join(done.set_aside).join("plugins")));
     assert_eq!(server.files(), files(&[&OLD, &OTHER]));
 }
@@ -258,7 +258,7 @@ fn plugins_behind_a_link_stay_with_all_that_is_theirs_because_the_copy_has_none(
     std::os::unix::fs::symlink(&elsewhere, root.join("plugins")).unwrap();
     server.backup = copied(&server.volume, &server.shelf, Contents::Everything, 30);
     assert_eq!(server.backup.left_out, ["plugins"]);
-    server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     assert!(root.join("plugins").is_symlink());
     assert_eq!(fs::read(root.join(FLOODGATE_KEY)).unwrap(), b"of the network");
 }
@@ -276,7 +276,7 @@ fn floodgates_key_that_lies_there_stays_and_one_that_is_missing_or_empty_is_brou
         let key = server.volume.root().join(FLOODGATE_KEY);
         fs::remove_dir_all(server.volume.root().join("plugins/floodgate")).unwrap_or_default();
         put(server.volume.root(), here.map(|key| (FLOODGATE_KEY, key)).as_slice());
-        let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+        let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
         assert_eq!(fs::read(&key).unwrap(), comes, "{here:?} is there, {then:?} is in the copy");
         assert_eq!(server.files(), files(&[&OLD, &OTHER, &[(FLOODGATE_KEY, comes)]]), "and all else is of the copy");
         let aside = server.volume.root().join(done.set_aside).join(FLOODGATE_KEY);
@@ -284,7 +284,7 @@ fn floodgates_key_that_lies_there_stays_and_one_that_is_missing_or_empty_is_brou
     }
     let server = Server::copied_with(Contents::Everything, &[(FLOODGATE_KEY, b"of old")]);
     server.loses_its_volume();
-    server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     assert_eq!(fs::read(server.volume.root().join(FLOODGATE_KEY)).unwrap(), b"of old", "on a new volume");
 }
 
@@ -293,7 +293,7 @@ fn a_new_volume_that_is_interrupted_after_any_operation_has_no_world_or_a_journa
     for left in 0.. {
         let server = Server::new(Contents::Everything);
         server.loses_its_volume();
-        let ended = server.restore_part(Part::Everything, &mut Disk::new(Crash { left }), 60).is_ok();
+        let ended = server.restore_part(RestorePart::Everything, &mut Disk::new(Crash { left }), 60).is_ok();
         if !server.volume.restore_journal_path().exists() && !ended {
             let (old, new) = (files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]), files(&[&NEW_VOLUME]));
             let found = server.files();
@@ -303,9 +303,9 @@ fn a_new_volume_that_is_interrupted_after_any_operation_has_no_world_or_a_journa
             );
         }
         let _ = finish(&server.volume, &mut Disk::new(Crash { left: left % 5 }));
-        let finished = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        let finished = finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
         if finished.is_none() && server.files() == files(&[&NEW_VOLUME]) {
-            server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 120).unwrap();
+            server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 120).unwrap();
         }
         assert_eq!(server.files(), files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]), "going on after {left} operations");
         assert_eq!(server.aside(), files(&[&NEW_VOLUME[1..]]), "nothing is lost, after {left} operations");
@@ -321,7 +321,7 @@ fn on_an_empty_volume_nothing_is_set_aside_and_no_place_is_named() {
     let server = Server::new(Contents::Everything);
     server.loses_its_volume();
     fs::remove_file(server.volume.root().join("server.properties")).unwrap();
-    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     assert_eq!((done.set_aside.as_str(), server.volume.set_aside_dir().exists()), ("", false));
     assert_eq!(server.files(), files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]));
 }
@@ -334,8 +334,9 @@ fn worlds_of_a_copy_from_before_damage_are_told_of_none_and_those_of_one_from_af
     let told = || damage::DamageLog::new(server.volume.clone()).look(Timestamp::UNIX_EPOCH).unwrap().is_some();
     assert!(told());
     let marked = Backup { after_damage: true, ..server.backup.clone() };
-    let (worlds, wish) = (Worlds::read(server.volume.root()).unwrap(), Wish { part: Part::Worlds, request: None });
-    let disk = &mut Disk::new(Unhindered);
+    let (worlds, wish) =
+        (Worlds::read(server.volume.root()).unwrap(), RestoreTarget { part: RestorePart::Worlds, request: None });
+    let disk = &mut Disk::new(RealFs);
     let done = restore(&server.shelf, &marked, &server.volume, &worlds, wish, disk, at(60)).unwrap();
     assert!(done.after_damage && told());
     assert!(!server.restore(disk, 120).unwrap().after_damage);
@@ -350,7 +351,7 @@ fn a_damaged_copy_touches_no_world() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&archive, bytes).unwrap();
-    let failed = server.restore(&mut Disk::new(Unhindered), 60).unwrap_err();
+    let failed = server.restore(&mut Disk::new(RealFs), 60).unwrap_err();
     assert!(matches!(failed, Error::Damaged { .. }), "{failed:?}");
     assert_eq!(server.files(), files(&[&NEW, &OTHER]));
     assert!(server.shelf.list().unwrap()[0].state.is_err());
@@ -362,7 +363,7 @@ fn a_world_that_is_a_link_is_set_aside_as_the_link_that_it_is() {
     let elsewhere = server.directory.path().join("disk2");
     fs::rename(server.volume.root().join("world"), &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, server.volume.root().join("world")).unwrap();
-    let done = server.restore(&mut Disk::new(Unhindered), 60).unwrap();
+    let done = server.restore(&mut Disk::new(RealFs), 60).unwrap();
     assert_eq!(server.files(), files(&[&OLD, &OTHER]));
     assert!(server.volume.root().join(done.set_aside).join("world").is_symlink());
     assert_eq!(fs::read(elsewhere.join("level.dat")).unwrap(), b"new");
@@ -371,7 +372,7 @@ fn a_world_that_is_a_link_is_set_aside_as_the_link_that_it_is() {
 #[test]
 fn two_restores_of_one_second_set_worlds_aside_in_two_places() {
     let server = Server::new(Contents::Worlds);
-    let restore = || server.restore(&mut Disk::new(Unhindered), 60).unwrap().set_aside;
+    let restore = || server.restore(&mut Disk::new(RealFs), 60).unwrap().set_aside;
     let places = [restore(), restore()];
     assert_eq!(places, ["", "-2"].map(|number| format!(".nightshift/set-aside/20270115T080100Z{number}")));
     assert_eq!(below(&server.volume.root().join(&places[0])), files(&[&NEW]));
@@ -386,9 +387,9 @@ fn a_journal_that_names_a_place_outside_is_not_carried_out() {
         let set_aside = ".nightshift/set-aside/x".into();
         let id = "x".into();
         let done = Restored { at: at(0), id, set_aside, request: None, everything: false, after_damage: false };
-        let journal = Journal { done, aside: vec![name.into()], comes: vec![] };
-        Disk::new(Unhindered).write_record(&server.volume.restore_journal_path(), &journal).unwrap();
-        let failed = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap_err();
+        let journal = RestoreJournal { done, aside: vec![name.into()], comes: vec![] };
+        Disk::new(RealFs).write_record(&server.volume.restore_journal_path(), &journal).unwrap();
+        let failed = finish(&server.volume, &mut Disk::new(RealFs)).unwrap_err();
         assert!(matches!(failed, Error::Journal { .. }), "{failed:?}");
         assert_eq!(server.files(), files(&[&NEW, &OTHER]));
     }

@@ -10,8 +10,8 @@ fn at(hours: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + hours * 3600).unwrap()
 }
 
-fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> Candidate {
-    Candidate {
+fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> RetentionCandidate {
+    RetentionCandidate {
         id: id.into(),
         taken_at: at(hours),
         contents: Some(contents),
@@ -23,8 +23,8 @@ fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> Candidate {
     }
 }
 
-fn way_back(id: &str, hours: i64, standing: Standing) -> Candidate {
-    Candidate { before_update: true, standing, ..copy(id, hours, Contents::Worlds, true) }
+fn way_back(id: &str, hours: i64, standing: Standing) -> RetentionCandidate {
+    RetentionCandidate { before_update: true, standing, ..copy(id, hours, Contents::Worlds, true) }
 }
 
 const TWO: Retention = Retention { max_count: 2, max_age: None };
@@ -80,7 +80,7 @@ fn the_way_back_stays_behind_any_number_of_copies_of_a_running_server_and_only_t
 #[test]
 fn the_newest_copy_from_before_damage_stays_however_old_it_is_and_however_many_are_taken_after_it() {
     let mut copies = ["a", "b"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true)).to_vec();
-    copies.extend(["w", "x", "y", "z"].map(|id| Candidate {
+    copies.extend(["w", "x", "y", "z"].map(|id| RetentionCandidate {
         after_damage: true,
         ..copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)
     }));
@@ -113,8 +113,10 @@ fn the_newest_way_back_stays_unread_as_it_is_while_there_is_no_good_one_and_take
 
 #[test]
 fn where_another_set_came_forward_the_copy_of_the_older_minecraft_stays_for_a_month() {
-    let of =
-        |id, hours, data_version| Candidate { data_version: Some(data_version), ..way_back(id, hours, Standing::Good) };
+    let of = |id, hours, data_version| RetentionCandidate {
+        data_version: Some(data_version),
+        ..way_back(id, hours, Standing::Good)
+    };
     let mut copies = vec![of("oldest", 0, 1), of("older", 1, 1), of("newer", 2, 2), of("newest", 3, 2)];
     copies.extend(["x", "y"].map(|id| copy(id, 200 + i64::from(id.as_bytes()[0]), Contents::Everything, true)));
     assert_eq!(to_remove(&copies, TWO, at(500)), ["oldest", "newer"]);
@@ -123,7 +125,7 @@ fn where_another_set_came_forward_the_copy_of_the_older_minecraft_stays_for_a_mo
 
 #[test]
 fn copies_of_what_failed_push_none_out_that_the_set_before_could_open_for_a_month_also_where_two_have_failed() {
-    let of = |id, hours, data_version| Candidate {
+    let of = |id, hours, data_version| RetentionCandidate {
         data_version: Some(data_version),
         ..copy(id, hours, Contents::Everything, true)
     };
@@ -135,7 +137,7 @@ fn copies_of_what_failed_push_none_out_that_the_set_before_could_open_for_a_mont
     assert_eq!(to_remove(&copies, TWO, at(1 + 30 * 24)), ["oldest", "older", "a", "b", "x"], "a month is over");
 }
 
-fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
+fn shelf() -> impl Strategy<Value = Vec<RetentionCandidate>> {
     let contents = prop_oneof![
         Just(None),
         Just(Some(Contents::Worlds)),
@@ -147,7 +149,7 @@ fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
     let one = (0_i64..200, contents, standing, marks);
     prop::collection::vec(one, 0..12).prop_map(|copies| {
         type One = (i64, Option<Contents>, Standing, (bool, bool, bool));
-        let candidate = |(number, (hours, contents, standing, marks)): (usize, One)| Candidate {
+        let candidate = |(number, (hours, contents, standing, marks)): (usize, One)| RetentionCandidate {
             id: format!("c{number:02}"),
             taken_at: at(hours),
             contents,
@@ -169,15 +171,15 @@ proptest! {
     ) {
         let retention = Retention { max_count, max_age: max_age.map(SignedDuration::from_hours) };
         let gone: BTreeSet<String> = to_remove(&copies, retention, at(200)).into_iter().collect();
-        let left: Vec<Candidate> = copies.iter().filter(|copy| !gone.contains(&copy.id)).cloned().collect();
-        let of_kinds: [fn(&Candidate) -> bool; 4] = [
+        let left: Vec<RetentionCandidate> = copies.iter().filter(|copy| !gone.contains(&copy.id)).cloned().collect();
+        let of_kinds: [fn(&RetentionCandidate) -> bool; 4] = [
             |copy| copy.contents.is_some_and(Contents::has_worlds),
             |copy| copy.contents.is_some_and(Contents::has_server_files),
             |copy| copy.contents.is_some_and(Contents::has_worlds) && copy.before_update,
             |copy| copy.contents.is_some_and(Contents::has_worlds) && !copy.after_damage,
         ];
         for fits in of_kinds {
-            let newest = |of: &[Candidate]| {
+            let newest = |of: &[RetentionCandidate]| {
                 let good = of.iter().filter(|copy| copy.standing == Standing::Good && fits(copy));
                 good.max_by_key(|copy| (copy.taken_at, copy.id.clone())).cloned()
             };
@@ -185,7 +187,7 @@ proptest! {
         }
         prop_assert!(copies.iter().all(|copy| !copy.needed || !gone.contains(&copy.id)));
 
-        let good_only: Vec<Candidate> = copies.iter().filter(|copy| copy.standing == Standing::Good).cloned().collect();
+        let good_only: Vec<RetentionCandidate> = copies.iter().filter(|copy| copy.standing == Standing::Good).cloned().collect();
         let gone_good: BTreeSet<String> = to_remove(&good_only, retention, at(200)).into_iter().collect();
         let same: BTreeSet<String> = gone.iter().filter(|id| good_only.iter().any(|copy| copy.id == **id)).cloned().collect();
         prop_assert_eq!(gone_good, same, "bad ones make no good one go");

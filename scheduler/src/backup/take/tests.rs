@@ -11,17 +11,17 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::backup::Seal;
+use crate::backup::Checksum;
 use crate::backup::archive::{ARCHIVE, LIST};
 use crate::backup::restore::{self, unpack};
 use crate::backup::retention::Retention;
-use crate::staging::disk::Unhindered;
+use crate::staging::disk::RealFs;
 use crate::staging::hash::{Algorithm, of_file};
 
 /// A server's directory and a shelf beside it.
 struct Server {
     directory: tempfile::TempDir,
-    shelf: Shelf,
+    shelf: BackupRepository,
 }
 
 const LOCK: &str = "aaaaaaaa11112222";
@@ -29,7 +29,7 @@ const LOCK: &str = "aaaaaaaa11112222";
 impl Server {
     fn new(files: &[(&str, &[u8])]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(directory.path().join("copies"));
+        let shelf = BackupRepository::new(directory.path().join("copies"));
         let server = Self { directory, shelf };
         fs::create_dir(server.data()).unwrap();
         server.put_all(files);
@@ -52,12 +52,12 @@ impl Server {
         }
     }
 
-    fn take_with<S: Steps>(&self, contents: Contents, second: i64, disk: &mut Disk<S>) -> Result<Backup, Error> {
+    fn take_with<S: FsHook>(&self, contents: Contents, second: i64, disk: &mut Disk<S>) -> Result<Backup, Error> {
         self.take_as(contents, Trigger::BeforeUpdate, second, disk)
     }
 
     /// Before an update nobody writes; with any other trigger the server runs.
-    fn take_as<S: Steps>(
+    fn take_as<S: FsHook>(
         &self,
         contents: Contents,
         trigger: Trigger,
@@ -67,10 +67,10 @@ impl Server {
         let data = self.data();
         let cold = trigger == Trigger::BeforeUpdate;
         let worlds = Worlds::read(&data).unwrap();
-        let order = Order {
+        let order = BackupSpec {
             data: &data,
             worlds: &worlds,
-            reading: if cold { Reading::Still } else { Reading::Live },
+            reading: if cold { LiveReads::Still } else { LiveReads::Live },
             contents,
             trigger,
             lock: Some(LOCK),
@@ -82,12 +82,12 @@ impl Server {
     }
 
     fn take(&self, contents: Contents) -> Backup {
-        self.take_with(contents, 0, &mut Disk::new(Unhindered)).unwrap()
+        self.take_with(contents, 0, &mut Disk::new(RealFs)).unwrap()
     }
 
     fn restored(&self, backup: &Backup) -> BTreeMap<String, Vec<u8>> {
         let into = self.directory.path().join("restored");
-        unpack(&self.shelf, backup, &into, &mut Disk::new(Unhindered)).unwrap();
+        unpack(&self.shelf, backup, &into, &mut Disk::new(RealFs)).unwrap();
         files_below(&into)
     }
 
@@ -103,9 +103,9 @@ impl Server {
 }
 
 /// Reads a copy from beginning to end.
-fn read_whole(shelf: &Shelf, backup: &Backup) -> Result<(), Damaged> {
-    let mut disk = Disk::new(Unhindered);
-    archive::read(&shelf.directory(&backup.id), &backup.seal, &mut Nowhere { disk: &mut disk })
+fn read_whole(shelf: &BackupRepository, backup: &Backup) -> Result<(), Damaged> {
+    let mut disk = Disk::new(RealFs);
+    archive::read(&shelf.directory(&backup.id), &backup.seal, &mut DiscardTarget { disk: &mut disk })
 }
 
 fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -272,7 +272,7 @@ fn long_and_odd_names_come_back() {
 #[test]
 fn a_volume_without_a_world_has_no_copy_of_its_worlds() {
     let server = Server::new(&SERVER_FILES);
-    let failed = server.take_with(Contents::Worlds, 0, &mut Disk::new(Unhindered)).unwrap_err();
+    let failed = server.take_with(Contents::Worlds, 0, &mut Disk::new(RealFs)).unwrap_err();
     assert!(matches!(failed, Error::Nothing), "{failed:?}");
     assert!(server.shelf.list().unwrap().is_empty());
 }

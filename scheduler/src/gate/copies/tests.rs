@@ -11,8 +11,8 @@ fn at(text: &str) -> Timestamp {
     format!("2026-11-22T{text}Z").parse().unwrap()
 }
 
-fn every_six_hours() -> Copies {
-    Copies::parse("0 */6 * * *", "UTC").unwrap()
+fn every_six_hours() -> BackupTimes {
+    BackupTimes::parse("0 */6 * * *", "UTC").unwrap()
 }
 
 fn given(request: &str, outcome: HotCopyOutcome) -> HotCopySeen {
@@ -24,27 +24,28 @@ fn failed() -> HotCopyOutcome {
 }
 
 /// What is due of a schedule whose 12 o'clock was promised.
-fn due(past: PastCopies<'_>, now: &str) -> Option<DueCopy> {
-    next_copy(Some(&every_six_hours()), None, &PastCopies { promised: Some(at("12:00:00")), ..past }, at(now))
+fn due(past: BackupHistory<'_>, now: &str) -> Option<DueBackup> {
+    next_copy(Some(&every_six_hours()), None, &BackupHistory { promised: Some(at("12:00:00")), ..past }, at(now))
 }
 
-fn noon() -> DueCopy {
-    DueCopy::Scheduled(at("12:00:00"))
+fn noon() -> DueBackup {
+    DueBackup::Scheduled(at("12:00:00"))
 }
 
 #[test]
 fn an_instant_that_was_missed_is_made_good_until_half_of_the_time_to_the_next_is_over() {
-    let nothing = PastCopies::default();
+    let nothing = BackupHistory::default();
     assert_eq!(due(nothing, "11:59:59"), None);
     assert_eq!(due(nothing, "12:00:00"), Some(noon()));
     assert_eq!(due(nothing, "14:59:59"), Some(noon()));
     assert_eq!(due(nothing, "15:00:00"), None);
-    assert_eq!(due(nothing, "18:00:00"), Some(DueCopy::Scheduled(at("18:00:00"))), "only the latest");
+    assert_eq!(due(nothing, "18:00:00"), Some(DueBackup::Scheduled(at("18:00:00"))), "only the latest");
 }
 
 #[test]
 fn a_schedule_that_is_new_makes_nothing_good_from_before_it_was_there() {
-    let owed = |promised| every_six_hours().owed(&PastCopies { promised, ..PastCopies::default() }, at("13:00:00"));
+    let owed =
+        |promised| every_six_hours().owed(&BackupHistory { promised, ..BackupHistory::default() }, at("13:00:00"));
     assert_eq!(owed(None), None);
     assert_eq!(owed(Some(at("18:00:00"))), None);
     assert_eq!(owed(Some(at("06:00:00"))), Some(at("12:00:00")), "it was there before");
@@ -52,19 +53,19 @@ fn a_schedule_that_is_new_makes_nothing_good_from_before_it_was_there() {
 
 #[test]
 fn a_request_that_the_agent_was_given_is_served_whatever_came_of_it() {
-    let noon = DueCopy::Scheduled(at("12:00:00")).request();
+    let noon = DueBackup::Scheduled(at("12:00:00")).request();
     assert_eq!(noon, "scheduled-2026-11-22T12:00:00Z");
     for outcome in [HotCopyOutcome::Running, HotCopyOutcome::Taken { id: "a".to_owned() }, failed()] {
         let hot = given(&noon, outcome);
-        assert_eq!(due(PastCopies { hot: Some(&hot), ..PastCopies::default() }, "12:01:00"), None);
+        assert_eq!(due(BackupHistory { hot: Some(&hot), ..BackupHistory::default() }, "12:01:00"), None);
     }
     let earlier = given("scheduled-2026-11-22T06:00:00Z", failed());
-    assert!(due(PastCopies { hot: Some(&earlier), ..PastCopies::default() }, "12:01:00").is_some());
+    assert!(due(BackupHistory { hot: Some(&earlier), ..BackupHistory::default() }, "12:01:00").is_some());
 }
 
 #[test]
 fn a_good_copy_that_was_begun_since_serves_an_instant_too() {
-    let newest = |begun: &str| PastCopies { newest: Some(at(begun)), ..PastCopies::default() };
+    let newest = |begun: &str| BackupHistory { newest: Some(at(begun)), ..BackupHistory::default() };
     assert_eq!(due(newest("12:00:00"), "12:30:00"), None);
     assert_eq!(due(newest("11:59:59"), "12:30:00"), Some(noon()));
 }
@@ -72,9 +73,9 @@ fn a_good_copy_that_was_begun_since_serves_an_instant_too() {
 #[test]
 fn where_only_what_was_played_is_copied_an_instant_without_anybody_is_left_out() {
     let copies = every_six_hours().of_a_server_that_was_played();
-    let owed = |copies: &Copies, is_unplayed, now| {
+    let owed = |copies: &BackupTimes, is_unplayed, now| {
         let newest = Some(at("06:00:00"));
-        copies.owed(&PastCopies { promised: Some(at("12:00:00")), hot: None, newest, is_unplayed }, at(now))
+        copies.owed(&BackupHistory { promised: Some(at("12:00:00")), hot: None, newest, is_unplayed }, at(now))
     };
     assert_eq!(owed(&copies, true, "12:00:00"), None);
     assert_eq!(owed(&copies, false, "12:00:00"), Some(at("12:00:00")));
@@ -84,9 +85,9 @@ fn where_only_what_was_played_is_copied_an_instant_without_anybody_is_left_out()
 #[test]
 fn a_persons_request_comes_first_once_and_waits_while_another_is_taken() {
     let now = at("12:04:00");
-    let asked = |at: Timestamp, accepted| Some(AskedCopy { at, accepted });
+    let asked = |at: Timestamp, accepted| Some(BackupRequest { at, accepted });
     let next = |asked, hot: Option<&HotCopySeen>| {
-        let past = PastCopies { promised: Some(at("12:00:00")), hot, newest: None, is_unplayed: false };
+        let past = BackupHistory { promised: Some(at("12:00:00")), hot, newest: None, is_unplayed: false };
         next_copy(Some(&every_six_hours()), asked, &past, now)
     };
     let of_now = asked(at("12:03:00"), false);
@@ -98,25 +99,25 @@ fn a_persons_request_comes_first_once_and_waits_while_another_is_taken() {
     for (text, accepted, counts) in
         [("11:59:00", false, false), ("11:59:01", false, true), ("12:05:01", false, false), ("11:34:01", true, true)]
     {
-        let is_asked = matches!(next(asked(at(text), accepted), None), Some(DueCopy::Asked(_)));
+        let is_asked = matches!(next(asked(at(text), accepted), None), Some(DueBackup::Asked(_)));
         assert_eq!(is_asked, counts, "{text}");
     }
-    assert_eq!(next_copy(None, None, &PastCopies::default(), now), None);
+    assert_eq!(next_copy(None, None, &BackupHistory::default(), now), None);
 }
 
 #[test]
 fn a_schedule_is_read_in_its_zone() {
-    let berlin = Copies::parse("0 5 * * *", "Europe/Berlin").unwrap();
+    let berlin = BackupTimes::parse("0 5 * * *", "Europe/Berlin").unwrap();
     assert_eq!(berlin.next(at("03:59:59")), Some(at("04:00:00")));
-    assert!(Copies::parse("0 5 * *", "UTC").is_err() && Copies::parse("0 5 * * *", "Mars").is_err());
+    assert!(BackupTimes::parse("0 5 * *", "UTC").is_err() && BackupTimes::parse("0 5 * * *", "Mars").is_err());
 }
 
 /// Schedules that come often, seldom, irregularly, and in the nights in which the clocks change.
-fn schedules() -> impl Strategy<Value = Copies> {
+fn schedules() -> impl Strategy<Value = BackupTimes> {
     let crons = ["* * * * *", "*/7 * * * *", "0 */6 * * *", "30 2 * * *", "0 0,1,9 * * *", "15 3 1,15 * 1"];
     let zones = ["UTC", "Europe/Berlin", "Australia/Lord_Howe"];
     (prop::sample::select(crons.to_vec()), prop::sample::select(zones.to_vec()))
-        .prop_map(|(cron, zone)| Copies::parse(cron, zone).unwrap())
+        .prop_map(|(cron, zone)| BackupTimes::parse(cron, zone).unwrap())
 }
 
 /// The days on which both zones set their clocks.
@@ -135,7 +136,7 @@ fn minutes(count: i64) -> SignedDuration {
 }
 
 /// All instants from then on up to the first one after `to`.
-fn instants(schedule: &Copies, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
+fn instants(schedule: &BackupTimes, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
     let just_before = from - SignedDuration::from_nanos(1);
     let step = |at: &Timestamp| schedule.next(*at).filter(|_| *at <= to);
     std::iter::successors(schedule.next(just_before), step).collect()
@@ -152,17 +153,17 @@ proptest! {
         let (promised, now) = (day + minutes(promised), day + minutes(now));
         let newest = newest.map(|it| day + minutes(it));
         let all = instants(&schedule, promised, now);
-        let hot = named.and_then(|it| all.get(it)).map(|it| given(&DueCopy::Scheduled(*it).request(), failed()));
+        let hot = named.and_then(|it| all.get(it)).map(|it| given(&DueBackup::Scheduled(*it).request(), failed()));
         let mut found = None;
         for pair in all.windows(2) {
             let (this, next) = (pair[0], pair[1]);
             let middle = this + (next.duration_since(this) / 2);
-            let is_given = hot.as_ref().is_some_and(|hot| hot.request == DueCopy::Scheduled(this).request());
+            let is_given = hot.as_ref().is_some_and(|hot| hot.request == DueBackup::Scheduled(this).request());
             if this <= now && now < middle && !is_given && newest.is_none_or(|begun| begun < this) {
                 found = Some(this);
             }
         }
-        let past = PastCopies { promised: Some(promised), hot: hot.as_ref(), newest, is_unplayed: false };
+        let past = BackupHistory { promised: Some(promised), hot: hot.as_ref(), newest, is_unplayed: false };
         prop_assert_eq!(schedule.owed(&past, now), found);
     }
 
@@ -177,7 +178,7 @@ proptest! {
         for (gap, is_able, succeeds) in looks {
             now += minutes(gap);
             let first_look = promised.is_none();
-            let past = PastCopies { promised, hot: hot.as_ref(), newest, is_unplayed: false };
+            let past = BackupHistory { promised, hot: hot.as_ref(), newest, is_unplayed: false };
             let due = next_copy(Some(&schedule), None, &past, now);
             let owed = schedule.owed(&past, now);
             prop_assert!(!(first_look && due.is_some()), "nothing was promised");
@@ -199,7 +200,7 @@ proptest! {
             let is_young = now.duration_since(latest) < next.duration_since(latest) / 2;
             let was_promised = promised_before.is_some_and(|promised| promised <= latest);
             if is_able && is_young && was_promised {
-                prop_assert!(served.contains(&DueCopy::Scheduled(latest).request()));
+                prop_assert!(served.contains(&DueBackup::Scheduled(latest).request()));
             }
         }
     }

@@ -101,8 +101,11 @@ fn nothing_begins_in_the_closed_last_part_of_a_window() {
     let window = |cron| window(cron, "UTC", HOUR).closed_before_its_end(SignedDuration::from_mins(20)).unwrap();
     let sundays = only(window("0 4 * * 0"));
     assert_eq!(sundays.gate(at("2026-01-11T04:39:59Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
-    let ending =
-        |until, opens| Gate::NoNewStarts { opened_at: at("2026-01-11T04:00:00Z"), until: at(until), opens: Some(at(opens)) };
+    let ending = |until, opens| Gate::NoNewStarts {
+        opened_at: at("2026-01-11T04:00:00Z"),
+        until: at(until),
+        opens: Some(at(opens)),
+    };
     assert_eq!(sundays.gate(at("2026-01-11T04:40:00Z")), ending("2026-01-11T05:00:00Z", "2026-01-18T04:00:00Z"));
     assert_eq!(sundays.gate(at("2026-01-11T05:00:00Z")), shut("2026-01-18T04:00:00Z"));
     // Another window that joins in opens it again, and it is still the same opening.
@@ -121,6 +124,6 @@ fn what_is_no_blackout_and_no_latest_start_is_answered_with_what_to_write() {
     let part = |minutes| window("@daily", "UTC", HOUR).closed_before_its_end(SignedDuration::from_mins(minutes));
     assert!(part(59).is_ok());
     let error = part(60).unwrap_err();
-    assert_eq!(error.part(), Part::LatestStart);
+    assert_eq!(error.part(), WindowField::LatestStart);
     assert!(error.to_string().starts_with("nothing could begin in a window of 1h whose last 1h are closed"), "{error}");
 }

@@ -3,14 +3,14 @@
 use rustix::io::Errno;
 
 use super::*;
-use crate::staging::disk::failing::{Failing, told};
+use crate::staging::disk::failing::{FaultyFs, told};
 
 #[test]
 fn a_disk_that_fails_at_any_operation_while_data_are_kept_names_the_file_and_nothing_that_is_kept_is_half_a_folder() {
     for left in 0.. {
         let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
         let server = Server::new();
-        let (steps, refused) = Failing::after(left, with);
+        let (steps, refused) = FaultyFs::after(left, with);
         let mut disk = Disk::new(steps);
         let ended = keep(&server.volume, &b(), LIMIT, &mut disk, at(0));
         if !refused.has_happened() {
@@ -50,7 +50,7 @@ fn a_disk_that_fails_at_any_operation_while_data_come_back_leaves_all_as_it_was_
         let server = Server::new();
         server.keep(&b(), 0).unwrap();
         server.changed_by_b();
-        let (steps, refused) = Failing::after(left, with);
+        let (steps, refused) = FaultyFs::after(left, with);
         let mut disk = Disk::new(steps);
         let ended = put_back(&server.volume, &a().lock, &b().lock, |_| false, &mut disk, at(60));
         if !refused.has_happened() {
@@ -69,7 +69,7 @@ fn a_disk_that_fails_at_any_operation_while_data_come_back_leaves_all_as_it_was_
         finish(&server.volume, &mut disk).expect("the disk is well again");
         put_back(&server.volume, &a().lock, &b().lock, |_| false, &mut disk, at(120)).unwrap();
         assert_eq!(server.files(), back(), "at the second try, {story}");
-        assert!(matches!(server.record().unwrap().back, Some(PutBack::Done { .. })), "{story}");
+        assert!(matches!(server.record().unwrap().back, Some(PluginDataRestored::Done { .. })), "{story}");
         assert!(!server.volume.plugin_data_journal_path().exists(), "{story}");
     }
 }

@@ -16,7 +16,7 @@ impl Power {
     }
 }
 
-impl Steps for Power {
+impl FsHook for Power {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         // The operation before this one has ended.
         if let Some(synced) = self.syncing.take() {
@@ -131,7 +131,7 @@ fn an_interruption_of_putting_back_leaves_all_as_it_was_or_a_journal_that_ends_i
             }
             // The next start finds the journal and is interrupted too; the one after it ends it, and only then asks whether there is more.
             let _ = finish(&server.volume, &mut Disk::new(Power::off_after(left % 7)));
-            finish(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+            finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
             server.put_back(120);
             assert_eq!(server.files(), back(), "going on after {left} operations");
             let mut aside = BTreeMap::new();
@@ -139,7 +139,7 @@ fn an_interruption_of_putting_back_leaves_all_as_it_was_or_a_journal_that_ends_i
                 aside.extend(below(&server.volume.failed_dir().join(place)));
             }
             assert_eq!(aside, of_pieces(&NEW, &left_by_b()), "nothing is lost, after {left}");
-            assert!(matches!(server.record().unwrap().back, Some(PutBack::Done { .. })));
+            assert!(matches!(server.record().unwrap().back, Some(PluginDataRestored::Done { .. })));
             assert!(!server.volume.plugin_data_journal_path().exists());
             if ended {
                 assert!(left > 25, "only {left} operations: the test does not see them all");
@@ -158,7 +158,7 @@ fn a_folder_that_the_failed_set_removed_comes_back_and_is_not_taken_for_its_own(
         fs::remove_dir_all(server.path("plugins/LuckPerms")).unwrap();
         let power = Disk::new(Power::off_after(left));
         let ended = put_back(&server.volume, &a().lock, &b().lock, |_| false, &mut { power }, at(60)).is_ok();
-        finish(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
         server.put_back(120);
         assert_eq!(server.files(), back(), "after {left} operations");
         let aside = below(&server.volume.failed_dir().join(b().lock));
@@ -186,7 +186,7 @@ fn an_interruption_while_old_ones_are_removed_leaves_whole_ones_and_the_rest_goe
                 "{name}, {left}"
             );
         }
-        forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
         assert_eq!(server.kept(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
         if ended {
             assert!(left > 3, "only {left} operations: the test does not see them all");
@@ -198,7 +198,7 @@ fn an_interruption_while_old_ones_are_removed_leaves_whole_ones_and_the_rest_goe
 #[test]
 fn a_disk_that_says_no_once_costs_one_folder_and_not_the_update() {
     struct NoOnce;
-    impl Steps for NoOnce {
+    impl FsHook for NoOnce {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
             match what {
                 "write" if path.ends_with("luckperms.mv.db") => Err(io::Error::other("no space left on device")),
@@ -239,7 +239,7 @@ fn a_journal_that_names_a_place_outside_is_not_carried_out() {
         ("LuckPerms", place.as_str(), ".nightshift/failed/../../world"),
     ] {
         fs::write(server.volume.plugin_data_journal_path(), journal(folder, place, to).to_string()).unwrap();
-        let refused = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap_err();
+        let refused = finish(&server.volume, &mut Disk::new(RealFs)).unwrap_err();
         assert!(matches!(refused, Error::Journal { .. }), "{refused:?}");
         fs::remove_file(server.volume.plugin_data_journal_path()).unwrap();
         assert_eq!(below(server.volume.root()), before);

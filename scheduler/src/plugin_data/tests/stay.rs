@@ -1,6 +1,6 @@
 //! Edge (writes). The settings of plugins that stay as they are while the set changes.
 
-use super::super::settings::{self, Copied, Most};
+use super::super::settings::{self, ConfigCopied, CopyLimits};
 use super::*;
 use crate::staging::store::SPARE;
 
@@ -70,12 +70,12 @@ fn the_settings_of_the_last_two_changes_stay() {
         let next = set(to, &[("LuckPerms", hash), ("Same", "7")]);
         server.keep(&next, second).unwrap();
         server.runs(&next);
-        forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
     }
     assert_eq!(server.kept_settings(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
     // The clock is set back.
     server.keep(&set('e', &[("LuckPerms", "5"), ("Same", "7")]), -600).unwrap();
-    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
     assert_eq!(server.kept_settings(), ["20270115T075000Z-dddddddd", "20270115T080200Z-cccccccc"]);
 }
 
@@ -104,7 +104,7 @@ fn no_settings_behind_a_link_are_read() {
 #[test]
 fn settings_that_the_volume_has_no_room_for_are_left_out_and_the_rest_is_kept() {
     struct Full(u64);
-    impl Steps for Full {
+    impl FsHook for Full {
         fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
             Ok(())
         }
@@ -113,7 +113,9 @@ fn settings_that_the_volume_has_no_room_for_are_left_out_and_the_rest_is_kept() 
             Ok(self.0)
         }
     }
-    for (free, settings) in [(Most::of_one().bytes - 1, None), (Most::of_one().bytes, Some(settings_of(1, 1)))] {
+    for (free, settings) in
+        [(CopyLimits::of_one().bytes - 1, None), (CopyLimits::of_one().bytes, Some(settings_of(1, 1)))]
+    {
         let server = Server::new();
         let kept = keep(&server.volume, &b(), LIMIT, &mut Disk::new(Full(SPARE + free)), at(0)).unwrap().unwrap();
         assert_eq!((kept.kept, &kept.settings), (kept_before_b(), &settings));
@@ -124,7 +126,7 @@ fn settings_that_the_volume_has_no_room_for_are_left_out_and_the_rest_is_kept() 
 #[test]
 fn a_folder_whose_settings_cannot_be_copied_is_left_out_with_all_of_them_and_stops_nothing() {
     struct No;
-    impl Steps for No {
+    impl FsHook for No {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
             match what {
                 "write" if path.ends_with("LuckPerms/libs/empty.txt") => Err(io::Error::other("input/output error")),
@@ -147,19 +149,19 @@ fn what_is_looked_at_and_copied_is_bounded_over_all_folders_and_what_lies_at_the
         server.put(&[(top.as_str(), "12345"), (deep.as_str(), "12345")]);
     }
     let partial = server.path("partial");
-    let enough = Most { names: 100, files: 100, bytes: 100 };
+    let enough = CopyLimits { names: 100, files: 100, bytes: 100 };
     let (both, top, none): (&[&str], &[&str], &[&str]) = (&["a/b.yml", "z.yml"], &["z.yml"], &[]);
     // `a`, `z.yml` and `a/b.yml` are the names of one folder.
     for (mut left, one, two, remains) in [
-        (enough, both, both, Most { names: 94, files: 96, bytes: 80 }),
-        (Most { names: 5, ..enough }, both, top, Most { names: 0, files: 97, bytes: 85 }),
-        (Most { files: 3, ..enough }, both, top, Most { names: 94, files: 0, bytes: 85 }),
-        (Most { bytes: 19, ..enough }, both, top, Most { names: 94, files: 97, bytes: 4 }),
-        (Most { names: 3, ..enough }, both, none, Most { names: 0, files: 98, bytes: 90 }),
+        (enough, both, both, CopyLimits { names: 94, files: 96, bytes: 80 }),
+        (CopyLimits { names: 5, ..enough }, both, top, CopyLimits { names: 0, files: 97, bytes: 85 }),
+        (CopyLimits { files: 3, ..enough }, both, top, CopyLimits { names: 94, files: 0, bytes: 85 }),
+        (CopyLimits { bytes: 19, ..enough }, both, top, CopyLimits { names: 94, files: 97, bytes: 4 }),
+        (CopyLimits { names: 3, ..enough }, both, none, CopyLimits { names: 0, files: 98, bytes: 90 }),
     ] {
-        let mut disk = Disk::new(Unhindered);
+        let mut disk = Disk::new(RealFs);
         for (folder, expected) in [("One", one), ("Two", two)] {
-            let Copied { files, of: _ } =
+            let ConfigCopied { files, of: _ } =
                 settings::keep(&server.volume, folder, &partial, &mut left, &mut disk).unwrap();
             let found: Vec<String> = below(&partial.join(folder)).into_keys().collect();
             assert_eq!(found, expected, "{folder}, {left:?}");
@@ -173,9 +175,10 @@ fn what_is_looked_at_and_copied_is_bounded_over_all_folders_and_what_lies_at_the
 #[test]
 fn of_a_hundred_plugins_that_stay_no_more_is_kept_than_of_a_few() {
     let server = Server::new();
-    let most = Most::of_all_that_stay().files;
-    let plugins: Vec<String> = (0..=most / Most::of_one().files).map(|number| format!("Many{number:03}")).collect();
-    let of_one = Most::of_one().files + 1;
+    let most = CopyLimits::of_all_that_stay().files;
+    let plugins: Vec<String> =
+        (0..=most / CopyLimits::of_one().files).map(|number| format!("Many{number:03}")).collect();
+    let of_one = CopyLimits::of_one().files + 1;
     for plugin in &plugins {
         fs::create_dir_all(server.path("plugins").join(plugin)).unwrap();
         for number in 0..of_one {

@@ -17,7 +17,7 @@ fn parts(fence: u64) -> Parts<'static> {
     Parts { method: "POST", path: "/v1/save", body: b"{}", pod_uid: "uid-1", at: at(1000), nonce: NONCE, fence }
 }
 
-fn accept(headers: &Headers, body: &[u8], pod: &str, now: i64, guard: &mut Guard) -> Result<(), Refused> {
+fn accept(headers: &Headers, body: &[u8], pod: &str, now: i64, guard: &mut Guard) -> Result<(), SignatureError> {
     let received = Received { method: "POST", path: "/v1/save", body, headers };
     verify(&key(), &received, pod, at(now), guard)
 }
@@ -35,7 +35,7 @@ fn a_signed_request_is_accepted_once() {
     let headers = sign(&key(), &parts(7));
     let mut guard = Guard::new(at(900));
     assert_eq!(accept(&headers, b"{}", "uid-1", 1010, &mut guard), Ok(()));
-    assert_eq!(accept(&headers, b"{}", "uid-1", 1029, &mut guard), Err(Refused::Replayed));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1029, &mut guard), Err(SignatureError::Replayed));
 }
 
 #[test]
@@ -71,13 +71,13 @@ fn how_far_the_clocks_differ_is_said_by_the_requests_that_were_least_on_their_wa
 fn another_body_another_pod_another_path_and_another_key_are_refused() {
     let headers = sign(&key(), &parts(7));
     let mut guard = Guard::new(at(900));
-    assert_eq!(accept(&headers, b"{ }", "uid-1", 1000, &mut guard), Err(Refused::Signature));
-    assert_eq!(accept(&headers, b"{}", "uid-2", 1000, &mut guard), Err(Refused::Signature));
+    assert_eq!(accept(&headers, b"{ }", "uid-1", 1000, &mut guard), Err(SignatureError::Signature));
+    assert_eq!(accept(&headers, b"{}", "uid-2", 1000, &mut guard), Err(SignatureError::Signature));
     let elsewhere = Received { method: "POST", path: "/v1/stage", body: b"{}", headers: &headers };
-    assert_eq!(verify(&key(), &elsewhere, "uid-1", at(1000), &mut guard), Err(Refused::Signature));
+    assert_eq!(verify(&key(), &elsewhere, "uid-1", at(1000), &mut guard), Err(SignatureError::Signature));
     let other = Key::from_hex(&KEY.replace("00", "ff")).unwrap();
     let received = Received { method: "POST", path: "/v1/save", body: b"{}", headers: &headers };
-    assert_eq!(verify(&other, &received, "uid-1", at(1000), &mut guard), Err(Refused::Signature));
+    assert_eq!(verify(&other, &received, "uid-1", at(1000), &mut guard), Err(SignatureError::Signature));
     assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Ok(()), "refusals leave no trace");
 }
 
@@ -90,12 +90,12 @@ fn a_changed_header_is_refused() {
         Headers { nonce: "ffffffffffffffff".into(), ..signed.clone() },
         Headers { fence: "8".into(), ..signed.clone() },
     ] {
-        assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(Refused::Signature));
+        assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(SignatureError::Signature));
     }
     let headers = Headers { nonce: "a\nb".into(), ..signed.clone() };
-    assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(Refused::Malformed(NONCE_HEADER)));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(SignatureError::Malformed(NONCE_HEADER)));
     let headers = Headers { signature: "zz".into(), ..signed };
-    assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(Refused::Malformed(SIGNATURE_HEADER)));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(SignatureError::Malformed(SIGNATURE_HEADER)));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn thirty_seconds_of_skew_are_accepted_both_ways_and_no_more() {
     for now in [969, 1031] {
         assert_eq!(
             accept(&headers, b"{}", "uid-1", now, &mut Guard::new(at(0))),
-            Err(Refused::Skew { away: now - 1000 })
+            Err(SignatureError::Skew { away: now - 1000 })
         );
     }
 }
@@ -119,14 +119,14 @@ fn an_operator_that_lost_its_lease_is_refused_after_its_successor_spoke() {
     assert_eq!(accept(&newer, b"{}", "uid-1", 1000, &mut guard), Ok(()));
     assert_eq!(
         accept(&sign(&key(), &parts(7)), b"{}", "uid-1", 1000, &mut guard),
-        Err(Refused::Fenced { got: 7, seen: 8 })
+        Err(SignatureError::Fenced { got: 7, seen: 8 })
     );
 }
 
 #[test]
 fn a_request_from_before_the_agents_start_is_refused_because_its_nonce_is_forgotten() {
     let headers = sign(&key(), &parts(7));
-    assert_eq!(accept(&headers, b"{}", "uid-1", 1005, &mut Guard::new(at(1001))), Err(Refused::BeforeStart));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1005, &mut Guard::new(at(1001))), Err(SignatureError::BeforeStart));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use super::*;
 
 const OPEN_SINCE: i64 = SUNDAY;
 
-fn told(ends: i64) -> Seen {
-    Seen { facts: Facts { announced: Some(announced(ends)), ..lobby().facts }, ..lobby() }
+fn told(ends: i64) -> Observation {
+    Observation { facts: RecordedFacts { announced: Some(announced(ends)), ..lobby().facts }, ..lobby() }
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_gate_that_shuts_in_a_countdown_ends_it_and_so_does_a_goal_that_is_taken_bac
 
 #[test]
 fn one_that_has_run_out_is_called_off_too_and_one_of_long_ago_or_of_another_pod_is_not() {
-    let step = |seen: &Seen, minute| next_step(&GOAL, seen, shut(), at(minute));
+    let step = |seen: &Observation, minute| next_step(&GOAL, seen, shut(), at(minute));
     let seen = told(OPEN_SINCE + 5);
     assert_eq!(step(&seen, OPEN_SINCE + 6), call_off(update(OPEN_SINCE), at(OPEN_SINCE + 6)));
     let waits = |step| matches!(step, Step::Wait(WaitingOn::Window { .. }));
@@ -39,10 +39,10 @@ fn one_that_has_run_out_is_called_off_too_and_one_of_long_ago_or_of_another_pod_
 
 #[test]
 fn a_stop_that_is_only_waited_for_is_not_called_off() {
-    let step = |seen: &Seen| next_step(&GOAL, seen, open(), at(OPEN_SINCE + 2));
+    let step = |seen: &Observation| next_step(&GOAL, seen, open(), at(OPEN_SINCE + 2));
     let counts = Step::Wait(WaitingOn::Countdown { ends: at(OPEN_SINCE + 5) });
     assert_eq!(step(&told(OPEN_SINCE + 5)), counts);
-    assert_eq!(step(&Seen { staged: false, ..told(OPEN_SINCE + 5) }), Step::Stage);
-    let pulled = Seen { images: Images::OnTheirWay, ..told(OPEN_SINCE + 5) };
+    assert_eq!(step(&Observation { staged: false, ..told(OPEN_SINCE + 5) }), Step::Stage);
+    let pulled = Observation { images: ImagesOnNode::OnTheirWay, ..told(OPEN_SINCE + 5) };
     assert_eq!(step(&pulled), Step::Wait(WaitingOn::Images));
 }

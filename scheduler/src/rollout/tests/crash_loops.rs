@@ -2,20 +2,21 @@
 
 use super::*;
 
-fn held(seen: &Seen, gate: Gate) -> bool {
-    is_held_by_crashes(&GOAL, &Seen { crash_loop: true, ..seen.clone() }, gate)
+fn held(seen: &Observation, gate: Gate) -> bool {
+    is_held_by_crashes(&GOAL, &Observation { crash_loop: true, ..seen.clone() }, gate)
 }
 
 #[test]
 fn nothing_begins_by_itself_in_a_loop_of_crashes_and_what_has_begun_goes_on() {
     assert!(held(&lobby(), open()) && held(&lobby(), shut()));
     assert!(!is_held_by_crashes(&GOAL, &lobby(), open()), "it is in none");
-    let told = Facts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
-    let told = Seen { facts: told, ..lobby() };
+    let told = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
+    let told = Observation { facts: told, ..lobby() };
     assert!(!held(&told, open()) && held(&told, shut()), "in this opening");
-    let written = Seen { set: Some(Set { template: NEW, update: NEW, ..SET }), ..lobby() };
+    let written = Observation { set: Some(StatefulSetView { template: NEW, update: NEW, ..SET }), ..lobby() };
     assert!(!held(&written, shut()), "it goes on, or is taken back");
-    assert!(!held(&on_trial(Life::Down), shut()));
-    let of_something_else = Seen { set: Some(Set { template: Revision(9), update: Revision(9), ..SET }), ..lobby() };
+    assert!(!held(&on_trial(PodPhase::Down), shut()));
+    let of_something_else =
+        Observation { set: Some(StatefulSetView { template: Revision(9), update: Revision(9), ..SET }), ..lobby() };
     assert!(held(&of_something_else, open()), "by hand, or of a goal of before: it goes back first");
 }

@@ -1,39 +1,39 @@
 //! A node is emptied: its server is made ready, and let go; whatever else stops it goes first.
 
 use super::*;
-use crate::seen::{Draining, Restart};
+use crate::seen::{DrainSeen, RestartDue};
 
 /// When the node's mark was first seen, in minutes: outside of every window.
 const MARKED: i64 = SUNDAY - 1_000;
 
-const ACT: Act = Act::Drain { since: Timestamp::constant(60 * MARKED, 0) };
+const ACT: Disruption = Disruption::Drain { since: Timestamp::constant(60 * MARKED, 0) };
 
 /// What runs is the goal, and it may be evicted when players know.
 fn careful() -> Goal {
-    Goal { revision: OLD, world: DataVersion(1), eviction: Eviction::Announced, ..GOAL }
+    Goal { revision: OLD, world: DataVersion(1), eviction: EvictionSeen::Announced, ..GOAL }
 }
 
 /// 60 players, on a node that is to be emptied.
-fn marked() -> Seen {
-    Seen { node: Node::Leaves, ..lobby() }
+fn marked() -> Observation {
+    Observation { node: NodeState::Leaves, ..lobby() }
 }
 
-fn begun(mut seen: Seen) -> Seen {
-    seen.facts.draining = Some(Draining { since: at(MARKED), pod: POD });
+fn begun(mut seen: Observation) -> Observation {
+    seen.facts.draining = Some(DrainSeen { since: at(MARKED), pod: POD });
     seen
 }
 
-fn told(mut seen: Seen) -> Seen {
+fn told(mut seen: Observation) -> Observation {
     seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(MARKED + 5) });
     seen
 }
 
-fn saved(mut seen: Seen) -> Seen {
-    seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(MARKED + 5), confirmed: true });
+fn saved(mut seen: Observation) -> Observation {
+    seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(MARKED + 5), confirmed: true });
     seen
 }
 
-fn step(goal: &Goal, seen: &Seen, minute: i64) -> Step {
+fn step(goal: &Goal, seen: &Observation, minute: i64) -> Step {
     next_step(goal, seen, shut(), at(minute))
 }
 
@@ -57,31 +57,31 @@ fn a_marked_node_is_recorded_players_are_told_the_world_is_saved_and_then_evicti
 fn who_waits_to_be_evicted_waits_for_hours_and_neither_saves_again_nor_is_shut_in_because_the_agent_is_silent() {
     let ready = saved(told(begun(marked())));
     assert_eq!(step(&careful(), &ready, MARKED + 600), EVICTION);
-    let silent = Seen { players: Players::Unknown { since: at(MARKED + 599) }, ..ready.clone() };
+    let silent = Observation { players: Players::Unknown { since: at(MARKED + 599) }, ..ready.clone() };
     assert_eq!(step(&careful(), &silent, MARKED + 600), EVICTION);
     // Another pod on the same node was told nothing; a world that was not saved is not let go.
-    let other = Seen { pod: ready.pod.map(|pod| Pod { uid: PodUid(8), ..pod }), ..ready.clone() };
+    let other = Observation { pod: ready.pod.map(|pod| PodView { uid: PodUid(8), ..pod }), ..ready.clone() };
     assert!(matches!(step(&careful(), &other, MARKED + 600), Step::BeginDrain { pod: PodUid(8), .. }));
     let mut refused = ready;
-    refused.facts.saved = refused.facts.saved.map(|saved| Saved { confirmed: false, ..saved });
+    refused.facts.saved = refused.facts.saved.map(|saved| SavedWorld { confirmed: false, ..saved });
     let again = at(MARKED + 7);
     assert_eq!(step(&careful(), &refused, MARKED + 6), Step::Wait(WaitingOn::SaveRefused { again }));
 }
 
 #[test]
 fn with_nobody_on_the_countdown_is_short_and_with_somebody_on_it_is_waited_for_until_the_deadline() {
-    let patient = Goal { policy: Policy::WaitForEmpty { deadline: SignedDuration::from_mins(30) }, ..careful() };
+    let patient = Goal { policy: PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_mins(30) }, ..careful() };
     let seen = begun(marked());
     let until = at(MARKED + 30);
     assert_eq!(step(&patient, &seen, MARKED + 29), Step::Wait(WaitingOn::Players { until }));
     assert!(matches!(step(&patient, &seen, MARKED + 30), Step::Announce { notice, .. } if notice == GOAL.notice));
-    let nobody = Seen { players: Players::Nobody, ..seen.clone() };
+    let nobody = Observation { players: Players::Nobody, ..seen.clone() };
     assert!(
         matches!(step(&patient, &nobody, MARKED + 1), Step::Announce { notice, .. } if notice == GOAL.empty_notice)
     );
     // Nobody is to be asked; or nobody can be.
-    assert_eq!(step(&Goal { policy: Policy::Ignore, ..careful() }, &seen, MARKED + 1), EVICTION);
-    let silent = Seen { players: Players::Unknown { since: at(MARKED) }, ..seen };
+    assert_eq!(step(&Goal { policy: PlayerPolicy::Ignore, ..careful() }, &seen, MARKED + 1), EVICTION);
+    let silent = Observation { players: Players::Unknown { since: at(MARKED) }, ..seen };
     assert_eq!(step(&careful(), &silent, MARKED + 2), Step::Wait(WaitingOn::Agent { until: at(MARKED + 3) }));
     assert_eq!(step(&careful(), &silent, MARKED + 3), EVICTION);
 }
@@ -89,38 +89,38 @@ fn with_nobody_on_the_countdown_is_short_and_with_somebody_on_it_is_waited_for_u
 #[test]
 fn a_mark_that_is_taken_away_or_not_asked_for_any_more_ends_it_and_one_that_cannot_be_read_changes_nothing() {
     let ready = saved(told(begun(marked())));
-    let stays = Seen { node: Node::Stays, ..ready.clone() };
+    let stays = Observation { node: NodeState::Stays, ..ready.clone() };
     assert_eq!(step(&careful(), &stays, MARKED + 7), Step::EndDrain);
-    let unknown = Seen { node: Node::Unknown, ..ready.clone() };
+    let unknown = Observation { node: NodeState::Unknown, ..ready.clone() };
     assert_eq!(step(&careful(), &unknown, MARKED + 7), Step::Settled);
-    for eviction in [Eviction::Always, Eviction::Never] {
+    for eviction in [EvictionSeen::Always, EvictionSeen::Never] {
         let goal = Goal { eviction, ..careful() };
         assert_eq!(step(&goal, &ready, MARKED + 7), Step::EndDrain, "{eviction:?}");
         assert_eq!(step(&goal, &marked(), MARKED + 7), Step::Settled, "{eviction:?}");
     }
     // What is recorded of another pod is over by itself.
-    let elsewhere = Seen { pod: stays.pod.map(|pod| Pod { uid: PodUid(8), ..pod }), ..stays };
+    let elsewhere = Observation { pod: stays.pod.map(|pod| PodView { uid: PodUid(8), ..pod }), ..stays };
     assert_eq!(step(&careful(), &elsewhere, MARKED + 7), Step::Settled);
 }
 
 #[test]
 fn an_update_in_its_window_takes_the_place_of_a_drain_and_one_that_waits_does_not_keep_a_node_waiting() {
-    let goal = Goal { eviction: Eviction::Announced, ..GOAL };
-    let step = |seen: &Seen, gate| next_step(&goal, seen, gate, at(SUNDAY + 1));
+    let goal = Goal { eviction: EvictionSeen::Announced, ..GOAL };
+    let step = |seen: &Observation, gate| next_step(&goal, seen, gate, at(SUNDAY + 1));
     let ready = saved(told(begun(marked())));
-    let act = Act::Update { goal: NEW, window_opened_at: at(SUNDAY) };
+    let act = Disruption::Update { goal: NEW, window_opened_at: at(SUNDAY) };
     let update = |step: Step| matches!(step, Step::Announce { act: told, .. } if told == act);
     assert!(update(step(&ready, open())), "one restart for both");
     assert_eq!(step(&ready, shut()), EVICTION, "no window is needed to be evicted");
-    let unstaged = Seen { staged: false, ..ready.clone() };
+    let unstaged = Observation { staged: false, ..ready.clone() };
     assert_eq!(step(&unstaged, open()), EVICTION, "files that do not come may never come");
-    let patient = Goal { policy: Policy::WaitForEmpty { deadline: SignedDuration::from_hours(2) }, ..goal };
+    let patient = Goal { policy: PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_hours(2) }, ..goal };
     assert_eq!(next_step(&patient, &ready, open(), at(SUNDAY + 1)), EVICTION, "it was waited for players before");
     let mut failed = ready.clone();
     failed.facts.failed = vec![NEW];
     assert_eq!(step(&failed, open()), EVICTION);
     // Written while nobody could be asked, and then somebody answered.
-    let written = Seen { set: Some(Set { template: NEW, ..SET }), ..ready.clone() };
+    let written = Observation { set: Some(StatefulSetView { template: NEW, ..SET }), ..ready.clone() };
     let until = at(SUNDAY + 120);
     assert_eq!(next_step(&patient, &written, open(), at(SUNDAY + 1)), Step::Wait(WaitingOn::Players { until }));
     // What is under way is finished: its pod goes, or is proven first.
@@ -128,33 +128,35 @@ fn an_update_in_its_window_takes_the_place_of_a_drain_and_one_that_waits_does_no
     under_way.facts.announced = Some(Announced { act, pod: POD, ends: at(SUNDAY + 5) });
     assert_eq!(step(&under_way, open()), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) }));
     let until = at(SUNDAY + 9);
-    let trial = Seen { node: Node::Leaves, verdict: Verdict::Pending { until }, ..on_trial(Life::Up) };
+    let trial =
+        Observation { node: NodeState::Leaves, verdict: Verification::Pending { until }, ..on_trial(PodPhase::Up) };
     assert_eq!(step(&trial, open()), Step::Wait(WaitingOn::Proof { until }));
-    let starting = Seen { node: Node::Leaves, ..on_trial(Life::Starting { gives_up_at: until }) };
+    let starting = Observation { node: NodeState::Leaves, ..on_trial(PodPhase::Starting { gives_up_at: until }) };
     assert_eq!(step(&starting, open()), Step::Wait(WaitingOn::Start { until }));
 }
 
 #[test]
 fn a_restart_that_is_due_takes_the_place_of_a_drain_too_but_not_one_that_waits_for_an_empty_server() {
-    let restart = Restart {
+    let restart = RestartDue {
         due: at(MARKED + 6),
         until: at(MARKED + 60),
-        policy: Policy::Announce,
+        policy: PlayerPolicy::Announce,
         only_empty: false,
         gives_way_until: at(MARKED + 6),
     };
     let ready = saved(told(begun(marked())));
     let goal = |restart| Goal { restart: Some(restart), ..careful() };
-    let told_of = |step: Step| matches!(step, Step::Announce { act: Act::Restart { due }, .. } if due == restart.due);
+    let told_of =
+        |step: Step| matches!(step, Step::Announce { act: Disruption::Restart { due }, .. } if due == restart.due);
     assert!(told_of(step(&goal(restart), &ready, MARKED + 7)));
-    assert_eq!(step(&goal(Restart { only_empty: true, ..restart }), &ready, MARKED + 7), EVICTION);
+    assert_eq!(step(&goal(RestartDue { only_empty: true, ..restart }), &ready, MARKED + 7), EVICTION);
 }
 
 #[test]
 fn a_server_that_is_not_up_is_not_made_ready() {
-    for life in [Life::Down, Life::Refused, Life::Stopping { lost_at: at(MARKED + 9) }] {
-        let seen = Seen { pod: marked().pod.map(|pod| Pod { life, ..pod }), ..marked() };
-        let stays = Seen { node: Node::Stays, ..seen.clone() };
+    for life in [PodPhase::Down, PodPhase::Refused, PodPhase::Stopping { lost_at: at(MARKED + 9) }] {
+        let seen = Observation { pod: marked().pod.map(|pod| PodView { life, ..pod }), ..marked() };
+        let stays = Observation { node: NodeState::Stays, ..seen.clone() };
         assert_eq!(step(&careful(), &seen, MARKED), step(&careful(), &stays, MARKED), "{life:?}");
     }
 }

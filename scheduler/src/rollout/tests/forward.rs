@@ -6,8 +6,8 @@ const FIXED: Revision = Revision(0xc);
 const CORRECTED: Goal = Goal { revision: FIXED, ..GOAL };
 
 /// A newer Minecraft has rewritten the worlds and failed; there is no copy.
-fn stuck(life: Life, players: Players) -> Seen {
-    let mut seen = Seen { players, ..on_trial(life) };
+fn stuck(life: PodPhase, players: Players) -> Observation {
+    let mut seen = Observation { players, ..on_trial(life) };
     seen.facts.failed = vec![NEW];
     seen.world.floor = DataVersion(2);
     seen
@@ -23,7 +23,7 @@ fn a_corrected_goal_comes_where_going_back_is_a_persons_to_decide() {
     for (backup, played_since, decides) in
         [(None, false, WaitingOn::NoBackup), (Some(DataVersion(1)), true, WaitingOn::RollbackWouldLoseProgress)]
     {
-        let mut seen = stuck(Life::Down, Players::Nobody);
+        let mut seen = stuck(PodPhase::Down, Players::Nobody);
         (seen.world.backup, seen.world.played_since) = (backup, played_since);
         assert_eq!(next_step(&GOAL, &seen, open(), now), Step::Wait(decides), "what failed is not tried again");
         assert_eq!(next_step(&CORRECTED, &seen, shut(), now), Step::Wait(decides), "it is an update: in a window");
@@ -35,8 +35,8 @@ fn a_corrected_goal_comes_where_going_back_is_a_persons_to_decide() {
 
 #[test]
 fn nothing_comes_that_failed_before_that_would_be_gone_back_to_or_that_cannot_open_the_worlds() {
-    let seen = stuck(Life::Down, Players::Nobody);
-    let answer = |goal: Goal, seen: &Seen| next_step(&goal, seen, open(), at(SUNDAY + 1));
+    let seen = stuck(PodPhase::Down, Players::Nobody);
+    let answer = |goal: Goal, seen: &Observation| next_step(&goal, seen, open(), at(SUNDAY + 1));
     let waits = Step::Wait(WaitingOn::NoBackup);
     assert_eq!(answer(Goal { world: DataVersion(1), ..CORRECTED }, &seen), waits);
     assert_eq!(answer(Goal { revision: OLD, world: DataVersion(1), ..CORRECTED }, &seen), waits);
@@ -47,20 +47,20 @@ fn nothing_comes_that_failed_before_that_would_be_gone_back_to_or_that_cannot_op
     let mut mixed = seen.clone();
     mixed.world.whole = false;
     assert_eq!(answer(CORRECTED, &mixed), waits);
-    let failed = Seen { images: Images::Failed, ..seen.clone() };
+    let failed = Observation { images: ImagesOnNode::Failed, ..seen.clone() };
     assert_eq!(answer(CORRECTED, &failed), waits);
-    let pulled = Seen { images: Images::OnTheirWay, ..seen.clone() };
+    let pulled = Observation { images: ImagesOnNode::OnTheirWay, ..seen.clone() };
     assert_eq!(answer(CORRECTED, &pulled), Step::Wait(WaitingOn::Images));
     // What starts now may still bring the worlds to its own Minecraft.
-    let newer = Seen { pod: seen.pod.map(|pod| Pod { world: DataVersion(3), ..pod }), ..seen };
+    let newer = Observation { pod: seen.pod.map(|pod| PodView { world: DataVersion(3), ..pod }), ..seen };
     assert_eq!(answer(CORRECTED, &newer), waits);
 }
 
 #[test]
 fn whoever_plays_on_what_failed_is_told_as_of_any_update_and_a_start_is_left_its_time() {
     let now = at(SUNDAY + 1);
-    let mut seen = stuck(Life::Up, Players::Some(3));
-    let act = Act::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
+    let mut seen = stuck(PodPhase::Up, Players::Some(3));
+    let act = Disruption::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
     let not_after = now + DECISION_COUNTS;
     let announce = Step::Announce { act, pod: PodUid(8), notice: CORRECTED.notice, not_after };
     assert_eq!(next_step(&CORRECTED, &seen, open(), now), announce);
@@ -75,19 +75,20 @@ fn whoever_plays_on_what_failed_is_told_as_of_any_update_and_a_start_is_left_its
     let over = at(SUNDAY + 7);
     let save = Step::Save { act, pod: PodUid(8), not_after: over + DECISION_COUNTS };
     assert_eq!(next_step(&CORRECTED, &seen, open(), over), save);
-    seen.facts.saved = Some(Saved { act, pod: PodUid(8), at: over, confirmed: true });
+    seen.facts.saved = Some(SavedWorld { act, pod: PodUid(8), at: over, confirmed: true });
     assert_eq!(next_step(&CORRECTED, &seen, open(), over), forward(over));
 
     let until = at(SUNDAY + 9);
-    let starts = stuck(Life::Starting { gives_up_at: until }, Players::Nobody);
+    let starts = stuck(PodPhase::Starting { gives_up_at: until }, Players::Nobody);
     assert_eq!(next_step(&CORRECTED, &starts, open(), now), Step::Wait(WaitingOn::Start { until }));
 }
 
 #[test]
 fn what_can_be_gone_back_from_is_and_a_person_who_names_a_copy_goes_back() {
     let now = at(SUNDAY + 1);
-    let mut seen = stuck(Life::Down, Players::Nobody);
-    let goes_back = |seen: &Seen| matches!(next_step(&CORRECTED, seen, open(), now), Step::RollBack { to: OLD, .. });
+    let mut seen = stuck(PodPhase::Down, Players::Nobody);
+    let goes_back =
+        |seen: &Observation| matches!(next_step(&CORRECTED, seen, open(), now), Step::RollBack { to: OLD, .. });
     seen.copy_asked = true;
     assert!(goes_back(&seen));
     seen.copy_asked = false;
@@ -97,20 +98,20 @@ fn what_can_be_gone_back_from_is_and_a_person_who_names_a_copy_goes_back() {
 
 #[test]
 fn what_waits_for_a_person_is_not_under_way_and_what_comes_forward_is() {
-    let seen = stuck(Life::Up, Players::Some(3));
-    let begun = |seen: &Seen| (is_under_way(&CORRECTED, seen, open()), has_goal_begun(&CORRECTED, seen, open()));
+    let seen = stuck(PodPhase::Up, Players::Some(3));
+    let begun = |seen: &Observation| (is_under_way(&CORRECTED, seen, open()), has_goal_begun(&CORRECTED, seen, open()));
     assert!(is_left_to_a_person(&seen));
     assert_eq!(begun(&seen), (false, false), "it waits for its turn, and for who goes first");
     let mut told = seen.clone();
-    let act = Act::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
+    let act = Disruption::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
     told.facts.announced = Some(Announced { act, pod: PodUid(8), ends: at(SUNDAY + 6) });
     assert_eq!(begun(&told), (true, true));
-    let written = Seen { set: Some(Set { template: FIXED, ..COMMITTED }), ..seen.clone() };
+    let written = Observation { set: Some(StatefulSetView { template: FIXED, ..COMMITTED }), ..seen.clone() };
     assert!(!is_left_to_a_person(&written));
     assert_eq!(begun(&written), (true, true));
 
     // What goes back by itself goes on, whatever the goal is by now.
-    let asked = Seen { copy_asked: true, ..seen.clone() };
+    let asked = Observation { copy_asked: true, ..seen.clone() };
     let mut untouched = seen.clone();
     untouched.world.floor = DataVersion(1);
     let mut good = seen;
@@ -124,22 +125,22 @@ fn what_waits_for_a_person_is_not_under_way_and_what_comes_forward_is() {
 #[test]
 fn an_older_minecraft_does_not_come_while_what_settled_starts_on_a_copy_of_it_and_may_bring_it_to_its_own() {
     let mut seen = lobby();
-    seen.facts.settled = Some(Settled { revision: OLD, world: DataVersion(2) });
-    let starts = Life::Starting { gives_up_at: at(SUNDAY) };
-    seen.pod = seen.pod.map(|pod| Pod { world: DataVersion(2), life: starts, ..pod });
+    seen.facts.settled = Some(StableSet { revision: OLD, world: DataVersion(2) });
+    let starts = PodPhase::Starting { gives_up_at: at(SUNDAY) };
+    seen.pod = seen.pod.map(|pod| PodView { world: DataVersion(2), life: starts, ..pod });
     let older = Goal { world: DataVersion(1), ..GOAL };
     let answer = next_step(&older, &seen, open(), at(SUNDAY + 1));
     assert!(matches!(answer, Step::Wait(WaitingOn::ServerDown)), "{answer:?}");
-    seen.pod = seen.pod.map(|pod| Pod { life: Life::Up, ..pod });
+    seen.pod = seen.pod.map(|pod| PodView { life: PodPhase::Up, ..pod });
     let floor = DataVersion(2);
     let answer = next_step(&older, &seen, open(), at(SUNDAY + 1));
     assert_eq!(answer, Step::Wait(WaitingOn::BelowFloor { floor }));
 }
 
 /// A newer Minecraft was in the worlds, and what settled is not started on them.
-fn refused(set: Set) -> Seen {
-    let pod = Some(Pod { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: Life::Refused });
-    let mut seen = Seen { set: Some(set), pod, staged: false, ..lobby() };
+fn refused(set: StatefulSetView) -> Observation {
+    let pod = Some(PodView { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: PodPhase::Refused });
+    let mut seen = Observation { set: Some(set), pod, staged: false, ..lobby() };
     seen.players = Players::Unknown { since: at(SUNDAY - 60) };
     seen.world.floor = DataVersion(2);
     seen
@@ -149,7 +150,7 @@ fn refused(set: Set) -> Seen {
 fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
     let now = at(SUNDAY + 1);
     // At rest, and after a way back that ended there.
-    for set in [SET, Set { door: Door::Open, ..SET }] {
+    for set in [SET, StatefulSetView { door: Partition::Open, ..SET }] {
         let seen = refused(set);
         let forward = Step::RollForward { to: FIXED, unasked: true, not_after: now + DECISION_COUNTS };
         assert_eq!(next_step(&CORRECTED, &seen, open(), now), forward);
@@ -166,10 +167,10 @@ fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
         no_older.world.floor = DataVersion(1);
         assert_eq!(next_step(&CORRECTED, &no_older, open(), now), waits);
         assert!(!is_left_to_a_person(&no_older));
-        let gone = Seen { set: Some(Set { template: FIXED, ..COMMITTED }), ..seen.clone() };
+        let gone = Observation { set: Some(StatefulSetView { template: FIXED, ..COMMITTED }), ..seen.clone() };
         assert!(!is_left_to_a_person(&gone) && has_goal_begun(&CORRECTED, &gone, open()), "it is under way");
         // Who has named a copy has it put in place.
-        let asked = Seen { copy_asked: true, ..seen };
+        let asked = Observation { copy_asked: true, ..seen };
         assert_eq!(next_step(&CORRECTED, &asked, open(), now), Step::RequestRestore { to: OLD, asked: true });
     }
 }

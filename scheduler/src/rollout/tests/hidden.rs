@@ -2,17 +2,17 @@
 
 use super::*;
 
-fn hidden() -> Seen {
-    Seen { players: Players::Hidden, ..lobby() }
+fn hidden() -> Observation {
+    Observation { players: Players::Hidden, ..lobby() }
 }
 
 #[test]
 fn who_is_hidden_is_told_for_as_long_as_anybody_and_waited_for_until_the_deadline() {
-    let step = |goal: &Goal, seen: &Seen, minute| next_step(goal, seen, open(), at(minute));
+    let step = |goal: &Goal, seen: &Observation, minute| next_step(goal, seen, open(), at(minute));
     let notice = |step| if let Step::Announce { notice, .. } = step { Some(notice) } else { None };
     assert_eq!(notice(step(&GOAL, &hidden(), SUNDAY)), Some(GOAL.notice));
     let deadline = SignedDuration::from_mins(20);
-    let waits = Goal { policy: Policy::WaitForEmpty { deadline }, ..GOAL };
+    let waits = Goal { policy: PlayerPolicy::WaitForEmpty { deadline }, ..GOAL };
     let until = at(SUNDAY + 20);
     assert_eq!(step(&waits, &hidden(), SUNDAY + 19), Step::Wait(WaitingOn::Players { until }));
     assert_eq!(notice(step(&waits, &hidden(), SUNDAY + 20)), Some(GOAL.notice));
@@ -22,11 +22,11 @@ fn who_is_hidden_is_told_for_as_long_as_anybody_and_waited_for_until_the_deadlin
 fn who_is_hidden_is_no_reason_to_cut_a_countdown_short_or_to_go_without_a_save() {
     let mut seen = hidden();
     seen.facts.announced = Some(announced(SUNDAY + 5));
-    let step = |seen: &Seen, minute| next_step(&GOAL, seen, open(), at(minute));
+    let step = |seen: &Observation, minute| next_step(&GOAL, seen, open(), at(minute));
     assert_eq!(step(&seen, SUNDAY + 4), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) }));
     assert!(matches!(step(&seen, SUNDAY + 5), Step::Save { .. }));
     // Not called Ready yet, and it answers: somebody may be on all the same.
-    let pod = hidden().pod.map(|pod| Pod { life: Life::Down, ..pod });
-    let unready = Seen { pod, ..hidden() };
+    let pod = hidden().pod.map(|pod| PodView { life: PodPhase::Down, ..pod });
+    let unready = Observation { pod, ..hidden() };
     assert!(matches!(step(&unready, SUNDAY), Step::Announce { .. }));
 }

@@ -5,19 +5,19 @@ use super::*;
 /// It ended five minutes into the window; nobody waits for it any more from here on.
 const LONG_AGO: i64 = SUNDAY + 15;
 
-fn told() -> Seen {
+fn told() -> Observation {
     let mut seen = lobby();
     seen.facts.announced = Some(announced(SUNDAY + 5));
     seen
 }
 
-fn with_a_save(minute: i64, confirmed: bool) -> Seen {
+fn with_a_save(minute: i64, confirmed: bool) -> Observation {
     let mut seen = told();
-    seen.facts.saved = Some(Saved { confirmed, ..saved(minute) });
+    seen.facts.saved = Some(SavedWorld { confirmed, ..saved(minute) });
     seen
 }
 
-fn step(seen: &Seen, minute: i64) -> Step {
+fn step(seen: &Observation, minute: i64) -> Step {
     next_step(&GOAL, seen, open(), at(minute))
 }
 
@@ -30,7 +30,7 @@ fn players_are_told_anew_before_a_stop_that_did_not_come_when_it_was_announced()
         assert!(matches!(anew, Step::Announce { notice, .. } if notice == GOAL.notice), "{anew:?}");
     }
     let mut written = with_a_save(LONG_AGO, true);
-    written.set = Some(Set { template: NEW, update: NEW, ..SET });
+    written.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     assert!(matches!(step(&written, LONG_AGO), Step::Announce { .. }), "also where only the commit is left to do");
 }
 
@@ -64,11 +64,11 @@ fn in_the_last_part_of_the_window_what_was_begun_is_told_anew_if_there_is_time_f
 fn a_restart_that_waits_for_an_empty_server_waits_again() {
     let until = at(SUNDAY + 60);
     let due = at(SUNDAY);
-    let restart = Restart { due, until, policy: Policy::Announce, only_empty: true, gives_way_until: due };
+    let restart = RestartDue { due, until, policy: PlayerPolicy::Announce, only_empty: true, gives_way_until: due };
     let goal = Goal { revision: OLD, restart: Some(restart), ..GOAL };
     let mut seen = lobby();
-    seen.facts.announced = Some(Announced { act: Act::Restart { due }, ..announced(SUNDAY + 5) });
-    let answer = |seen: &Seen, minute| next_step(&goal, seen, shut(), at(minute));
+    seen.facts.announced = Some(Announced { act: Disruption::Restart { due }, ..announced(SUNDAY + 5) });
+    let answer = |seen: &Observation, minute| next_step(&goal, seen, shut(), at(minute));
     assert!(matches!(answer(&seen, LONG_AGO - 1), Step::Save { .. }));
     assert_eq!(answer(&seen, LONG_AGO), Step::Wait(WaitingOn::Players { until }));
     seen.players = Players::Nobody;
@@ -79,5 +79,5 @@ fn a_restart_that_waits_for_an_empty_server_waits_again() {
 fn who_empties_a_node_was_announced_for_whenever_they_come() {
     let told = |act| Announced { act, ..announced(SUNDAY) };
     assert!(told(update(SUNDAY)).is_long_ago(at(LONG_AGO)));
-    assert!(!told(Act::Drain { since: at(SUNDAY) }).is_long_ago(at(SUNDAY + WEEK)));
+    assert!(!told(Disruption::Drain { since: at(SUNDAY) }).is_long_ago(at(SUNDAY + WEEK)));
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::gate::{Blackout, Windows};
-use crate::rollout::{Occasion, Opportunity, opportunity};
-use crate::seen::Restart;
+use crate::rollout::{Opportunity, OpportunityReason, opportunity};
+use crate::seen::RestartDue;
 
 const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// When the last player left, in minutes: outside of every window, and not at midnight.
@@ -18,20 +18,20 @@ fn windows(blackouts: Vec<Blackout>) -> Windows {
     Windows { windows: Vec::new(), enabled: true, blackouts }
 }
 
-fn empty() -> Seen {
-    Seen { players: Players::Nobody, empty_since: Some(at(LEFT)), ..lobby() }
+fn empty() -> Observation {
+    Observation { players: Players::Nobody, empty_since: Some(at(LEFT)), ..lobby() }
 }
 
-fn found(goal: &Goal, seen: &Seen, minute: i64) -> Option<Opportunity> {
+fn found(goal: &Goal, seen: &Observation, minute: i64) -> Option<Opportunity> {
     opportunity(goal, seen, shut(), &windows(Vec::new()), EMPTY_FOR, at(minute))
 }
 
-fn occasion(goal: &Goal, seen: &Seen, minute: i64) -> Option<Occasion> {
+fn occasion(goal: &Goal, seen: &Observation, minute: i64) -> Option<OpportunityReason> {
     found(goal, seen, minute).map(|found| found.occasion)
 }
 
 /// What is done, with the opening if there is one.
-fn step(goal: &Goal, seen: &Seen, minute: i64) -> Step {
+fn step(goal: &Goal, seen: &Observation, minute: i64) -> Step {
     match found(goal, seen, minute) {
         Some(it) => next_step(&Goal { policy: it.policy, ..*goal }, seen, it.gate, at(minute)),
         None => next_step(goal, seen, shut(), at(minute)),
@@ -52,32 +52,34 @@ fn when_nobody_has_been_on_for_long_enough_an_update_comes_with_the_countdown_of
     assert_eq!(step(&BUILD, &seen, LONG + 3), said);
     seen.facts.announced = Some(Announced { act, pod: POD, ends: at(LONG + 4) });
     assert!(matches!(step(&BUILD, &seen, LONG + 4), Step::Save { .. }));
-    seen.facts.saved = Some(Saved { act, pod: POD, at: at(LONG + 4), confirmed: true });
+    seen.facts.saved = Some(SavedWorld { act, pod: POD, at: at(LONG + 4), confirmed: true });
     assert!(matches!(step(&BUILD, &seen, LONG + 4), Step::WriteTemplate { .. }));
-    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    seen.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     assert!(matches!(step(&BUILD, &seen, LONG + 4), Step::Commit { unasked: false, .. }));
 }
 
 #[test]
 fn who_joins_calls_it_off_whatever_was_done_by_then_and_it_begins_anew_when_they_have_left_for_as_long() {
     let act = update(LONG);
-    let told = Facts {
+    let told = RecordedFacts {
         announced: Some(Announced { act, pod: POD, ends: at(LONG + 1) }),
-        saved: Some(Saved { act, pod: POD, at: at(LONG + 1), confirmed: true }),
+        saved: Some(SavedWorld { act, pod: POD, at: at(LONG + 1), confirmed: true }),
         ..empty().facts
     };
-    let back = Step::Restore { revision: OLD, door: Door::Closed };
+    let back = Step::Restore { revision: OLD, door: Partition::Closed };
     let told_so = call_off(act, at(LONG + 2));
-    for (set, called_off) in [(SET, told_so), (Set { template: NEW, update: NEW, ..SET }, back), (COMMITTED, back)] {
+    for (set, called_off) in
+        [(SET, told_so), (StatefulSetView { template: NEW, update: NEW, ..SET }, back), (COMMITTED, back)]
+    {
         for players in [Players::Some(1), Players::Unknown { since: at(LONG) }] {
-            let joined = Seen { set: Some(set), players, empty_since: None, facts: told.clone(), ..empty() };
+            let joined = Observation { set: Some(set), players, empty_since: None, facts: told.clone(), ..empty() };
             // Nobody can be told of it whose server does not answer.
             let is_silent = called_off == told_so && players != Players::Some(1);
             let expected = if is_silent { waits() } else { called_off };
             assert_eq!(step(&BUILD, &joined, LONG + 2), expected, "{set:?}, {players:?}");
         }
     }
-    let again = Seen { empty_since: Some(at(LONG + 3)), ..empty() };
+    let again = Observation { empty_since: Some(at(LONG + 3)), ..empty() };
     assert_eq!(step(&BUILD, &again, LONG + 12), waits());
     assert!(matches!(step(&BUILD, &again, LONG + 13), Step::Announce { act, .. } if act == update(LONG + 13)));
 }
@@ -85,13 +87,13 @@ fn who_joins_calls_it_off_whatever_was_done_by_then_and_it_begins_anew_when_they
 #[test]
 fn only_what_the_server_itself_says_makes_it_empty() {
     for seen in [
-        Seen { empty_since: None, ..empty() },
-        Seen { players: Players::Some(1), ..empty() },
-        Seen { players: Players::Unknown { since: at(LEFT) }, ..empty() },
-        Seen { staged: false, ..empty() },
-        Seen { images: Images::OnTheirWay, ..empty() },
-        Seen { images: Images::Failed, ..empty() },
-        Seen { crash_loop: true, ..empty() },
+        Observation { empty_since: None, ..empty() },
+        Observation { players: Players::Some(1), ..empty() },
+        Observation { players: Players::Unknown { since: at(LEFT) }, ..empty() },
+        Observation { staged: false, ..empty() },
+        Observation { images: ImagesOnNode::OnTheirWay, ..empty() },
+        Observation { images: ImagesOnNode::Failed, ..empty() },
+        Observation { crash_loop: true, ..empty() },
     ] {
         assert_eq!(occasion(&BUILD, &seen, LONG + 60), None, "{seen:?}");
     }
@@ -99,9 +101,9 @@ fn only_what_the_server_itself_says_makes_it_empty() {
 
 #[test]
 fn a_newer_minecraft_waits_for_its_window_and_so_does_what_failed_or_is_below_the_world() {
-    assert_eq!(occasion(&BUILD, &empty(), LONG), Some(Occasion::Empty));
-    let not_asked = Seen { images: Images::Unknown, ..empty() };
-    assert_eq!(occasion(&BUILD, &not_asked, LONG), Some(Occasion::Empty), "its node cannot be asked");
+    assert_eq!(occasion(&BUILD, &empty(), LONG), Some(OpportunityReason::Empty));
+    let not_asked = Observation { images: ImagesOnNode::Unknown, ..empty() };
+    assert_eq!(occasion(&BUILD, &not_asked, LONG), Some(OpportunityReason::Empty), "its node cannot be asked");
     assert_eq!(occasion(&GOAL, &empty(), LONG), None, "one-way");
     let mut failed = empty();
     failed.facts.failed = vec![NEW];
@@ -110,43 +112,45 @@ fn a_newer_minecraft_waits_for_its_window_and_so_does_what_failed_or_is_below_th
     floor.world.floor = DataVersion(2);
     assert_eq!(occasion(&BUILD, &floor, LONG), None);
     assert_eq!(occasion(&Goal { revision: OLD, ..BUILD }, &empty(), LONG), None, "nothing is due");
-    let first_start = Seen { facts: Facts::default(), ..empty() };
+    let first_start = Observation { facts: RecordedFacts::default(), ..empty() };
     assert_eq!(occasion(&BUILD, &first_start, LONG), None);
 }
 
 #[test]
 fn a_crash_or_a_lost_pod_brings_no_update_along_and_a_sleeping_server_takes_it_at_once() {
     for life in [
-        Life::Down,
-        Life::Refused,
-        Life::Starting { gives_up_at: at(LONG + 9) },
-        Life::Stopping { lost_at: at(LONG + 9) },
+        PodPhase::Down,
+        PodPhase::Refused,
+        PodPhase::Starting { gives_up_at: at(LONG + 9) },
+        PodPhase::Stopping { lost_at: at(LONG + 9) },
     ] {
-        let pod = empty().pod.map(|pod| Pod { life, ..pod });
-        assert_eq!(occasion(&BUILD, &Seen { pod, ..empty() }, LONG), None, "{life:?}");
+        let pod = empty().pod.map(|pod| PodView { life, ..pod });
+        assert_eq!(occasion(&BUILD, &Observation { pod, ..empty() }, LONG), None, "{life:?}");
     }
-    let lost = Seen { pod: None, ..empty() };
+    let lost = Observation { pod: None, ..empty() };
     assert_eq!(occasion(&BUILD, &lost, LONG), None);
-    let silent = Seen { players: Players::Unknown { since: at(0) }, empty_since: None, ..lost };
-    let mut asleep = Seen { set: Some(Set { asleep: true, ..SET }), ..silent };
-    assert_eq!(occasion(&BUILD, &asleep, LEFT), Some(Occasion::Asleep));
+    let silent = Observation { players: Players::Unknown { since: at(0) }, empty_since: None, ..lost };
+    let mut asleep = Observation { set: Some(StatefulSetView { asleep: true, ..SET }), ..silent };
+    assert_eq!(occasion(&BUILD, &asleep, LEFT), Some(OpportunityReason::Asleep));
     assert!(matches!(step(&BUILD, &asleep, LEFT), Step::WriteTemplate { .. }));
-    asleep.set = Some(Set { asleep: true, template: NEW, update: NEW, ..SET });
+    asleep.set = Some(StatefulSetView { asleep: true, template: NEW, update: NEW, ..SET });
     assert!(matches!(step(&BUILD, &asleep, LEFT), Step::Commit { .. }));
 }
 
 #[test]
 fn in_a_window_it_is_as_without_and_what_another_goal_has_begun_is_not_its_own() {
-    let of = |gate, seen: &Seen| opportunity(&BUILD, seen, gate, &windows(Vec::new()), EMPTY_FOR, at(LONG));
+    let of = |gate, seen: &Observation| opportunity(&BUILD, seen, gate, &windows(Vec::new()), EMPTY_FOR, at(LONG));
     assert!(of(shut(), &empty()).is_some());
     let until = at(LONG + 60);
-    for gate in [Gate::Open { opened_at: at(LEFT), until }, Gate::NoNewStarts { opened_at: at(LEFT), until, opens: None }] {
+    for gate in
+        [Gate::Open { opened_at: at(LEFT), until }, Gate::NoNewStarts { opened_at: at(LEFT), until, opens: None }]
+    {
         assert_eq!(of(gate, &empty()), None);
     }
-    let others = Set { template: Revision(0xc), update: Revision(0xc), door: Door::Open, ..SET };
-    assert_eq!(of(shut(), &Seen { set: Some(others), ..empty() }), None, "it is taken back");
-    assert!(of(shut(), &Seen { set: Some(COMMITTED), ..empty() }).is_some());
-    assert_eq!(of(shut(), &Seen { players: Players::Nobody, ..on_trial(Life::Up) }), None);
+    let others = StatefulSetView { template: Revision(0xc), update: Revision(0xc), door: Partition::Open, ..SET };
+    assert_eq!(of(shut(), &Observation { set: Some(others), ..empty() }), None, "it is taken back");
+    assert!(of(shut(), &Observation { set: Some(COMMITTED), ..empty() }).is_some());
+    assert_eq!(of(shut(), &Observation { players: Players::Nobody, ..on_trial(PodPhase::Up) }), None);
 }
 
 #[test]
@@ -164,18 +168,24 @@ fn a_blackout_wins_and_ends_it() {
     );
 }
 
-fn restart(only_empty: bool) -> Restart {
-    Restart { due: at(LEFT), until: at(LEFT + 35), policy: Policy::Announce, only_empty, gives_way_until: at(LEFT) }
+fn restart(only_empty: bool) -> RestartDue {
+    RestartDue {
+        due: at(LEFT),
+        until: at(LEFT + 35),
+        policy: PlayerPolicy::Announce,
+        only_empty,
+        gives_way_until: at(LEFT),
+    }
 }
 
 #[test]
 fn a_restart_by_the_clock_takes_the_update_along_with_its_own_policy_and_its_own_time() {
-    let goal = Goal { restart: Some(restart(false)), policy: Policy::Ignore, ..BUILD };
-    let mut seen = Seen { empty_since: None, ..lobby() };
+    let goal = Goal { restart: Some(restart(false)), policy: PlayerPolicy::Ignore, ..BUILD };
+    let mut seen = Observation { empty_since: None, ..lobby() };
     let with = Opportunity {
-        occasion: Occasion::Restart,
+        occasion: OpportunityReason::Restart,
         gate: Gate::Open { opened_at: at(LEFT), until: at(LEFT + 35) },
-        policy: Policy::Announce,
+        policy: PlayerPolicy::Announce,
     };
     assert_eq!(found(&goal, &seen, LEFT), Some(with));
     let said = step(&goal, &seen, LEFT);
@@ -184,39 +194,42 @@ fn a_restart_by_the_clock_takes_the_update_along_with_its_own_policy_and_its_own
         "{said:?}"
     );
     seen.facts.announced = Some(Announced { act: update(LEFT), pod: POD, ends: at(LEFT + 5) });
-    seen.facts.saved = Some(Saved { act: update(LEFT), pod: POD, at: at(LEFT + 5), confirmed: true });
+    seen.facts.saved = Some(SavedWorld { act: update(LEFT), pod: POD, at: at(LEFT + 5), confirmed: true });
     assert!(matches!(step(&goal, &seen, LEFT + 6), Step::WriteTemplate { .. }));
     // They were told when it comes: that they have left by then makes it neither earlier nor another one.
-    let left = Seen { players: Players::Nobody, empty_since: Some(at(LEFT - 60)), ..seen };
-    assert_eq!(occasion(&goal, &left, LEFT + 6), Some(Occasion::Restart));
+    let left = Observation { players: Players::Nobody, empty_since: Some(at(LEFT - 60)), ..seen };
+    assert_eq!(occasion(&goal, &left, LEFT + 6), Some(OpportunityReason::Restart));
     // Nor what a new operator has not found out yet: nobody was told before the images were there.
-    let asked_again = Seen { images: Images::OnTheirWay, ..left.clone() };
-    assert_eq!(occasion(&goal, &asked_again, LEFT + 6), Some(Occasion::Restart));
-    assert_eq!(occasion(&goal, &Seen { facts: empty().facts, ..left }, LEFT + 6), Some(Occasion::Empty));
+    let asked_again = Observation { images: ImagesOnNode::OnTheirWay, ..left.clone() };
+    assert_eq!(occasion(&goal, &asked_again, LEFT + 6), Some(OpportunityReason::Restart));
+    assert_eq!(
+        occasion(&goal, &Observation { facts: empty().facts, ..left }, LEFT + 6),
+        Some(OpportunityReason::Empty)
+    );
 }
 
 #[test]
 fn a_restart_goes_alone_where_the_update_may_not_come_or_players_were_told_of_it_already() {
-    let alone = |goal: &Goal, seen: &Seen| {
+    let alone = |goal: &Goal, seen: &Observation| {
         assert_eq!(occasion(goal, seen, LEFT), None, "{seen:?}");
         step(goal, seen, LEFT)
     };
     let goal = Goal { restart: Some(restart(false)), ..BUILD };
-    let act = Act::Restart { due: at(LEFT) };
+    let act = Disruption::Restart { due: at(LEFT) };
     let is_restart = |step| matches!(step, Step::Announce { act: what, .. } if what == act);
     assert!(is_restart(alone(&Goal { restart: goal.restart, ..GOAL }, &lobby())), "a newer Minecraft");
-    assert!(is_restart(alone(&goal, &Seen { staged: false, ..lobby() })));
+    assert!(is_restart(alone(&goal, &Observation { staged: false, ..lobby() })));
     let mut told = lobby();
     told.facts.announced = Some(Announced { act, pod: POD, ends: at(LEFT + 1) });
     assert_eq!(alone(&goal, &told), Step::Wait(WaitingOn::Countdown { ends: at(LEFT + 1) }));
-    let silent = Seen { players: Players::Unknown { since: at(LEFT) }, ..lobby() };
+    let silent = Observation { players: Players::Unknown { since: at(LEFT) }, ..lobby() };
     assert!(matches!(alone(&goal, &silent), Step::Wait(WaitingOn::Agent { .. })));
     let only_empty = Goal { restart: Some(restart(true)), ..BUILD };
     assert!(matches!(alone(&only_empty, &lobby()), Step::Wait(WaitingOn::Players { .. })));
-    let nobody = Seen { players: Players::Nobody, ..lobby() };
-    assert_eq!(occasion(&only_empty, &nobody, LEFT), Some(Occasion::Restart));
+    let nobody = Observation { players: Players::Nobody, ..lobby() };
+    assert_eq!(occasion(&only_empty, &nobody, LEFT), Some(OpportunityReason::Restart));
     // Who joins during the countdown has been told, as with any restart.
     let mut joined = lobby();
     joined.facts.announced = Some(Announced { act: update(LEFT), pod: POD, ends: at(LEFT + 1) });
-    assert_eq!(occasion(&only_empty, &joined, LEFT), Some(Occasion::Restart));
+    assert_eq!(occasion(&only_empty, &joined, LEFT), Some(OpportunityReason::Restart));
 }

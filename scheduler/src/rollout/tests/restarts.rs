@@ -1,16 +1,16 @@
 //! Restarts by the clock: they begin only where everything else is at rest, and stop a server as an update does.
 
 use super::*;
-use crate::seen::{Restart, Restarted};
+use crate::seen::{RestartDue, RestartStarted};
 
 /// When the restart is due, in minutes: outside of every window.
 const NIGHT: i64 = SUNDAY - 1_000;
 
-fn restart() -> Restart {
-    Restart {
+fn restart() -> RestartDue {
+    RestartDue {
         due: at(NIGHT),
         until: at(NIGHT + 30),
-        policy: Policy::Announce,
+        policy: PlayerPolicy::Announce,
         only_empty: false,
         gives_way_until: at(NIGHT),
     }
@@ -21,15 +21,15 @@ fn settled_goal() -> Goal {
     Goal { revision: OLD, world: DataVersion(1), restart: Some(restart()), ..GOAL }
 }
 
-const ACT: Act = Act::Restart { due: Timestamp::constant(60 * NIGHT, 0) };
+const ACT: Disruption = Disruption::Restart { due: Timestamp::constant(60 * NIGHT, 0) };
 
-fn told(mut seen: Seen) -> Seen {
+fn told(mut seen: Observation) -> Observation {
     seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(NIGHT + 5) });
-    seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
+    seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
     seen
 }
 
-fn step(goal: &Goal, seen: &Seen, minute: i64) -> Step {
+fn step(goal: &Goal, seen: &Observation, minute: i64) -> Step {
     next_step(goal, seen, shut(), at(minute))
 }
 
@@ -43,25 +43,25 @@ fn a_restart_is_announced_saved_and_then_the_pod_is_deleted_and_what_comes_is_pr
     assert_eq!(step(&settled_goal(), &seen, NIGHT + 4), Step::Wait(WaitingOn::Countdown { ends: at(NIGHT + 5) }));
     let save = Step::Save { act: ACT, pod: POD, not_after: not_after(NIGHT + 5) };
     assert_eq!(step(&settled_goal(), &seen, NIGHT + 5), save);
-    seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
+    seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
     let delete = Step::Restart { due: at(NIGHT), pod: POD, unasked: false, not_after: not_after(NIGHT + 6) };
     assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
     // Killed between the record and the deletion: the same again, of the same pod.
-    seen.facts.restarted = Some(Restarted { due: at(NIGHT), pod: POD });
+    seen.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
     assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
     // From here on nothing is due: the operator looks at when the server started.
     let goal = Goal { restart: None, ..settled_goal() };
-    let becomes = |seen: &mut Seen, uid, life| {
-        seen.pod = Some(Pod { uid, revision: OLD, world: DataVersion(1), life });
+    let becomes = |seen: &mut Observation, uid, life| {
+        seen.pod = Some(PodView { uid, revision: OLD, world: DataVersion(1), life });
     };
-    becomes(&mut seen, POD, Life::Stopping { lost_at: at(NIGHT + 9) });
+    becomes(&mut seen, POD, PodPhase::Stopping { lost_at: at(NIGHT + 9) });
     assert_eq!(step(&goal, &seen, NIGHT + 7), Step::Wait(WaitingOn::PodStopping { until: at(NIGHT + 9) }));
-    becomes(&mut seen, PodUid(8), Life::Starting { gives_up_at: at(NIGHT + 17) });
+    becomes(&mut seen, PodUid(8), PodPhase::Starting { gives_up_at: at(NIGHT + 17) });
     assert_eq!(step(&goal, &seen, NIGHT + 8), Step::Wait(WaitingOn::Start { until: at(NIGHT + 17) }));
-    becomes(&mut seen, PodUid(8), Life::Up);
-    seen.verdict = Verdict::Pending { until: at(NIGHT + 10) };
+    becomes(&mut seen, PodUid(8), PodPhase::Up);
+    seen.verdict = Verification::Pending { until: at(NIGHT + 10) };
     assert_eq!(step(&goal, &seen, NIGHT + 9), Step::Wait(WaitingOn::Proof { until: at(NIGHT + 10) }));
-    seen.verdict = Verdict::Passed;
+    seen.verdict = Verification::Passed;
     assert_eq!(step(&goal, &seen, NIGHT + 10), Step::EndRestart);
     seen.facts.restarted = None;
     assert_eq!(step(&goal, &seen, NIGHT + 10), Step::Settled);
@@ -70,16 +70,16 @@ fn a_restart_is_announced_saved_and_then_the_pod_is_deleted_and_what_comes_is_pr
 #[test]
 fn a_server_that_does_not_come_back_is_what_a_crashed_one_is_and_nothing_goes_back_to_anything() {
     let mut seen = lobby();
-    seen.facts.restarted = Some(Restarted { due: at(NIGHT), pod: POD });
+    seen.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
     for (life, verdict) in [
-        (Life::Starting { gives_up_at: at(NIGHT + 17) }, Verdict::Pending { until: at(NIGHT + 20) }),
-        (Life::Down, Verdict::Failed),
+        (PodPhase::Starting { gives_up_at: at(NIGHT + 17) }, Verification::Pending { until: at(NIGHT + 20) }),
+        (PodPhase::Down, Verification::Failed),
     ] {
-        seen.pod = Some(Pod { uid: PodUid(8), revision: OLD, world: DataVersion(1), life });
+        seen.pod = Some(PodView { uid: PodUid(8), revision: OLD, world: DataVersion(1), life });
         seen.verdict = verdict;
         assert_eq!(step(&settled_goal(), &seen, NIGHT + 20), Step::Wait(WaitingOn::ServerDown));
     }
-    seen.pod = Some(Pod { uid: PodUid(8), revision: OLD, world: DataVersion(1), life: Life::Up });
+    seen.pod = Some(PodView { uid: PodUid(8), revision: OLD, world: DataVersion(1), life: PodPhase::Up });
     assert_eq!(step(&settled_goal(), &seen, NIGHT + 20), Step::EndRestart, "up and worse: kept, and told");
 }
 
@@ -87,7 +87,7 @@ fn a_server_that_does_not_come_back_is_what_a_crashed_one_is_and_nothing_goes_ba
 fn an_update_that_may_begin_is_the_restart_and_one_that_waits_for_its_window_stays_where_it_is() {
     let goal = Goal { restart: Some(restart()), ..GOAL };
     let in_its_window = Gate::Open { opened_at: at(NIGHT - 10), until: at(NIGHT + 100) };
-    let update = Act::Update { goal: NEW, window_opened_at: at(NIGHT - 10) };
+    let update = Disruption::Update { goal: NEW, window_opened_at: at(NIGHT - 10) };
     let both = next_step(&goal, &lobby(), in_its_window, at(NIGHT));
     assert!(matches!(both, Step::Announce { act, .. } if act == update));
     assert!(matches!(step(&goal, &lobby(), NIGHT), Step::Announce { act, .. } if act == ACT), "only the restart");
@@ -101,21 +101,21 @@ fn an_update_that_may_begin_is_the_restart_and_one_that_waits_for_its_window_sta
 #[test]
 fn an_update_that_is_sure_to_come_in_the_same_night_is_the_restart() {
     let gives_way_until = at(NIGHT + 360);
-    let goal = Goal { restart: Some(Restart { gives_way_until, ..restart() }), ..GOAL };
+    let goal = Goal { restart: Some(RestartDue { gives_way_until, ..restart() }), ..GOAL };
     let opening = |minute| Gate::Shut { opens: Some(at(minute)) };
-    let answer = |goal: &Goal, seen: &Seen, gate| next_step(goal, seen, gate, at(NIGHT));
+    let answer = |goal: &Goal, seen: &Observation, gate| next_step(goal, seen, gate, at(NIGHT));
     let waits = Step::Wait(WaitingOn::Window { opens: Some(gives_way_until) });
     assert_eq!(answer(&goal, &lobby(), opening(NIGHT + 360)), waits);
     let begins = |step: Step| matches!(step, Step::Announce { act, .. } if act == ACT);
     assert!(begins(answer(&goal, &lobby(), opening(NIGHT + 361))), "another night");
     assert!(begins(answer(&goal, &lobby(), Gate::Shut { opens: None })), "approval, `follows` or a loop of crashes");
     let deadline = SignedDuration::from_mins(20);
-    let wait_for_empty = Goal { policy: Policy::WaitForEmpty { deadline }, ..goal };
+    let wait_for_empty = Goal { policy: PlayerPolicy::WaitForEmpty { deadline }, ..goal };
     assert!(begins(answer(&wait_for_empty, &lobby(), opening(NIGHT + 360))), "they may stay all night");
     let unready = [
-        Seen { staged: false, ..lobby() },
-        Seen { images: Images::Failed, ..lobby() },
-        Seen { images: Images::OnTheirWay, ..lobby() },
+        Observation { staged: false, ..lobby() },
+        Observation { images: ImagesOnNode::Failed, ..lobby() },
+        Observation { images: ImagesOnNode::OnTheirWay, ..lobby() },
     ];
     for seen in unready {
         assert!(begins(answer(&goal, &seen, opening(NIGHT + 360))), "{seen:?}");
@@ -140,12 +140,12 @@ fn what_was_failed_or_is_held_back_does_not_keep_a_server_from_its_restart() {
 fn a_countdown_that_cannot_end_in_time_is_not_begun_and_what_is_too_late_is_left_out() {
     let until = NIGHT + 30;
     let just = at(until) - LATEST_START - GOAL.notice;
-    let answer = |seen: &Seen, now| next_step(&settled_goal(), seen, shut(), now);
+    let answer = |seen: &Observation, now| next_step(&settled_goal(), seen, shut(), now);
     assert!(matches!(answer(&lobby(), just), Step::Announce { .. }));
     assert_eq!(answer(&lobby(), just + SignedDuration::from_secs(1)), Step::Settled);
     let mut seen = lobby();
     seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(until - 2) });
-    seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(until - 2), confirmed: true });
+    seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(until - 2), confirmed: true });
     assert!(matches!(answer(&seen, at(until) - LATEST_START), Step::Restart { .. }));
     let late = at(until - 1) + SignedDuration::from_secs(1);
     assert_eq!(answer(&seen, late), call_off(ACT, late), "players are told that it does not come");
@@ -156,26 +156,26 @@ fn a_countdown_that_cannot_end_in_time_is_not_begun_and_what_is_too_late_is_left
 #[test]
 fn the_policy_of_a_restart_is_its_own_and_a_deadline_counts_from_its_instant() {
     let deadline = SignedDuration::from_mins(20);
-    let wait = Restart { policy: Policy::WaitForEmpty { deadline }, ..restart() };
+    let wait = RestartDue { policy: PlayerPolicy::WaitForEmpty { deadline }, ..restart() };
     let goal = Goal { restart: Some(wait), ..settled_goal() };
     assert_eq!(step(&goal, &lobby(), NIGHT), Step::Wait(WaitingOn::Players { until: at(NIGHT + 20) }));
     assert!(matches!(step(&goal, &lobby(), NIGHT + 20), Step::Announce { .. }));
-    let ignore = Goal { restart: Some(Restart { policy: Policy::Ignore, ..restart() }), ..settled_goal() };
+    let ignore = Goal { restart: Some(RestartDue { policy: PlayerPolicy::Ignore, ..restart() }), ..settled_goal() };
     assert!(matches!(step(&ignore, &lobby(), NIGHT), Step::Restart { .. }));
 }
 
 #[test]
 fn only_if_empty_waits_for_nobody_and_is_left_out_in_the_end() {
-    let goal = Goal { restart: Some(Restart { only_empty: true, ..restart() }), ..settled_goal() };
+    let goal = Goal { restart: Some(RestartDue { only_empty: true, ..restart() }), ..settled_goal() };
     let silent = Players::Unknown { since: at(NIGHT - 60) };
     for players in [Players::Some(1), silent] {
-        let seen = Seen { players, ..lobby() };
+        let seen = Observation { players, ..lobby() };
         assert_eq!(step(&goal, &seen, NIGHT), Step::Wait(WaitingOn::Players { until: at(NIGHT + 30) }), "{players:?}");
         assert_eq!(step(&goal, &seen, NIGHT + 30), Step::Settled);
     }
-    let empty = Seen { players: Players::Nobody, ..lobby() };
+    let empty = Observation { players: Players::Nobody, ..lobby() };
     assert!(matches!(step(&goal, &empty, NIGHT), Step::Announce { notice, .. } if notice == GOAL.empty_notice));
-    let ignore = Restart { only_empty: true, policy: Policy::Ignore, ..restart() };
+    let ignore = RestartDue { only_empty: true, policy: PlayerPolicy::Ignore, ..restart() };
     let goal = Goal { restart: Some(ignore), ..settled_goal() };
     assert!(matches!(step(&goal, &lobby(), NIGHT), Step::Wait(WaitingOn::Players { .. })));
 }
@@ -186,29 +186,30 @@ fn nothing_but_what_is_settled_and_up_behind_a_closed_door_is_ever_restarted() {
     let revisions = [OLD, NEW];
     let lives = [
         None,
-        Some(Life::Up),
-        Some(Life::Down),
-        Some(Life::Refused),
-        Some(Life::Starting { gives_up_at: at(NIGHT) }),
-        Some(Life::Stopping { lost_at: at(NIGHT) }),
+        Some(PodPhase::Up),
+        Some(PodPhase::Down),
+        Some(PodPhase::Refused),
+        Some(PodPhase::Starting { gives_up_at: at(NIGHT) }),
+        Some(PodPhase::Stopping { lost_at: at(NIGHT) }),
     ];
     let mut restarts = 0;
     for template in revisions {
         for current in revisions {
-            for door in [Door::Closed, Door::Open] {
+            for door in [Partition::Closed, Partition::Open] {
                 for life in lives {
                     for runs in revisions {
                         for pod in [POD, PodUid(8)] {
-                            let set = Some(Set { template, current, update: template, door, ..SET });
-                            let pod = life.map(|life| Pod { uid: pod, revision: runs, world: DataVersion(1), life });
-                            let seen = Seen { set, pod, ..told(lobby()) };
+                            let set = Some(StatefulSetView { template, current, update: template, door, ..SET });
+                            let pod =
+                                life.map(|life| PodView { uid: pod, revision: runs, world: DataVersion(1), life });
+                            let seen = Observation { set, pod, ..told(lobby()) };
                             let step = step(&Goal { restart: Some(restart()), ..GOAL }, &seen, NIGHT + 6);
                             if !matches!(step, Step::Restart { .. }) {
                                 continue;
                             }
                             restarts += 1;
-                            assert_eq!((template, current, door, runs), (OLD, OLD, Door::Closed, OLD));
-                            assert_eq!((life, pod.unwrap().uid), (Some(Life::Up), POD), "told and saved");
+                            assert_eq!((template, current, door, runs), (OLD, OLD, Partition::Closed, OLD));
+                            assert_eq!((life, pod.unwrap().uid), (Some(PodPhase::Up), POD), "told and saved");
                         }
                     }
                 }
@@ -222,14 +223,14 @@ fn nothing_but_what_is_settled_and_up_behind_a_closed_door_is_ever_restarted() {
 fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_and_for_nothing_else() {
     let not_after = at(NIGHT) + DECISION_COUNTS;
     let delete = |unasked| Step::Restart { due: at(NIGHT), pod: POD, unasked, not_after };
-    let seen = |life, copy_asked, players| Seen {
-        pod: lobby().pod.map(|pod| Pod { life, ..pod }),
+    let seen = |life, copy_asked, players| Observation {
+        pod: lobby().pod.map(|pod| PodView { life, ..pod }),
         copy_asked,
         players,
         ..lobby()
     };
-    let starting = Life::Starting { gives_up_at: at(NIGHT) };
-    for life in [Life::Down, starting] {
+    let starting = PodPhase::Starting { gives_up_at: at(NIGHT) };
+    for life in [PodPhase::Down, starting] {
         let next = |copy_asked, players| step(&settled_goal(), &seen(life, copy_asked, players), NIGHT);
         assert_eq!(next(true, Players::Nobody), delete(false), "{life:?}: nobody is on, so nobody is told");
         assert_eq!(next(false, Players::Nobody), Step::Wait(WaitingOn::ServerDown), "{life:?}: the clock alone");
@@ -244,34 +245,35 @@ fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_an
         assert_eq!(other, Step::Wait(WaitingOn::ServerDown), "{life:?}: no restart is due");
     }
     // Another pod that was to come up after a restart: its proof is not waited for.
-    let mut again = seen(Life::Down, true, Players::Nobody);
-    again.facts.restarted = Some(Restarted { due: at(NIGHT - 10), pod: PodUid(6) });
-    for verdict in [Verdict::Pending { until: at(NIGHT + 9) }, Verdict::Failed] {
-        let again = Seen { verdict, ..again.clone() };
+    let mut again = seen(PodPhase::Down, true, Players::Nobody);
+    again.facts.restarted = Some(RestartStarted { due: at(NIGHT - 10), pod: PodUid(6) });
+    for verdict in [Verification::Pending { until: at(NIGHT + 9) }, Verification::Failed] {
+        let again = Observation { verdict, ..again.clone() };
         assert_eq!(step(&settled_goal(), &again, NIGHT), delete(false));
     }
     let until = at(NIGHT + 1);
-    let in_time = seen(Life::Starting { gives_up_at: until }, true, Players::Nobody);
+    let in_time = seen(PodPhase::Starting { gives_up_at: until }, true, Players::Nobody);
     assert_eq!(step(&settled_goal(), &in_time, NIGHT), Step::Wait(WaitingOn::Start { until }), "it may come up yet");
     // A template that somebody wrote goes first.
-    let mut edited = seen(Life::Down, true, Players::Nobody);
-    edited.set = Some(Set { template: NEW, ..SET });
+    let mut edited = seen(PodPhase::Down, true, Players::Nobody);
+    edited.set = Some(StatefulSetView { template: NEW, ..SET });
     assert!(matches!(step(&settled_goal(), &edited, NIGHT), Step::Restore { revision: OLD, .. }));
 }
 
 #[test]
 fn files_that_do_not_come_keep_a_restart_away_for_its_night_and_no_longer() {
-    let unstaged = Seen { staged: false, ..lobby() };
-    let of = |gives_way_until: i64| Restart { gives_way_until: at(gives_way_until), ..restart() };
-    let step =
-        |restart: Restart| next_step(&Goal { restart: Some(restart), ..GOAL }, &unstaged, opening_now(), at(NIGHT + 1));
+    let unstaged = Observation { staged: false, ..lobby() };
+    let of = |gives_way_until: i64| RestartDue { gives_way_until: at(gives_way_until), ..restart() };
+    let step = |restart: RestartDue| {
+        next_step(&Goal { restart: Some(restart), ..GOAL }, &unstaged, opening_now(), at(NIGHT + 1))
+    };
     assert_eq!(step(of(NIGHT + 360)), Step::Stage);
     // The instant before was left out already.
-    assert!(matches!(step(of(NIGHT)), Step::Announce { act: Act::Restart { .. }, .. }));
+    assert!(matches!(step(of(NIGHT)), Step::Announce { act: Disruption::Restart { .. }, .. }));
     // One that waits for players itself keeps no files waiting.
-    assert_eq!(step(Restart { only_empty: true, ..of(NIGHT) }), Step::Stage);
+    assert_eq!(step(RestartDue { only_empty: true, ..of(NIGHT) }), Step::Stage);
     let deadline = SignedDuration::from_hours(3);
-    assert_eq!(step(Restart { policy: Policy::WaitForEmpty { deadline }, ..of(NIGHT) }), Step::Stage);
+    assert_eq!(step(RestartDue { policy: PlayerPolicy::WaitForEmpty { deadline }, ..of(NIGHT) }), Step::Stage);
 }
 
 /// A window that is open in that night.

@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn a_silent_agent_is_asked_until_patience_is_over_and_then_the_commit_says_that_nobody_was() {
-    let mut seen = Seen { players: Players::Unknown { since: at(SUNDAY) }, ..lobby() };
-    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    let mut seen = Observation { players: Players::Unknown { since: at(SUNDAY) }, ..lobby() };
+    seen.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     let until = at(SUNDAY + 3);
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 2)), Step::Wait(WaitingOn::Agent { until }));
     assert!(matches!(next_step(&GOAL, &seen, open(), until), Step::Commit { unasked: true, .. }));
@@ -13,8 +13,8 @@ fn a_silent_agent_is_asked_until_patience_is_over_and_then_the_commit_says_that_
 
 #[test]
 fn players_who_were_told_an_end_are_stopped_no_sooner_while_nobody_can_be_asked() {
-    let mut seen = Seen { players: Players::Unknown { since: at(SUNDAY + 1) }, ..lobby() };
-    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    let mut seen = Observation { players: Players::Unknown { since: at(SUNDAY + 1) }, ..lobby() };
+    seen.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     seen.facts.announced = Some(announced(SUNDAY + 10));
     let until = at(SUNDAY + 10);
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 9)), Step::Wait(WaitingOn::Agent { until }));

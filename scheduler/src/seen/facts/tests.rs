@@ -8,15 +8,15 @@ const UID: &str = "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e";
 fn facts_are_stored_as_json_that_a_person_can_read() {
     let pod: PodUid = UID.parse().unwrap();
     let at: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
-    let act = Act::Update { goal: Revision(0xb), window_opened_at: at };
-    let facts = Facts {
-        settled: Some(Settled { revision: Revision(u64::MAX), world: DataVersion(4556) }),
+    let act = Disruption::Update { goal: Revision(0xb), window_opened_at: at };
+    let facts = RecordedFacts {
+        settled: Some(StableSet { revision: Revision(u64::MAX), world: DataVersion(4556) }),
         failed: vec![Revision(0xc)],
         announced: Some(Announced { act, pod, ends: at }),
-        saved: Some(Saved { act: Act::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
-        restarted: Some(Restarted { due: at, pod }),
-        draining: Some(Draining { since: at, pod }),
-        copying: Some(Copying { goal: Revision(0xb), seconds: 12_000 }),
+        saved: Some(SavedWorld { act: Disruption::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
+        restarted: Some(RestartStarted { due: at, pod }),
+        draining: Some(DrainSeen { since: at, pod }),
+        copying: Some(BackupEstimate { goal: Revision(0xb), seconds: 12_000 }),
     };
     let json = serde_json::to_string(&facts).unwrap();
     assert_eq!(
@@ -33,20 +33,20 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
              \"copying\":{{\"goal\":\"000000000000000b\",\"seconds\":12000}}}}"
         )
     );
-    assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
+    assert_eq!(serde_json::from_str::<RecordedFacts>(&json).unwrap(), facts);
 }
 
 #[test]
 fn no_facts_are_an_empty_object_and_an_unknown_fact_of_a_newer_operator_is_no_error() {
-    assert_eq!(serde_json::to_string(&Facts::default()).unwrap(), "{}");
-    assert_eq!(serde_json::from_str::<Facts>(r#"{"paused":true}"#).unwrap(), Facts::default());
+    assert_eq!(serde_json::to_string(&RecordedFacts::default()).unwrap(), "{}");
+    assert_eq!(serde_json::from_str::<RecordedFacts>(r#"{"paused":true}"#).unwrap(), RecordedFacts::default());
 }
 
 #[test]
 fn a_copy_is_estimated_for_what_was_brought_in_and_for_the_way_back_from_it_and_for_nothing_else() {
     let (goal, settled) = (Revision(0xb), Revision(0xa));
-    let mut facts = Facts { copying: Some(Copying { goal, seconds: 60 }), ..Facts::default() };
-    let takes = |facts: &Facts, runs| facts.copy_takes(runs).map(|takes| takes.as_secs());
+    let mut facts = RecordedFacts { copying: Some(BackupEstimate { goal, seconds: 60 }), ..RecordedFacts::default() };
+    let takes = |facts: &RecordedFacts, runs| facts.copy_takes(runs).map(|takes| takes.as_secs());
     assert_eq!((takes(&facts, goal), takes(&facts, settled)), (Some(60), None));
     facts.mark_failed(goal, None);
     assert_eq!(takes(&facts, settled), Some(60), "it goes back");
@@ -77,46 +77,49 @@ fn the_uid_of_a_pod_survives_being_a_number() {
 fn the_end_that_players_were_told_counts_if_it_is_of_the_same_act_and_pod() {
     let at: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
     let sooner = at - jiff::SignedDuration::from_mins(4);
-    let act = Act::RollBack { failed: Revision(0xb) };
-    let recorded = Facts { announced: Some(Announced { act, pod: PodUid(7), ends: at }), ..Facts::default() };
-    let told =
-        |act: Act| serde_json::from_value(serde_json::json!({"act": act.to_string(), "ends": sooner, "text": ""}));
+    let act = Disruption::RollBack { failed: Revision(0xb) };
+    let recorded =
+        RecordedFacts { announced: Some(Announced { act, pod: PodUid(7), ends: at }), ..RecordedFacts::default() };
+    let told = |act: Disruption| {
+        serde_json::from_value(serde_json::json!({"act": act.to_string(), "ends": sooner, "text": ""}))
+    };
     let ends = |act, pod| recorded.clone().as_told(&told(act).unwrap(), PodUid(pod)).announced.unwrap().ends;
     assert_eq!(ends(act, 7), sooner);
     assert_eq!(ends(act, 8), at);
-    assert_eq!(ends(Act::RollBack { failed: Revision(0xc) }, 7), at);
-    assert_eq!(Facts::default().as_told(&told(act).unwrap(), PodUid(7)), Facts::default());
+    assert_eq!(ends(Disruption::RollBack { failed: Revision(0xc) }, 7), at);
+    assert_eq!(RecordedFacts::default().as_told(&told(act).unwrap(), PodUid(7)), RecordedFacts::default());
 }
 
 #[test]
 fn a_countdown_that_is_over_is_none_that_could_be_cut_short() {
     let ends: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
-    let act = Act::RollBack { failed: Revision(0xb) };
-    let facts = Facts { announced: Some(Announced { act, pod: PodUid(7), ends }), ..Facts::default() };
+    let act = Disruption::RollBack { failed: Revision(0xb) };
+    let facts = RecordedFacts { announced: Some(Announced { act, pod: PodUid(7), ends }), ..RecordedFacts::default() };
     let just_before = ends - jiff::SignedDuration::from_secs(1);
     assert!(facts.are_counting_down(act, PodUid(7), just_before));
     assert!(!facts.are_counting_down(act, PodUid(7), ends));
     assert!(!facts.are_counting_down(act, PodUid(8), just_before), "players of another pod");
-    assert!(!facts.are_counting_down(Act::RollBack { failed: Revision(0xc) }, PodUid(7), just_before));
+    assert!(!facts.are_counting_down(Disruption::RollBack { failed: Revision(0xc) }, PodUid(7), just_before));
 }
 
 #[test]
 fn an_agent_that_counts_down_something_else_or_nothing_has_forgotten_what_was_announced() {
     let ends: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
-    let act = Act::RollBack { failed: Revision(0xb) };
+    let act = Disruption::RollBack { failed: Revision(0xb) };
     let announced = Some(Announced { act, pod: PodUid(7), ends });
     let told = |act: &str| serde_json::from_value(serde_json::json!({"act": act, "ends": ends, "text": ""})).unwrap();
-    let forgotten =
-        |told: Option<&Announce>| Facts { announced, ..Facts::default() }.as_known_to(told) == AgentMemory::Lost;
+    let forgotten = |told: Option<&Announce>| {
+        RecordedFacts { announced, ..RecordedFacts::default() }.as_known_to(told) == AgentMemory::Lost
+    };
     assert!(forgotten(None));
     assert!(forgotten(Some(&told("drain/2026-01-11T03:00:00Z"))));
     assert!(!forgotten(Some(&told("roll-back/000000000000000b"))));
-    assert_eq!(Facts::default().as_known_to(None), AgentMemory::Kept, "nothing was announced");
+    assert_eq!(RecordedFacts::default().as_known_to(None), AgentMemory::Kept, "nothing was announced");
 }
 
 #[test]
 fn the_last_ten_failures_are_remembered_each_once_with_the_set_that_it_was() {
-    let mut facts = Facts::default();
+    let mut facts = RecordedFacts::default();
     for number in 1..=12 {
         facts.mark_failed(Revision(number), Some(Revision(100 + number)));
     }
@@ -131,10 +134,10 @@ fn the_last_ten_failures_are_remembered_each_once_with_the_set_that_it_was() {
 #[test]
 fn acts_have_names_that_differ_when_they_do() {
     let at: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
-    let update = |goal, window_opened_at| Act::Update { goal: Revision(goal), window_opened_at }.to_string();
+    let update = |goal, window_opened_at| Disruption::Update { goal: Revision(goal), window_opened_at }.to_string();
     assert_eq!(update(0xb, at), "update/000000000000000b/2026-01-11T03:00:00Z");
     assert_ne!(update(0xb, at), update(0xb, at + jiff::SignedDuration::from_hours(168)));
-    assert_eq!(Act::RollBack { failed: Revision(0xb) }.to_string(), "roll-back/000000000000000b");
-    assert_eq!(Act::Restart { due: at }.to_string(), "restart/2026-01-11T03:00:00Z");
-    assert_eq!(Act::Drain { since: at }.to_string(), "drain/2026-01-11T03:00:00Z");
+    assert_eq!(Disruption::RollBack { failed: Revision(0xb) }.to_string(), "roll-back/000000000000000b");
+    assert_eq!(Disruption::Restart { due: at }.to_string(), "restart/2026-01-11T03:00:00Z");
+    assert_eq!(Disruption::Drain { since: at }.to_string(), "drain/2026-01-11T03:00:00Z");
 }

@@ -10,28 +10,28 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 
-use super::Steps;
+use super::FsHook;
 
 /// Lets `left` operations happen, refuses the next one, and lets all others happen.
-pub(crate) struct Failing {
+pub(crate) struct FaultyFs {
     left: Option<usize>,
     with: Errno,
-    refused: Refused,
+    refused: InjectedFault,
 }
 
 /// What was refused, if it has come to that.
 #[derive(Clone, Default)]
-pub(crate) struct Refused(Rc<RefCell<Option<(&'static str, PathBuf)>>>);
+pub(crate) struct InjectedFault(Rc<RefCell<Option<(&'static str, PathBuf)>>>);
 
-impl Failing {
+impl FaultyFs {
     /// A disk that answers `with` this once, and what will be known of it.
-    pub(crate) fn after(left: usize, with: Errno) -> (Self, Refused) {
-        let refused = Refused::default();
+    pub(crate) fn after(left: usize, with: Errno) -> (Self, InjectedFault) {
+        let refused = InjectedFault::default();
         (Self { left: Some(left), with, refused: refused.clone() }, refused)
     }
 }
 
-impl Steps for Failing {
+impl FsHook for FaultyFs {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         let Some(left) = self.left else { return Ok(()) };
         self.left = left.checked_sub(1);
@@ -43,7 +43,7 @@ impl Steps for Failing {
     }
 }
 
-impl Refused {
+impl InjectedFault {
     /// Whether it has come to that.
     pub(crate) fn has_happened(&self) -> bool {
         self.0.borrow().is_some()

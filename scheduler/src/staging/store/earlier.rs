@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::disk::{Disk, Unhindered};
+use super::super::disk::{Disk, RealFs};
 use super::super::hash::Hash;
 use super::super::{all, read_record};
-use super::{Error, SPARE, Store};
+use super::{ContentStore, Error, SPARE};
 use crate::protocol::{File, FileHash, FileSet};
 
 /// The set that runs and five before it. One that failed takes a place too: it ran.
@@ -27,7 +27,7 @@ struct Ran {
     locks: Vec<String>,
 }
 
-impl Store {
+impl ContentStore {
     /// Remembers what runs, and the one before it where nothing was remembered yet. What ran too long ago is forgotten.
     pub fn note_run(&self) -> Result<(), Error> {
         let Some(manifest) = self.volume.manifest()? else { return Ok(()) };
@@ -41,7 +41,7 @@ impl Store {
         }
         let gone = locks.split_off(KEPT.min(locks.len()));
         if locks != before {
-            Disk::new(Unhindered).write_record(&self.volume.ran_path(), &Ran { locks })?;
+            Disk::new(RealFs).write_record(&self.volume.ran_path(), &Ran { locks })?;
         }
         let recorded = self.recorded()?;
         let gone: Vec<String> = gone.into_iter().filter(|lock| recorded.contains(lock)).collect();
@@ -108,10 +108,10 @@ impl Store {
             let path = self.volume.staged_path(lock);
             let set: Option<FileSet> = read_record(&path).unwrap_or(None);
             // The record first: without it nobody believes that they are all here.
-            Disk::new(Unhindered).remove(&path)?;
+            Disk::new(RealFs).remove(&path)?;
             for stored in set.iter().flat_map(all).filter_map(|file| self.stored_of(&file.hash)) {
                 if !staying.contains(&stored) {
-                    Disk::new(Unhindered).remove(&stored)?;
+                    Disk::new(RealFs).remove(&stored)?;
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Edge (writes). What comes into the store, what does not, and what leaves it.
 
-use super::super::disk::{Disk, Unhindered};
-use super::super::hash::{Algorithm, Known};
+use super::super::disk::{Disk, RealFs};
+use super::super::hash::{Algorithm, HashCache};
 use super::super::jar::tests::jar;
 use super::super::swap::swap;
 use super::*;
@@ -27,13 +27,13 @@ fn set(lock: char, content: &[u8]) -> FileSet {
     }
 }
 
-fn store() -> (tempfile::TempDir, Store) {
+fn store() -> (tempfile::TempDir, ContentStore) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::new(Volume::new(directory.path()));
+    let store = ContentStore::new(Volume::new(directory.path()));
     (directory, store)
 }
 
-fn receive(store: &Store, file: &File, content: &[u8]) -> Result<(), Error> {
+fn receive(store: &ContentStore, file: &File, content: &[u8]) -> Result<(), Error> {
     let mut incoming = store.receive(file)?;
     for piece in content.chunks(7) {
         incoming.write(piece)?;
@@ -41,7 +41,7 @@ fn receive(store: &Store, file: &File, content: &[u8]) -> Result<(), Error> {
     incoming.keep()
 }
 
-fn everything(store: &Store) -> Vec<String> {
+fn everything(store: &ContentStore) -> Vec<String> {
     let files = walkdir::WalkDir::new(store.volume.store_dir()).into_iter().filter_map(Result::ok);
     let files = files.filter(|entry| entry.file_type().is_file());
     files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -94,14 +94,14 @@ fn a_truncated_file_in_the_store_is_noticed_and_asked_for_again() {
     let (_directory, store) = store();
     let content = jar(&[("x", "y")]);
     let set = set('a', &content);
-    assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), std::slice::from_ref(&set.server));
+    assert_eq!(store.missing(&set, &mut HashCache::default()).unwrap(), std::slice::from_ref(&set.server));
     receive(&store, &set.server, &content).unwrap();
     store.mark_staged(&set).unwrap();
     assert_eq!(store.staged(None).unwrap(), std::slice::from_ref(&set.lock));
     let stored = store.volume.stored(&Hash::parse(&set.server.hash).unwrap());
     fs::write(&stored, &content[..10]).unwrap();
     assert_eq!(store.staged(None).unwrap(), Vec::<String>::new());
-    assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), std::slice::from_ref(&set.server));
+    assert_eq!(store.missing(&set, &mut HashCache::default()).unwrap(), std::slice::from_ref(&set.server));
     assert!(!stored.exists());
 }
 
@@ -112,7 +112,7 @@ fn a_file_that_lies_in_its_place_is_not_fetched() {
     let set = set('a', &content);
     fs::create_dir_all(directory.path().join(".nightshift/server")).unwrap();
     fs::write(directory.path().join(".nightshift/server/paper.jar"), &content).unwrap();
-    assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), vec![]);
+    assert_eq!(store.missing(&set, &mut HashCache::default()).unwrap(), vec![]);
     assert_eq!(everything(&store).len(), 1);
 }
 
@@ -137,13 +137,13 @@ fn what_runs_what_ran_before_and_what_is_staged_survive_the_cleaning() {
         if set.lock.starts_with('d') {
             store.mark_staged(set).unwrap();
         } else {
-            swap(&store.volume, set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap();
+            swap(&store.volume, set, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap();
         }
     }
     assert_eq!(store.prune().unwrap(), 1, "a is two locks ago, and nobody noted that it ran");
-    assert_eq!(store.missing(&sets[0], &mut Known::default()).unwrap().len(), 1);
+    assert_eq!(store.missing(&sets[0], &mut HashCache::default()).unwrap().len(), 1);
     for set in &sets[1..] {
-        assert_eq!(store.missing(set, &mut Known::default()).unwrap(), vec![], "{}", set.lock);
+        assert_eq!(store.missing(set, &mut HashCache::default()).unwrap(), vec![], "{}", set.lock);
     }
     assert_eq!(store.staged(None).unwrap(), sets[1..].iter().map(|set| set.lock.clone()).collect::<Vec<_>>());
 }
@@ -162,7 +162,7 @@ fn a_lock_that_was_staged_and_never_ran_makes_room_for_the_next() {
 }
 
 /// Runs these locks one after another, each with a JAR of its own beside one that all have, as a pod for each would.
-fn run_all(store: &Store, locks: &str) -> Vec<FileSet> {
+fn run_all(store: &ContentStore, locks: &str) -> Vec<FileSet> {
     let common = jar(&[("n", "all")]);
     let shared = file("cache/shared.jar", None, &common, Algorithm::Sha256);
     let mut sets = Vec::new();
@@ -170,11 +170,11 @@ fn run_all(store: &Store, locks: &str) -> Vec<FileSet> {
         let content = jar(&[("n", &lock.to_string().repeat(100))]);
         let set = FileSet { support: vec![shared.clone()], ..set(lock, &content) };
         receive(store, &set.server, &content).unwrap();
-        if !store.missing(&set, &mut Known::default()).unwrap().is_empty() {
+        if !store.missing(&set, &mut HashCache::default()).unwrap().is_empty() {
             receive(store, &shared, &common).unwrap();
         }
         store.mark_staged(&set).unwrap();
-        swap(&store.volume, &set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap();
+        swap(&store.volume, &set, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap();
         store.note_run().unwrap();
         store.prune().unwrap();
         sets.push(set);
@@ -182,8 +182,8 @@ fn run_all(store: &Store, locks: &str) -> Vec<FileSet> {
     sets
 }
 
-fn whole(store: &Store, sets: &[FileSet]) -> String {
-    let lies_here = |set: &&FileSet| store.missing(set, &mut Known::default()).unwrap().is_empty();
+fn whole(store: &ContentStore, sets: &[FileSet]) -> String {
+    let lies_here = |set: &&FileSet| store.missing(set, &mut HashCache::default()).unwrap().is_empty();
     sets.iter().filter(lies_here).map(|set| set.lock.chars().next().unwrap()).collect()
 }
 
@@ -237,7 +237,7 @@ fn room_is_made_without_touching_what_is_on_its_way() {
     let going = store.oldest(1, Some(&coming)).unwrap().unwrap();
     assert_eq!(going, [sets[0].lock.clone(), sets[1].lock.clone()], "the JAR of `a` is needed, so that of `b` goes");
     store.forget(&going, Some(&coming)).unwrap();
-    assert_eq!(store.missing(&coming, &mut Known::default()).unwrap(), vec![], "it has no record yet");
+    assert_eq!(store.missing(&coming, &mut HashCache::default()).unwrap(), vec![], "it has no record yet");
     assert_eq!(whole(&store, &sets), "acd");
     assert!(!store.staged(Some(&sets[1].lock)).unwrap().contains(&sets[1].lock), "nobody believes that `b` is kept");
     let runs_and_before = [sets[2].lock.clone(), sets[3].lock.clone()];

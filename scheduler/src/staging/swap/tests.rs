@@ -5,11 +5,11 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::super::disk::Unhindered;
+use super::super::disk::RealFs;
 use super::super::drift::{Drift, drift};
-use super::super::hash::{Algorithm, Hasher, Known};
+use super::super::hash::{Algorithm, HashCache, Hasher};
 use super::super::jar::tests::jar;
-use super::super::store::Store;
+use super::super::store::ContentStore;
 use super::*;
 use crate::protocol::File;
 
@@ -22,7 +22,7 @@ struct Crash {
     left: usize,
 }
 
-impl Steps for Crash {
+impl FsHook for Crash {
     fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
@@ -72,8 +72,8 @@ impl Server {
         replaced::replaced(&self.volume).into_iter().map(|jar| (jar.file, jar.place)).collect()
     }
 
-    fn swap(&self, set: &FileSet) -> Swapped {
-        swap(&self.volume, set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap()
+    fn swap(&self, set: &FileSet) -> SwapReport {
+        swap(&self.volume, set, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap()
     }
 
     fn store(&self, set: &FileSet, contents: &[&[u8]]) {
@@ -83,7 +83,7 @@ impl Server {
             fs::create_dir_all(self.volume.store_of(&hash)).unwrap();
             fs::write(self.volume.stored(&hash), content).unwrap();
         }
-        assert_eq!(Store::new(self.volume.clone()).missing(set, &mut Known::default()).unwrap(), vec![]);
+        assert_eq!(ContentStore::new(self.volume.clone()).missing(set, &mut HashCache::default()).unwrap(), vec![]);
     }
 }
 
@@ -224,7 +224,10 @@ fn a_directory_that_is_equal_already_is_not_written_to() {
     let (server, old, _) = prepared();
     server.swap(&old.files);
     let mut nothing = Disk::new(Crash { left: 0 });
-    assert_eq!(swap(&server.volume, &old.files, &mut Known::default(), &mut nothing).unwrap(), Swapped::default());
+    assert_eq!(
+        swap(&server.volume, &old.files, &mut HashCache::default(), &mut nothing).unwrap(),
+        SwapReport::default()
+    );
 }
 
 /// Each file is that of one set or of the other, and without a journal all of them are of the same.
@@ -252,7 +255,7 @@ fn interrupt_everywhere(goes_back: bool, links: bool) {
         server.swap(&old.files);
         let steps = Crash { left };
         let mut disk = if links { Disk::new(steps) } else { Disk::without_links(steps) };
-        let ended = swap(&server.volume, &new.files, &mut Known::default(), &mut disk).is_ok();
+        let ended = swap(&server.volume, &new.files, &mut HashCache::default(), &mut disk).is_ok();
 
         assert_old_or_new(&server, &old, &new, &format!("after {left} operations"));
 
@@ -293,8 +296,9 @@ fn two_crashes_in_a_row_on_the_way_to_two_goals_lose_nothing() {
             server.swap(&old.files);
             let third = Set::new('c', 131, &[(".nightshift/server/paper-1.21.10-131.jar", None, jar(&[("v", "131")]))]);
             third.store_on(&server);
-            let _ = swap(&server.volume, &new.files, &mut Known::default(), &mut Disk::new(Crash { left: first }));
-            let _ = swap(&server.volume, &third.files, &mut Known::default(), &mut Disk::new(Crash { left: second }));
+            let _ = swap(&server.volume, &new.files, &mut HashCache::default(), &mut Disk::new(Crash { left: first }));
+            let _ =
+                swap(&server.volume, &third.files, &mut HashCache::default(), &mut Disk::new(Crash { left: second }));
             server.swap(&third.files);
             assert_eq!(server.files(), with(&third, &foreign()), "{first} {second}");
         }
@@ -324,7 +328,7 @@ fn a_swap_does_not_begin_with_a_store_that_is_not_whole() {
     let stored = server.volume.stored(&claims);
     let whole = fs::read(&stored).unwrap();
     fs::write(&stored, &whole[..whole.len() - 1]).unwrap();
-    let error = swap(&server.volume, &new.files, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap_err();
+    let error = swap(&server.volume, &new.files, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap_err();
     assert!(matches!(&error, Error::NotStored { path } if *path == new.files.plugins[1].path), "{error:?}");
     assert_eq!(server.files(), with(&old, &foreign()));
 }
@@ -348,7 +352,7 @@ fn a_lock_that_leads_out_of_the_directory_or_into_our_records_is_refused() {
     assert!(server.volume.place(".nightshift/server/paper.jar").is_ok());
     let mut set = old().files;
     set.plugins[1].path = set.plugins[0].path.clone();
-    let error = swap(&server.volume, &set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap_err();
+    let error = swap(&server.volume, &set, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap_err();
     assert!(matches!(error, Error::Record(RecordError::Twice { .. })), "{error:?}");
 }
 
@@ -358,7 +362,7 @@ fn a_jar_that_somebody_wrote_into_is_asked_for_again_and_then_set_aside() {
     server.swap(&old.files);
     // In place, as `cp` does: the store holds the same file and is changed with it.
     fs::write(server.volume.plugins().join("Warps.jar"), plugin_jar("Warps", "mine")).unwrap();
-    let missing = Store::new(server.volume.clone()).missing(&old.files, &mut Known::default()).unwrap();
+    let missing = ContentStore::new(server.volume.clone()).missing(&old.files, &mut HashCache::default()).unwrap();
     assert_eq!(missing.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["plugins/Warps.jar"]);
     old.store_on(&server);
     server.swap(&old.files);
@@ -390,7 +394,7 @@ proptest! {
             let lock = char::from_digit(u32::try_from(plugins.len()).unwrap() + 1, 16).unwrap();
             let set = Set::new(lock, 1, &files);
             set.store_on(&server);
-            let _ = swap(&server.volume, &set.files, &mut Known::default(), &mut Disk::new(Crash { left }));
+            let _ = swap(&server.volume, &set.files, &mut HashCache::default(), &mut Disk::new(Crash { left }));
             last = Some(set);
         }
         let last = last.unwrap();

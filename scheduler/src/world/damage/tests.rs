@@ -162,7 +162,7 @@ fn worlds_that_are_put_in_their_place_are_not_told_of_what_the_log_said_before()
     server.agent().look(at(0)).unwrap().unwrap();
     // Written by a server whose agent saw no more of it.
     server.writes(DAMAGE);
-    forget(&server.volume(), &mut Disk::new(Unhindered)).unwrap();
+    forget(&server.volume(), &mut Disk::new(RealFs)).unwrap();
     let mut agent = server.agent();
     assert_eq!(agent.look(at(1)).unwrap(), None);
     server.begins_a_new_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");

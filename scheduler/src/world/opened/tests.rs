@@ -25,7 +25,7 @@ fn plain() -> Vec<u8> {
     level_dat(&nbt!({"LevelName": "x"}))
 }
 
-fn read(data: &Path) -> BTreeMap<String, Tells> {
+fn read(data: &Path) -> BTreeMap<String, OpenEvidence> {
     let folders = Worlds::read(data).unwrap();
     worlds(&level_folder(data, &folders).unwrap(), &folders).unwrap()
 }
@@ -61,9 +61,9 @@ fn a_world_has_one_name_before_and_after_the_move_of_26_1() {
     assert_eq!(names(after.path()), expected);
 
     let lock = before.path().join("Creative World/session.lock");
-    assert_eq!(read(before.path())["creative_world"], Tells::Locks(vec![lock]));
-    assert_eq!(read(after.path())["creative_world"], Tells::Console("minecraft:creative_world".to_owned()));
-    assert_eq!(read(after.path())["skylands:high"], Tells::Console("skylands:high".to_owned()));
+    assert_eq!(read(before.path())["creative_world"], OpenEvidence::Locks(vec![lock]));
+    assert_eq!(read(after.path())["creative_world"], OpenEvidence::Console("minecraft:creative_world".to_owned()));
+    assert_eq!(read(after.path())["skylands:high"], OpenEvidence::Console("skylands:high".to_owned()));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_copy_of_a_world_beside_its_container_hides_no_lock() {
         put(folder, "level.dat", &plain());
     }
     let [of_the_world, of_the_copy] = folders.map(|folder| folder.join("session.lock"));
-    assert_eq!(read(data.path())["creative"], Tells::Locks(vec![of_the_world, of_the_copy]));
+    assert_eq!(read(data.path())["creative"], OpenEvidence::Locks(vec![of_the_world, of_the_copy]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Pure. What a deed does to the world, and what must be true when it is done.
 
-use scheduler::seen::Images;
+use scheduler::seen::ImagesOnNode;
 
 use super::Moves;
 use crate::copies::{Order, Wish};
@@ -9,7 +9,7 @@ use crate::world::{Agent, Asking, ByUs, Clock, L, Mark, P, Rev, Rule, State, Win
 
 /// Its node has been asked, and has not got them.
 fn would_pull(w: &State) -> bool {
-    matches!(w.images, Images::OnTheirWay | Images::Failed)
+    matches!(w.images, ImagesOnNode::OnTheirWay | ImagesOnNode::Failed)
 }
 
 impl Moves<'_> {

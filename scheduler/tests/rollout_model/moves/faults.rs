@@ -1,7 +1,7 @@
 //! Pure. What goes wrong, and what other people do to our objects. Each costs one fault.
 
 use super::{Kind, Moves};
-use scheduler::seen::Images;
+use scheduler::seen::ImagesOnNode;
 
 use crate::world::{L, P, Rev, Rule, State};
 
@@ -24,8 +24,8 @@ impl Moves<'_> {
             to.pod_gone();
             self.to(Kind::Fault, "the pod is force-deleted", to);
         }
-        if self.s.pulls && w.images == Images::Here {
-            let to = State { images: Images::OnTheirWay, ..less };
+        if self.s.pulls && w.images == ImagesOnNode::Here {
+            let to = State { images: ImagesOnNode::OnTheirWay, ..less };
             self.to(Kind::Fault, "whether the images are there is not known any more", to);
         }
         if w.exists {

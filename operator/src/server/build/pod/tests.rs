@@ -4,7 +4,7 @@ use resolver::lock::{FormatVersion, LockedFile};
 use scheduler::gate::Gate;
 use scheduler::protocol::{File, FileHash};
 use scheduler::rollout::{Step, WaitingOn, next_step};
-use scheduler::seen::{Facts, Goal, Policy, Seen, Set, Settled};
+use scheduler::seen::{Goal, Observation, PlayerPolicy, RecordedFacts, StableSet, StatefulSetView};
 use serde_json::{Value, json};
 
 use super::*;
@@ -101,10 +101,10 @@ fn what_a_newer_operator_renders_otherwise_is_an_update_like_any_other_and_waits
     let (older, newer) = (by("example.com/nightshift:1"), by("example.com/nightshift:2"));
     let (goal, seen, _) = at_rest();
     let world = goal.world;
-    let set = seen.set.map(|set| Set { template: older, current: older, update: older, ..set });
-    let pod = seen.pod.map(|pod| scheduler::seen::Pod { revision: older, ..pod });
-    let facts = Facts { settled: Some(Settled { revision: older, world }), ..seen.facts.clone() };
-    let (goal, seen) = (Goal { revision: newer, ..goal }, Seen { set, pod, facts, ..seen });
+    let set = seen.set.map(|set| StatefulSetView { template: older, current: older, update: older, ..set });
+    let pod = seen.pod.map(|pod| scheduler::seen::PodView { revision: older, ..pod });
+    let facts = RecordedFacts { settled: Some(StableSet { revision: older, world }), ..seen.facts.clone() };
+    let (goal, seen) = (Goal { revision: newer, ..goal }, Observation { set, pod, facts, ..seen });
     let at = |minute: i64| Timestamp::from_second(60 * minute).unwrap();
     let opens = Some(at(60));
     let step = next_step(&goal, &seen, Gate::Shut { opens }, at(0));
@@ -145,7 +145,7 @@ fn a_server_without_rcon_is_told_so_and_its_agent_and_what_runs_is_known_by_it_w
     }
     let nightly = json!({"restart": {"cron": "0 5 * * *"}});
     let asked = check(&server(nightly)).unwrap().asking_nobody();
-    assert_eq!((asked.policy, asked.restart.unwrap().policy), (Policy::Ignore, Policy::Ignore));
+    assert_eq!((asked.policy, asked.restart.unwrap().policy), (PlayerPolicy::Ignore, PlayerPolicy::Ignore));
 }
 
 #[test]

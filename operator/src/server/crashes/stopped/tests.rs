@@ -1,6 +1,6 @@
 //! Pure. What stops a server whose process ends again and again, and what starts it again.
 
-use scheduler::seen::{Door, Revision, Set};
+use scheduler::seen::{Partition, Revision, StatefulSetView};
 use serde_json::{Value, json};
 
 use super::*;
@@ -29,7 +29,14 @@ fn seen(replicas: usize, state: Option<&Value>) -> Observed {
     let mut seen = seen_of(false, &json!({}));
     let revision = Revision(1);
     let (template, current, update) = (revision, revision, revision);
-    seen.shape = Some(Set { template, current, update, observed: true, door: Door::Closed, asleep: replicas == 0 });
+    seen.shape = Some(StatefulSetView {
+        template,
+        current,
+        update,
+        observed: true,
+        door: Partition::Closed,
+        asleep: replicas == 0,
+    });
     seen.pod = state.map(|state| {
         serde_json::from_value(json!({
             "metadata": {"name": "lobby-0", "uid": "a"},

@@ -9,43 +9,43 @@ use crate::server::in_place::proof_began;
 fn a_set_whose_server_ends_again_and_again_is_not_kept_for_want_of_an_agent() {
     let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
     let settle = SignedDuration::from_secs(60);
-    let stays = Expected {
+    let stays = VerificationTarget {
         files: &files,
         before: None,
         baseline: &known,
         settle,
         began: at(90),
         asked_from: at(90),
-        process: Process::Stays,
+        process: ProcessExit::Stays,
         other_image: None,
     };
-    let ends = Expected { process: Process::Ends { times: 3 }, ..stays };
+    let ends = VerificationTarget { process: ProcessExit::Ends { times: 3 }, ..stays };
     let over = at(90) + ENDS_WITHIN;
-    assert_eq!(prove(None, &stays, over).verdict, Verdict::Unproven);
-    assert_eq!(prove(None, &ends, over).verdict, Verdict::Failed);
+    assert_eq!(prove(None, &stays, over).verdict, Verification::Unproven);
+    assert_eq!(prove(None, &ends, over).verdict, Verification::Failed);
     let until = over + settle;
-    let again = Expected { process: Process::Unsettled { until }, ..stays };
-    assert_eq!(prove(None, &again, over).verdict, Verdict::Pending { until }, "it was started again");
+    let again = VerificationTarget { process: ProcessExit::Unsettled { until }, ..stays };
+    assert_eq!(prove(None, &again, over).verdict, Verification::Pending { until }, "it was started again");
     let before = prove(None, &ends, over - SignedDuration::from_secs(1));
-    assert_eq!(before.verdict, Verdict::Pending { until: over }, "it may get well, and the agent may speak");
+    assert_eq!(before.verdict, Verification::Pending { until: over }, "it may get well, and the agent may speak");
 }
 
 #[test]
 fn a_set_whose_process_has_ended_five_times_has_failed_after_five_minutes_and_no_first_start_has() {
     let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
-    let after = |times, before| Expected {
+    let after = |times, before| VerificationTarget {
         files: &files,
         before,
         baseline: &known,
         settle: SignedDuration::from_secs(60),
         began: at(90),
         asked_from: at(90),
-        process: Process::Ends { times },
+        process: ProcessExit::Ends { times },
         other_image: None,
     };
-    let absent = Report { server: Server::Absent, ..report(&[]) };
+    let absent = AgentReport { server: Server::Absent, ..report(&[]) };
     for said in [Some(&absent), None] {
-        let waits = Verdict::Pending { until: at(90) + ENDS_WITHIN };
+        let waits = Verification::Pending { until: at(90) + ENDS_WITHIN };
         let (soonest, before) = (at(90) + ENDS_SOONEST, Some(&files));
         assert_eq!(prove(said, &after(4, before), soonest).verdict, waits);
         assert_eq!(prove(said, &after(5, before), soonest - SignedDuration::from_secs(1)).verdict, waits);
@@ -53,7 +53,7 @@ fn a_set_whose_process_has_ended_five_times_has_failed_after_five_minutes_and_no
         let failed = prove(said, &after(5, before), soonest);
         assert_eq!(
             (failed.verdict, failed.problem.as_str()),
-            (Verdict::Failed, "the server's process has ended 5 times")
+            (Verification::Failed, "the server's process has ended 5 times")
         );
     }
 }
@@ -106,9 +106,9 @@ fn crashed(restarts: u32, began: i64) -> Value {
     server(restarts, false, &json!({"waiting": {"reason": "CrashLoopBackOff"}}), &last)
 }
 
-fn proof(pod: &Pod, report: Option<&Report>, before: bool, now: i64) -> Proof {
+fn proof(pod: &Pod, report: Option<&AgentReport>, before: bool, now: i64) -> VerificationResult {
     let (files, known) = (files(&["ViaVersion"]), baseline(&["ViaVersion"], &[]));
-    let expected = Expected {
+    let expected = VerificationTarget {
         files: &files,
         before: before.then_some(&files),
         baseline: &known,
@@ -122,43 +122,43 @@ fn proof(pod: &Pod, report: Option<&Report>, before: bool, now: i64) -> Proof {
 }
 
 /// The proof while the agent does not answer.
-fn unheard(pod: &Pod, now: i64) -> Verdict {
+fn unheard(pod: &Pod, now: i64) -> Verification {
     proof(pod, None, true, now).verdict
 }
 
 /// The proof while the agent says that there is no process.
-fn absent(pod: &Pod, now: i64) -> Verdict {
-    proof(pod, Some(&Report { server: Server::Absent, ..report(&[]) }), true, now).verdict
+fn absent(pod: &Pod, now: i64) -> Verification {
+    proof(pod, Some(&AgentReport { server: Server::Absent, ..report(&[]) }), true, now).verdict
 }
 
-fn until(of: i64) -> Verdict {
-    Verdict::Pending { until: minute(of) }
+fn until(of: i64) -> Verification {
+    Verification::Pending { until: minute(of) }
 }
 
 #[test]
 fn a_report_that_is_lost_after_a_long_copy_is_waited_for() {
     let slow = pod(16, &up(16));
     assert_eq!([unheard(&slow, 17), unheard(&slow, 30)], [until(31); 2]);
-    assert_eq!(unheard(&slow, 31), Verdict::Unproven, "and that ends");
+    assert_eq!(unheard(&slow, 31), Verification::Unproven, "and that ends");
 }
 
 #[test]
 fn a_report_that_is_lost_after_worlds_were_moved_for_hours_is_waited_for() {
     let moved = answered(16, &up(16), 600);
-    assert_eq!([unheard(&moved, 601), unheard(&moved, 615)], [until(615), Verdict::Unproven]);
+    assert_eq!([unheard(&moved, 601), unheard(&moved, 615)], [until(615), Verification::Unproven]);
 }
 
 #[test]
 fn one_crash_in_place_after_a_long_copy_is_forgiven_as_after_a_fast_start() {
     let (fast, slow) = (pod(0, &crashed(1, 1)), pod(16, &crashed(1, 17)));
-    assert_eq!([absent(&fast, 2), absent(&fast, 14), absent(&fast, 15)], [until(15), until(15), Verdict::Failed]);
-    assert_eq!([absent(&slow, 18), absent(&slow, 30), absent(&slow, 31)], [until(31), until(31), Verdict::Failed]);
+    assert_eq!([absent(&fast, 2), absent(&fast, 14), absent(&fast, 15)], [until(15), until(15), Verification::Failed]);
+    assert_eq!([absent(&slow, 18), absent(&slow, 30), absent(&slow, 31)], [until(31), until(31), Verification::Failed]);
 }
 
 #[test]
 fn one_crash_in_place_after_worlds_were_moved_for_hours_is_forgiven() {
     let moved = pod(16, &crashed(1, 600));
-    assert_eq!([absent(&moved, 601), absent(&moved, 615)], [until(615), Verdict::Failed]);
+    assert_eq!([absent(&moved, 601), absent(&moved, 615)], [until(615), Verification::Failed]);
 }
 
 #[test]
@@ -168,25 +168,25 @@ fn a_set_that_crashes_again_and_again_ends_however_late_it_first_answered() {
     }
     for restarts in 4..9 {
         let ended = pod(16, &crashed(restarts, 600));
-        assert_eq!([absent(&ended, 601), unheard(&ended, 601)], [Verdict::Failed; 2], "{restarts}");
+        assert_eq!([absent(&ended, 601), unheard(&ended, 601)], [Verification::Failed; 2], "{restarts}");
     }
     // There is nothing to go back to from a first start, and it is not waited for either.
-    let gone = Report { server: Server::Absent, ..report(&[]) };
+    let gone = AgentReport { server: Server::Absent, ..report(&[]) };
     assert_eq!(proof(&pod(16, &crashed(4, 600)), Some(&gone), false, 601).problem, "the server does not stay up");
 }
 
 #[test]
 fn five_ends_after_a_long_copy_are_no_failure_for_as_long_as_after_a_fast_start() {
     let (fast, slow) = (pod(0, &crashed(4, 3)), pod(16, &crashed(4, 19)));
-    assert_eq!([absent(&fast, 4), absent(&fast, 5)], [until(15), Verdict::Failed]);
-    assert_eq!([absent(&slow, 20), absent(&slow, 21)], [until(31), Verdict::Failed]);
+    assert_eq!([absent(&fast, 4), absent(&fast, 5)], [until(15), Verification::Failed]);
+    assert_eq!([absent(&slow, 20), absent(&slow, 21)], [until(31), Verification::Failed]);
 }
 
 #[test]
 fn a_fast_start_has_the_deadlines_it_had_however_often_its_process_was_started_again() {
-    assert_eq!([unheard(&pod(0, &up(0)), 14), unheard(&pod(0, &up(0)), 15)], [until(15), Verdict::Unproven]);
+    assert_eq!([unheard(&pod(0, &up(0)), 14), unheard(&pod(0, &up(0)), 15)], [until(15), Verification::Unproven]);
     for restarts in 1..4 {
         let ended = pod(0, &crashed(restarts, 13));
-        assert_eq!([absent(&ended, 14), absent(&ended, 15)], [until(15), Verdict::Failed], "{restarts}");
+        assert_eq!([absent(&ended, 14), absent(&ended, 15)], [until(15), Verification::Failed], "{restarts}");
     }
 }

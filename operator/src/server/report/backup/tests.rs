@@ -14,7 +14,7 @@ fn with_copies() -> CheckedServer {
     check(&server(json!({"backup": {}}))).unwrap()
 }
 
-fn agent(backups: &serde_json::Value) -> protocol::Report {
+fn agent(backups: &serde_json::Value) -> protocol::AgentReport {
     serde_json::from_value(json!({
         "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
@@ -77,18 +77,18 @@ fn a_failed_copy_outranks_the_good_ones_and_a_pod_without_the_volume_is_neither(
         "last": copy(), "good": 1, "damaged": 0,
         "failed": {"at": "2026-11-22T04:00:00Z", "before": "bb", "why": "no room"},
     }));
-    let (holds, reason, message) = of_the_agent(said.backups.as_ref(), &HotCopies::default());
+    let (holds, reason, message) = of_the_agent(said.backups.as_ref(), &OnlineBackups::default());
     assert_eq!((holds, reason, message.as_str()), (Some(false), "BackupFailed", "no room"));
-    let (holds, reason, _) = of_the_agent(agent(&json!(null)).backups.as_ref(), &HotCopies::default());
+    let (holds, reason, _) = of_the_agent(agent(&json!(null)).backups.as_ref(), &OnlineBackups::default());
     assert_eq!((holds, reason), (None, "NotMounted"));
     let good = agent(&json!({"last": copy(), "good": 1}));
-    let (holds, _, message) = of_the_agent(good.backups.as_ref(), &HotCopies::default());
+    let (holds, _, message) = of_the_agent(good.backups.as_ref(), &OnlineBackups::default());
     assert_eq!(holds, Some(true));
     assert_eq!(message, "the last copy is 20261122T030000Z-aaaaaaaa, read back when it was taken");
 }
 
 /// What is said where the copy of 03:00 is the last one, of this last request.
-fn of_request(outcome: &serde_json::Value, at: &str, hot: &HotCopies) -> (Option<bool>, &'static str, String) {
+fn of_request(outcome: &serde_json::Value, at: &str, hot: &OnlineBackups) -> (Option<bool>, &'static str, String) {
     let request = json!({"request": "asked-1", "at": at, "outcome": outcome});
     of_the_agent(agent(&json!({"last": copy(), "good": 1, "hot": request})).backups.as_ref(), hot)
 }
@@ -96,7 +96,7 @@ fn of_request(outcome: &serde_json::Value, at: &str, hot: &HotCopies) -> (Option
 #[test]
 fn a_copy_of_the_running_server_that_failed_is_told_by_its_request_until_a_good_one_is_taken() {
     let failed = json!({"state": "failed", "why": "no room"});
-    let of = |at: &str| of_request(&failed, at, &HotCopies::default());
+    let of = |at: &str| of_request(&failed, at, &OnlineBackups::default());
     let (holds, reason, message) = of("2026-11-22T03:03:10Z");
     assert_eq!((holds, reason), (Some(false), "BackupFailed"));
     assert_eq!(message, "the copy `asked-1` of the running server was not taken: no room");
@@ -106,16 +106,16 @@ fn a_copy_of_the_running_server_that_failed_is_told_by_its_request_until_a_good_
 #[test]
 fn what_is_due_or_taken_or_has_to_wait_changes_the_words_and_neither_status_nor_reason() {
     let taken = json!({"state": "taken", "id": "a"});
-    let of = |hot: HotCopies| {
+    let of = |hot: OnlineBackups| {
         let (holds, reason, message) = of_request(&taken, "2026-11-22T03:03:10Z", &hot);
         assert_eq!((holds, reason), (Some(true), "Ready"));
         message.split_once("; the last copy is 20261122T030000Z-aaaaaaaa").unwrap().0.to_owned()
     };
-    let running = HotCopies { is_running: true, ..HotCopies::default() };
+    let running = OnlineBackups { is_running: true, ..OnlineBackups::default() };
     assert_eq!(of(running), "a copy of the running server is being taken");
     let refusal = Some("it is busy".to_owned());
-    assert_eq!(of(HotCopies { refusal, ..HotCopies::default() }), "a copy is due and has to wait: it is busy");
-    let from_before = HotCopies { needs_restart: true, ..HotCopies::default() };
+    assert_eq!(of(OnlineBackups { refusal, ..OnlineBackups::default() }), "a copy is due and has to wait: it is busy");
+    let from_before = OnlineBackups { needs_restart: true, ..OnlineBackups::default() };
     let (holds, reason, message) = of_request(&taken, "2026-11-22T03:03:10Z", &from_before);
     assert_eq!((holds, reason), (Some(false), NEEDS_RESTART));
     assert!(message.contains("next restart"), "{message}");

@@ -1,16 +1,16 @@
 //! Pure. What keeps `prepare` from letting the server start, while it goes on trying: no agent can be asked then.
 
-use super::super::Report;
+use super::super::PassReport;
 use super::refusal;
 
 /// What it has left behind, as more than a word in a log. None once it has ended well. What it is at by now only its log says.
-pub(super) fn awaited(report: &Report<'_>) -> String {
+pub(super) fn awaited(report: &PassReport<'_>) -> String {
     refusal(report)
         .map_or_else(String::new, |why| format!("; `prepare` has told of this, and is at it again since: {why}"))
 }
 
 /// Why what settled does not come up.
-pub(super) fn why_down(report: &Report<'_>) -> String {
+pub(super) fn why_down(report: &PassReport<'_>) -> String {
     let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
     let why = refusal(report).map_or_else(
         || "; see the server's log".to_owned(),
@@ -23,7 +23,7 @@ pub(super) fn why_down(report: &Report<'_>) -> String {
 mod tests {
     use jiff::Timestamp;
     use scheduler::rollout::{Step, WaitingOn};
-    use scheduler::seen::{Life, Pod};
+    use scheduler::seen::{PodPhase, PodView};
     use serde_json::{Value, json};
 
     use crate::server::report::tests::Pass;
@@ -34,7 +34,8 @@ mod tests {
     fn starting(state: &Value, last_state: &Value) -> Pass {
         let mut pass = Pass::new();
         let until = Timestamp::UNIX_EPOCH;
-        pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| Pod { life: Life::Starting { gives_up_at: until }, ..pod });
+        pass.plan.seen.pod =
+            pass.plan.seen.pod.map(|pod| PodView { life: PodPhase::Starting { gives_up_at: until }, ..pod });
         let pod = json!({"metadata": {"name": "lobby-0"}, "status": {"initContainerStatuses": [{
             "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 1, "state": state, "lastState": last_state,
         }]}});

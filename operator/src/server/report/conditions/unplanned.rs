@@ -11,12 +11,12 @@ use crate::server::crashes::CRASH_LOOP;
 use crate::server::report::damage::WORLD_DAMAGED;
 use crate::server::report::replaced::JARS_SET_ASIDE;
 use crate::server::report::status::has_come;
-use crate::server::report::{InTheWay, LONGEST_MESSAGE, Report, condition};
+use crate::server::report::{LONGEST_MESSAGE, PassBlocked, PassReport, condition};
 
 /// Conditions when nothing could be planned: what runs goes on running, and `Ready` says what is known of it.
 pub(in super::super) fn build_trouble(
     server: &PaperMCServer,
-    why: &InTheWay,
+    why: &PassBlocked,
     on_trial: bool,
     now: Timestamp,
     before: &[Condition],
@@ -45,8 +45,8 @@ const OF_THE_SERVER: [&str; 8] =
 pub(in super::super) fn build_on_trial(
     server: &PaperMCServer,
     checked: &CheckedServer,
-    report: &Report<'_>,
-    why: &InTheWay,
+    report: &PassReport<'_>,
+    why: &PassBlocked,
     before: &PaperMCServerStatus,
 ) -> Vec<Condition> {
     let is_of_the_server = |it: &Condition| OF_THE_SERVER.contains(&it.type_.as_str());

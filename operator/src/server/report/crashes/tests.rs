@@ -4,13 +4,13 @@ use crds::paper_mc_server::{OnCrashLoop, StoppedByCrashes};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{Act, Announced, Door, Revision, Set};
+use scheduler::seen::{Announced, Disruption, Partition, Revision, StatefulSetView};
 use serde_json::json;
 
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::crashes::stopped::starts_again;
-use crate::server::report::notices::Situation;
+use crate::server::report::notices::NotificationInput;
 use crate::server::report::tests::Pass;
 
 const DOWN: Step = Step::Wait(WaitingOn::ServerDown);
@@ -57,7 +57,7 @@ fn stopped() -> Pass {
     pass.before.crashes = crashes;
     pass.checked.replicas = 0;
     pass.seen.pod = None;
-    pass.seen.shape = pass.seen.shape.map(|set| Set { asleep: true, ..set });
+    pass.seen.shape = pass.seen.shape.map(|set| StatefulSetView { asleep: true, ..set });
     (pass.plan.seen.set, pass.plan.seen.pod) = (pass.seen.shape, None);
     pass.step = Step::Wait(WaitingOn::Asleep);
     hold(&mut pass);
@@ -97,7 +97,7 @@ fn what_has_begun_or_was_asked_for_goes_before_the_stop() {
         assert!(!stops(&crashing(3, "Stop"), step), "{step:?}");
     }
     let mut on_trial = crashing(3, "Stop");
-    on_trial.seen.shape = on_trial.seen.shape.map(|set| Set { door: Door::Open, ..set });
+    on_trial.seen.shape = on_trial.seen.shape.map(|set| StatefulSetView { door: Partition::Open, ..set });
     on_trial.plan.seen.set = on_trial.seen.shape;
     hold(&mut on_trial);
     assert!(!stops(&on_trial, DOWN), "what is on trial has a deadline of its own");
@@ -105,7 +105,7 @@ fn what_has_begun_or_was_asked_for_goes_before_the_stop() {
     let mut told = crashing(3, "Stop");
     told.plan.goal.revision = Revision(9);
     told.plan.gate = Gate::Open { opened_at: at(-1), until: at(60) };
-    let act = Act::Update { goal: Revision(9), window_opened_at: at(-1) };
+    let act = Disruption::Update { goal: Revision(9), window_opened_at: at(-1) };
     let pod = told.plan.seen.pod.unwrap().uid;
     assert!(stops(&told, DOWN));
     told.plan.seen.facts.announced = Some(Announced { act, pod, ends: at(5) });
@@ -174,7 +174,7 @@ fn a_loop_that_was_told_is_told_once_more_when_it_is_stopped() {
         condition.last_transition_time.0 = at(-30);
     }
     let told_since = |pass: &Pass| {
-        let situation = Situation::of(&pass.checked, &pass.report(), &pass.before, &pass.status());
+        let situation = NotificationInput::of(&pass.checked, &pass.report(), &pass.before, &pass.status());
         situation.crashes.map(|(since, _)| since)
     };
     assert_eq!((pass.said("CrashLoop").len(), told_since(&pass)), (0, Some(at(-30))));

@@ -5,8 +5,8 @@ use scheduler::seen::Revision;
 use super::*;
 use crate::server::report::tests::{Pass, record};
 
-fn held() -> Undo {
-    Undo::Held { digest: record(130).files.lock.clone(), others: Vec::new() }
+fn held() -> PinnedSet {
+    PinnedSet::Held { digest: record(130).files.lock.clone(), others: Vec::new() }
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn other_settings_of_a_server_that_is_held_wait_for_its_window_and_are_not_told_
     let planned = pass.said("UpdatePlanned").pop().unwrap();
     assert!(!planned.starts_with("asked for") && planned.contains("settings of the pod"), "{planned}");
     assert_ne!(pass.status().next_window.as_deref(), Some("held"), "they come all the same");
-    let back = Undo::To { digest: record(130).files.lock.clone(), since: pass.report().now };
+    let back = PinnedSet::To { digest: record(130).files.lock.clone(), since: pass.report().now };
     pass.plan.undo = Some(back);
     assert!(pass.said("UpdatePlanned").pop().unwrap().starts_with("asked for: "));
 }

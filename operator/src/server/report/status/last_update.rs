@@ -8,23 +8,23 @@ use scheduler::protocol;
 use crate::chain::cut;
 use crate::server::change::in_words;
 use crate::server::record::LockRecord;
-use crate::server::report::Report;
+use crate::server::report::PassReport;
 use crate::server::report::failure::why_it_failed;
 use crate::server::report::notes::{downtime, interrupted, stopped_at};
-use crate::server::rollout::{Done, Proven};
+use crate::server::rollout::{MarkedStable, StepOutcome};
 
 /// The last update, after this pass.
-pub(super) fn build_last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
+pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
     let agent = report.seen.report.as_deref();
     let settled = report.seen.settled_lock.as_deref().map(version);
     let on_trial = report.seen.pod_lock.as_deref().map(version);
     match report.done {
         // What failed, and why, is still to be read in the morning.
-        Done::Closed(Proven::First | Proven::Before) => before.last_update.clone().map(|last| {
+        StepOutcome::Closed(MarkedStable::First | MarkedStable::Before) => before.last_update.clone().map(|last| {
             let down_seconds = if last.going_back { down_in_all(&last, agent) } else { last.down_seconds };
             LastUpdate { down_seconds, going_back: false, ..last }
         }),
-        Done::Closed(Proven::Update) => Some(LastUpdate {
+        StepOutcome::Closed(MarkedStable::Update) => Some(LastUpdate {
             applied_at: report.now,
             previous_version: settled,
             version: on_trial.unwrap_or_default(),
@@ -36,7 +36,7 @@ pub(super) fn build_last_update(report: &Report<'_>, before: &PaperMCServerStatu
             players: interrupted(agent),
         }),
         // It may wait for a person for days before it goes back, and until then nobody is to read of the update before it, which went well.
-        Done::MarkedFailed => Some(LastUpdate {
+        StepOutcome::MarkedFailed => Some(LastUpdate {
             applied_at: report.now,
             previous_version: settled,
             version: on_trial.unwrap_or_default(),
@@ -48,7 +48,7 @@ pub(super) fn build_last_update(report: &Report<'_>, before: &PaperMCServerStatu
             down_seconds: downtime(agent).and_then(seconds),
             players: interrupted(agent),
         }),
-        Done::RolledBack { .. } => Some(LastUpdate {
+        StepOutcome::RolledBack { .. } => Some(LastUpdate {
             applied_at: report.now,
             previous_version: on_trial,
             version: settled.unwrap_or_default(),
@@ -59,24 +59,24 @@ pub(super) fn build_last_update(report: &Report<'_>, before: &PaperMCServerStatu
             down_seconds: down_so_far(agent, report.now),
             players: interrupted(agent),
         }),
-        Done::Created
-        | Done::StagingAsked
-        | Done::Announced { .. }
-        | Done::ToldAgain { .. }
-        | Done::Saved { .. }
-        | Done::TemplateWritten
-        | Done::Committed { .. }
-        | Done::Restored
-        | Done::RestoreScheduled
-        | Done::DataOrdered
+        StepOutcome::Created
+        | StepOutcome::StagingAsked
+        | StepOutcome::Announced { .. }
+        | StepOutcome::ToldAgain { .. }
+        | StepOutcome::Saved { .. }
+        | StepOutcome::TemplateWritten
+        | StepOutcome::Committed { .. }
+        | StepOutcome::Restored
+        | StepOutcome::RestoreScheduled
+        | StepOutcome::DataOrdered
         // A restart is no update.
-        | Done::Restarting { .. }
-        | Done::Restarted
+        | StepOutcome::Restarting { .. }
+        | StepOutcome::Restarted
         // Nor is a drain.
-        | Done::DrainBegun
-        | Done::DrainEnded
-        | Done::CalledOff
-        | Done::Nothing => before.last_update.clone(),
+        | StepOutcome::DrainBegun
+        | StepOutcome::DrainEnded
+        | StepOutcome::CalledOff
+        | StepOutcome::Nothing => before.last_update.clone(),
     }
 }
 
@@ -90,23 +90,23 @@ fn seconds(span: SignedDuration) -> Option<u32> {
 }
 
 /// How long a server was down for a set that failed, when it is about to go back: until that set came up, or until now.
-fn down_so_far(agent: Option<&protocol::Report>, now: Timestamp) -> Option<u32> {
+fn down_so_far(agent: Option<&protocol::AgentReport>, now: Timestamp) -> Option<u32> {
     downtime(agent).or_else(|| Some(now.duration_since(stopped_at(agent)?))).and_then(seconds)
 }
 
 /// The same when what ran before is up again.
-fn down_in_all(last: &LastUpdate, agent: Option<&protocol::Report>) -> Option<u32> {
+fn down_in_all(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> Option<u32> {
     let before = last.down_seconds.filter(|_| was_stopped_again(last, agent));
     Some(before.unwrap_or(0) + downtime(agent).and_then(seconds)?)
 }
 
 /// A set that failed and had come up was stopped for the way back, and that stop is the last one. One that never came up was not.
-pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&protocol::Report>) -> bool {
+pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> bool {
     stopped_at(agent).is_some_and(|stopped| last.applied_at < stopped)
 }
 
 /// What an update that was kept has brought, and in front of it what keeps it from being proven.
-fn applied(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
+fn applied(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
     let what = before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes));
     let doubt = report.plan.proof.unproven().map(|problem| format!("not proven: {}; ", cut(problem, 512)));
     cut(&format!("{}{what}", doubt.unwrap_or_default()), 1_024)
@@ -115,11 +115,11 @@ fn applied(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
 #[cfg(test)]
 mod tests {
     use scheduler::rollout::{Step, WaitingOn};
-    use scheduler::seen::{Revision, Verdict};
+    use scheduler::seen::{Revision, Verification};
     use serde_json::json;
 
     use super::*;
-    use crate::server::proof::Proof;
+    use crate::server::proof::VerificationResult;
     use crate::server::report::counted_stop;
     use crate::server::report::tests::{Pass, record};
 
@@ -134,8 +134,8 @@ mod tests {
         });
         pass.before = serde_json::from_value(json!({"lastUpdate": earlier})).unwrap();
         pass.seen.settled_lock = Some(record(129));
-        pass.plan.proof = Proof { verdict: Verdict::Failed, problem: WHY.to_owned() };
-        (pass.step, pass.done) = (Step::MarkFailed { revision: Revision(2) }, Done::MarkedFailed);
+        pass.plan.proof = VerificationResult { verdict: Verification::Failed, problem: WHY.to_owned() };
+        (pass.step, pass.done) = (Step::MarkFailed { revision: Revision(2) }, StepOutcome::MarkedFailed);
         pass
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let pass = marked_failed();
         assert_eq!(counted_stop(&pass.report(), &pass.before), None);
         let mut pass = pass.next();
-        pass.done = Done::RolledBack { unasked: false };
+        pass.done = StepOutcome::RolledBack { unasked: false };
         assert_eq!(counted_stop(&pass.report(), &pass.before), Some("update"));
         let last = pass.status().last_update.unwrap();
         assert_eq!((last.version.as_str(), last.previous_version.as_deref()), ("1.21.10-129", Some("1.21.10-130")));
@@ -167,10 +167,10 @@ mod tests {
     fn a_first_start_that_came_after_one_that_failed_is_on_its_way_back_no_more() {
         let mut pass = Pass::new();
         (pass.seen.facts.settled, pass.seen.settled_lock) = (None, None);
-        pass.done = Done::RolledBack { unasked: false };
+        pass.done = StepOutcome::RolledBack { unasked: false };
         let mut pass = pass.next();
         assert!(pass.before.last_update.as_ref().unwrap().going_back);
-        pass.done = Done::Closed(Proven::First);
+        pass.done = StepOutcome::Closed(MarkedStable::First);
         assert!(!pass.status().last_update.unwrap().going_back);
     }
 }

@@ -1,7 +1,7 @@
 //! A request where another set than the settled one is on trial, and where what settled cannot open the worlds.
 
 use scheduler::protocol::last_words::WorldRefused;
-use scheduler::seen::{Act, Announced, DataVersion, Door, Revision, Set, Settled};
+use scheduler::seen::{Announced, DataVersion, Disruption, Partition, Revision, StableSet, StatefulSetView};
 
 use super::*;
 use crate::server::proof::Baseline;
@@ -9,9 +9,15 @@ use crate::server::record::SettledRecord;
 
 pub(crate) const SETTLED: Revision = Revision(0xa);
 pub(crate) const FAILED: Revision = Revision(0xb);
-const COMMITTED: Set =
-    Set { template: FAILED, current: SETTLED, update: FAILED, observed: true, door: Door::Open, asleep: false };
-const GONE_BACK: Set = Set { template: SETTLED, update: SETTLED, ..COMMITTED };
+const COMMITTED: StatefulSetView = StatefulSetView {
+    template: FAILED,
+    current: SETTLED,
+    update: FAILED,
+    observed: true,
+    door: Partition::Open,
+    asleep: false,
+};
+const GONE_BACK: StatefulSetView = StatefulSetView { template: SETTLED, update: SETTLED, ..COMMITTED };
 
 /// The record of what settled, whose pods have the volume for copies or not.
 fn settled(has_volume: bool) -> Arc<SettledRecord> {
@@ -23,7 +29,7 @@ fn settled(has_volume: bool) -> Arc<SettledRecord> {
 /// 1.21.11 is on trial where 1.21.10 settled; its agent says this of the copies.
 pub(crate) fn on_trial(backups: &Value) -> Observed {
     let mut seen = seen(backups);
-    seen.facts.settled = Some(Settled { revision: SETTLED, world: DataVersion(4556) });
+    seen.facts.settled = Some(StableSet { revision: SETTLED, world: DataVersion(4556) });
     seen.settled = Some(settled(true));
     seen.pod_lock = Some(record("b", "1.21.11", 4671));
     seen.shape = Some(COMMITTED);
@@ -62,7 +68,7 @@ fn request(copy: &str) -> RestoreHandled {
 }
 
 /// How the request for the good copy stands, so many minutes after it was first seen.
-fn later(seen: &Observed, minutes: i64) -> Restores {
+fn later(seen: &Observed, minutes: i64) -> RestoreRequests {
     of(&asks(&format!("{GOOD};overwrite")), seen, Some(request(GOOD)), at(minutes))
 }
 
@@ -105,14 +111,14 @@ fn while_nobody_says_whether_it_was_obeyed_the_way_back_looks_at_the_worlds_by_i
 fn what_players_were_told_of_the_way_back_happens_also_when_the_30_minutes_are_over() {
     let mut seen = on_trial(&shelf());
     seen.pod_revision = Some(FAILED);
-    let act = Act::RollBack { failed: FAILED };
+    let act = Disruption::RollBack { failed: FAILED };
     seen.facts.announced = Some(Announced { act, pod: OLD_POD.parse().unwrap(), ends: at(45) });
     for minutes in [29, 44, 54] {
         assert!(later(&seen, minutes).goes_with_the_way_back, "{minutes}");
     }
     assert_eq!(later(&seen, 55).noted.unwrap().result, Some(RestoreResult::Refused), "and not for ever");
     for other in [
-        Announced { act: Act::RollBack { failed: SETTLED }, ..seen.facts.announced.unwrap() },
+        Announced { act: Disruption::RollBack { failed: SETTLED }, ..seen.facts.announced.unwrap() },
         Announced { pod: NEW_POD.parse().unwrap(), ..seen.facts.announced.unwrap() },
     ] {
         seen.facts.announced = Some(other);
@@ -133,7 +139,7 @@ fn from_when_the_way_back_is_written_the_request_waits_for_what_comes_of_it() {
     // It has come up and its agent is silent: it is not stopped for the same once more.
     seen.pod_lock = seen.settled_lock.clone();
     seen.report = None;
-    seen.facts.restarted = Some(Restarted { due: at(0), pod: NEW_POD.parse().unwrap() });
+    seen.facts.restarted = Some(RestartStarted { due: at(0), pod: NEW_POD.parse().unwrap() });
     seen.orders.asked = None;
     assert_eq!(later(&seen, 2).due, None);
     let another = json!({"restored": {"at": at(1).to_string(), "id": GOOD, "setAside": "x", "request": "asked-1"}});

@@ -39,9 +39,9 @@ fn request() -> Request {
 }
 
 /// Who may come at this instant on a server with this spec.
-fn candidates(spec: Value, plugins: &[Arc<Plugin>], has_to_wait: bool, now: &str) -> Candidates {
+fn candidates(spec: Value, plugins: &[Arc<Plugin>], has_to_wait: bool, now: &str) -> UrgentCandidates {
     let server = check(&server(spec)).unwrap();
-    Candidates::of(&server, &request(), plugins, has_to_wait, |_| true, at(now))
+    UrgentCandidates::of(&server, &request(), plugins, has_to_wait, |_| true, at(now))
 }
 
 fn sundays() -> Value {
@@ -74,14 +74,14 @@ fn nothing_comes_early_on_a_server_that_is_left_alone() {
     let off = json!({"maintenanceWindow": {"enabled": false, "cron": "0 4 * * 0"}});
     let plugins = [plugin("geyser", &json!({"urgent": true})), plugin("warps", &windows(&["0 12 * * *"]))];
     for spec in [json!({"updateSchedule": window, "suspend": true}), json!({}), json!({"updateSchedule": off})] {
-        assert_eq!(candidates(spec.clone(), &plugins, true, NOON), Candidates::default(), "{spec}");
+        assert_eq!(candidates(spec.clone(), &plugins, true, NOON), UrgentCandidates::default(), "{spec}");
     }
 }
 
 /// Who comes in own windows, as `plugin/warps 12:00-13:00` or, before they open, `plugin/warps 13:00`.
 fn own(spec: Value, plugins: &[Arc<Plugin>], now: &str) -> Vec<String> {
     let clock = |at: Timestamp| at.strftime("%a %H:%M").to_string();
-    let in_words = |own: InOwnWindow| match own.gate {
+    let in_words = |own: PluginWindow| match own.gate {
         Gate::Open { opened_at, until } => format!("{} {}-{}", own.scope, clock(opened_at), clock(until)),
         Gate::NoNewStarts { until, .. } => format!("{} ends {}", own.scope, clock(until)),
         Gate::Shut { opens } => format!("{} {}", own.scope, opens.map(clock).unwrap_or_default()),
@@ -117,9 +117,9 @@ fn plugins_whose_windows_are_open_at_once_come_together_until_the_first_is_over_
 fn others_are_looked_for_when_their_window_opens_and_the_next_opening_is_that_of_the_plugin() {
     let plugins = [plugin("claims", &windows(&["45 11 * * *"])), plugin("warps", &windows(&["15 12 * * *"]))];
     let [open, ahead] = candidates(sundays(), &plugins, false, NOON).own.try_into().unwrap();
-    let (noon, early) = (at("2026-11-22T12:15:00Z"), Early::InOwnWindow(open));
+    let (noon, early) = (at("2026-11-22T12:15:00Z"), UrgentUpdate::InOwnWindow(open));
     assert_eq!((early.changes_at(), early.next_opening()), (Some(noon), Some(at("2026-11-23T11:45:00Z"))));
-    assert_eq!(Early::InOwnWindow(ahead).next_opening(), Some(noon));
+    assert_eq!(UrgentUpdate::InOwnWindow(ahead).next_opening(), Some(noon));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn what_is_not_due_or_may_not_wait_needs_no_window_and_one_that_cannot_be_read_o
     assert_eq!(all.urgent.unwrap().to_string(), "plugin/geyser");
     assert_eq!(own(sundays(), &plugins, NOON), ["plugin/warps Sun 13:00"]);
     let server = check(&server(sundays())).unwrap();
-    assert_eq!(Candidates::of(&server, &request(), &plugins, false, |_| false, at(NOON)).own, []);
+    assert_eq!(UrgentCandidates::of(&server, &request(), &plugins, false, |_| false, at(NOON)).own, []);
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn what_comes_beside_an_urgent_plugin_ends_with_its_own_window_and_may_begin_in_
     let window = server(sundays());
     let windows = check(&window).unwrap().windows;
     let gate = |own: Gate| {
-        let own = InOwnWindow { scope: Scope::default(), gate: own, next: None, changes_at: None };
-        Early::Both { urgent: Scope::default(), own }.gate(&windows, at("2026-11-22T11:50:00Z"), at(NOON))
+        let own = PluginWindow { scope: Scope::default(), gate: own, next: None, changes_at: None };
+        UrgentUpdate::Both { urgent: Scope::default(), own }.gate(&windows, at("2026-11-22T11:50:00Z"), at(NOON))
     };
     let (opened_at, until) = (at("2026-11-22T11:30:00Z"), at("2026-11-22T12:30:00Z"));
     let open = Gate::Open { opened_at, until };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::simulation::world::World;
+use crate::simulation::world::SimCluster;
 
 /// A line that begins with `expect`.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Expect {
     }
 
     /// What is wrong. None: it is as expected.
-    pub(super) fn held_against(&self, world: &World, lines: &[String]) -> Option<String> {
+    pub(super) fn held_against(&self, world: &SimCluster, lines: &[String]) -> Option<String> {
         let has = |text: &str| lines.iter().any(|line| line.contains(text));
         match self {
             Self::Line(text) => (!has(text)).then(|| format!("no line has {text:?}")),
@@ -139,7 +139,7 @@ impl Expect {
     }
 }
 
-fn condition<'w>(world: &'w World, of: &str) -> Option<&'w Value> {
+fn condition<'w>(world: &'w SimCluster, of: &str) -> Option<&'w Value> {
     let server = world.objects.get(&world.key_of_server()).ok()?;
     server["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == of)
 }

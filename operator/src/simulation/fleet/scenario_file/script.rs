@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::expect::Expect;
-use crate::simulation::scenario::{Fate, Ping};
+use crate::simulation::scenario::{Ping, SetBehaviour};
 
 /// When every scenario begins: a Sunday, after what lies on the disks of any machine that plays it.
 pub(super) const BEGINS: &str = "2030-01-06T00:00:00Z";
@@ -21,9 +21,9 @@ pub(super) struct Script {
     /// The spec of each Plugin, by its project.
     pub(super) plugins: BTreeMap<String, Value>,
     /// What becomes of every set but the first.
-    pub(super) fate: Fate,
+    pub(super) fate: SetBehaviour,
     /// What becomes of sets that have this JAR or this Minecraft; of every other one nothing bad.
-    pub(super) fates: Vec<(String, Fate)>,
+    pub(super) fates: Vec<(String, SetBehaviour)>,
     /// Of the operator: `--start-seconds=600`.
     pub(super) flags: Vec<String>,
     pub(super) updates_at_once: u16,
@@ -42,7 +42,7 @@ pub(super) struct ServerScript {
     pub(super) node: u32,
     pub(super) ping: Ping,
     /// What becomes of sets on this server, where that is not as the head says.
-    pub(super) fates: Vec<(String, Fate)>,
+    pub(super) fates: Vec<(String, SetBehaviour)>,
 }
 
 /// One line of the timeline.
@@ -168,7 +168,7 @@ impl Script {
             upstream: String::new(),
             servers: Vec::new(),
             plugins: BTreeMap::new(),
-            fate: Fate::Good,
+            fate: SetBehaviour::Good,
             fates: Vec::new(),
             flags: Vec::new(),
             updates_at_once: 0,
@@ -249,20 +249,20 @@ fn or_empty(value: Value) -> Value {
     if value.is_null() { json!({}) } else { value }
 }
 
-fn fate(text: &str) -> Result<Fate, String> {
+fn fate(text: &str) -> Result<SetBehaviour, String> {
     Ok(match text {
-        "works" => Fate::Good,
-        "crashes while it starts" => Fate::Crashes,
-        "never finishes its start" => Fate::NeverUp,
-        "does not enable ViaVersion" => Fate::Red,
-        "crashes after minutes" => Fate::DiesLater,
-        "does not open world creative and datapack file/skylands" => Fate::LosesWorld,
+        "works" => SetBehaviour::Good,
+        "crashes while it starts" => SetBehaviour::Crashes,
+        "never finishes its start" => SetBehaviour::NeverUp,
+        "does not enable ViaVersion" => SetBehaviour::Red,
+        "crashes after minutes" => SetBehaviour::DiesLater,
+        "does not open world creative and datapack file/skylands" => SetBehaviour::LosesWorld,
         _ => {
             let lasts = text.strip_prefix("moves the worlds for ").ok_or(
                 "is not one of: works, crashes while it starts, never finishes its start, does not enable ViaVersion, \
                  crashes after minutes, moves the worlds for 2h, does not open world creative and datapack file/skylands",
             )?;
-            Fate::MovesFor(length(lasts)?)
+            SetBehaviour::MovesFor(length(lasts)?)
         }
     })
 }

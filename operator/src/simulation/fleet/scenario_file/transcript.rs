@@ -7,9 +7,9 @@ use jiff::tz::TimeZone;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use crate::simulation::world::World;
+use crate::simulation::world::SimCluster;
 
-impl World {
+impl SimCluster {
     /// Somebody has created an object. Events are what users read.
     pub(in crate::simulation) fn relate_created(&mut self, plural: &str, made: &Value) {
         if plural == "pods" {
@@ -86,7 +86,7 @@ impl Names {
     }
 
     /// The same text with these names.
-    pub(super) fn put_into(&mut self, text: &str, world: &World) -> String {
+    pub(super) fn put_into(&mut self, text: &str, world: &SimCluster) -> String {
         let mut text = text.to_owned();
         // The controller names its entries in another way than the operator names revisions.
         for (entry, revision) in &world.revisions {

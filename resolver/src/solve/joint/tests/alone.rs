@@ -3,18 +3,23 @@
 use pubgrub::VersionSet;
 
 use super::super::alone::{LOOKS, alone};
-use super::super::company::{Clash, Could};
+use super::super::company::{GroupConflict, SoloDomain};
 use super::small::{Random, Small, fleet};
 use super::*;
 use crate::solve::set::IndexSet;
 
 /// One server held against each other one.
-fn one_by_one(company: &Company<'_, '_>, gone: &[usize], mine: &IndexSet, settled: bool) -> Vec<(usize, Vec<Could>)> {
+fn one_by_one(
+    company: &GroupContext<'_, '_>,
+    gone: &[usize],
+    mine: &IndexSet,
+    settled: bool,
+) -> Vec<(usize, Vec<SoloDomain>)> {
     let (tables, me) = (company.tables, company.me);
     let party = |at: usize, papers: IndexSet, gone: &[usize]| {
-        alone(tables, company.seat(at), papers, gone, &mut party::Known::default())
+        alone(tables, company.seat(at), papers, gone, &mut party::DomainCache::default())
     };
-    let could = |at: usize, party: &party::Party<'_, '_>, shelf: usize| Could {
+    let could = |at: usize, party: &party::JointProblem<'_, '_>, shelf: usize| SoloDomain {
         seat: at,
         papers: party.papers[0].clone(),
         releases: party.slots[party.slot_of[0][shelf]].domain.clone(),
@@ -24,16 +29,17 @@ fn one_by_one(company: &Company<'_, '_>, gone: &[usize], mine: &IndexSet, settle
     for shelf in (0..company.seat(me).shelves.len()).filter(|shelf| !gone.contains(shelf)) {
         let against = company.others().into_iter().filter_map(|other| {
             let papers = match &company.outcome.verdicts[other] {
-                Verdict::Member(choice) if settled && other < me => IndexSet::of([choice.paper]),
-                Verdict::Member(_) | Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_) => {
-                    company.seat(other).open.clone()
-                }
+                MemberDecision::Member(choice) if settled && other < me => IndexSet::of([choice.paper]),
+                MemberDecision::Member(_)
+                | MemberDecision::Alone
+                | MemberDecision::Aside
+                | MemberDecision::GaveUp(_) => company.seat(other).open.clone(),
             };
             let them = party(other, papers, &[])?;
             let theirs = could(other, &them, company.shared(shelf, other)?);
             theirs.releases.is_disjoint(&could(me, &mine, shelf).releases).then_some(theirs)
         });
-        let against: Vec<Could> = against.collect();
+        let against: Vec<SoloDomain> = against.collect();
         if !against.is_empty() {
             clashes.push((shelf, std::iter::once(could(me, &mine, shelf)).chain(against).collect()));
         }
@@ -41,8 +47,8 @@ fn one_by_one(company: &Company<'_, '_>, gone: &[usize], mine: &IndexSet, settle
     clashes
 }
 
-fn words(could: &[Could]) -> Vec<String> {
-    could.iter().map(|Could { seat, papers, releases }| format!("{seat} {papers:?} {releases:?}")).collect()
+fn words(could: &[SoloDomain]) -> Vec<String> {
+    could.iter().map(|SoloDomain { seat, papers, releases }| format!("{seat} {papers:?} {releases:?}")).collect()
 }
 
 #[test]
@@ -70,7 +76,7 @@ fn who_clashes_is_who_is_found_by_holding_each_server_against_each_other_one() {
                     let few = company.clashes(&gone, &papers, settled, 3);
                     assert_eq!((all.len(), few.len()), (expected.len(), expected.len()), "seed {seed}");
                     for ((shelf, could), (all, few)) in expected.iter().zip(all.iter().zip(&few)) {
-                        let told = |clash: &Clash| (clash.shelf, words(&clash.could), clash.more);
+                        let told = |clash: &GroupConflict| (clash.shelf, words(&clash.could), clash.more);
                         assert_eq!(told(all), (*shelf, words(could), 0), "seed {seed}");
                         let first = &could[..could.len().min(3)];
                         assert_eq!(told(few), (*shelf, words(first), could.len() - first.len()), "seed {seed}");

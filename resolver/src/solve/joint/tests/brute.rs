@@ -10,8 +10,8 @@ use jiff::SignedDuration;
 
 use super::small::Small;
 use crate::catalog::{BuildChannel, DependencyKind, Project, Release};
-use crate::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
-use crate::shelf::World;
+use crate::request::{Dependencies, PaperRequest, PluginRequest, Request, VersionRequest};
+use crate::shelf::CandidateIndex;
 
 mod search;
 
@@ -141,13 +141,13 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
     };
     let mut papers: Vec<usize> = (0..minecraft.len()).rev().filter(|&at| usable_paper(&minecraft[at])).collect();
     match &request.paper {
-        PaperWish::Latest => papers.truncate(1),
-        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+        PaperRequest::Latest => papers.truncate(1),
+        PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
             papers.retain(|&at| minecraft[at] == version.to_string());
         }
-        PaperWish::Auto => {}
+        PaperRequest::Auto => {}
     }
-    let world = World::build(&problem.catalog, request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let world = CandidateIndex::build(&problem.catalog, request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
     let delay = request.plugins.first().map_or(SignedDuration::ZERO, |wish| wish.delay);
     let asks = |project: &Project| {
         let mut asks: Vec<_> = request.plugins.iter().filter(|wish| wish.key == project.key).collect();
@@ -160,7 +160,7 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
         let asked = asks(project);
         let pins: Vec<&String> = asked
             .iter()
-            .filter_map(|wish| if let VersionWish::Pin { version } = &wish.version { Some(version) } else { None })
+            .filter_map(|wish| if let VersionRequest::Pin { version } = &wish.version { Some(version) } else { None })
             .collect();
         // All pinned: the highest. All numbers have one digit.
         let pin = (pins.len() == asked.len()).then(|| pins.iter().max().copied()).flatten();
@@ -189,7 +189,7 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
         usable.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| b.version.cmp(&a.version)));
         let may = usable.clone();
         usable.retain(|release| pin.is_none_or(|pin| *pin == release.version));
-        let latest = asked.iter().filter(|wish| wish.version == VersionWish::Latest);
+        let latest = asked.iter().filter(|wish| wish.version == VersionRequest::Latest);
         Plugin {
             project,
             object: asked.first().map(|wish| wish.object.clone()),
@@ -207,8 +207,8 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
 fn may_go_down<'a>(
     problem: &'a Small,
     request: &Request,
-    world: &World<'a>,
-    asks: &dyn Fn(&Project) -> Vec<&'a PluginWish>,
+    world: &CandidateIndex<'a>,
+    asks: &dyn Fn(&Project) -> Vec<&'a PluginRequest>,
 ) -> Vec<&'a str> {
     let there: Vec<&Project> = world.shelves.iter().map(|shelf| shelf.project).collect();
     let allowed = |project: &&&Project| asks(project).first().is_some_and(|wish| wish.allow_downgrade);
@@ -218,10 +218,10 @@ fn may_go_down<'a>(
         looked_at += 1;
         let project = problem.catalog.projects.iter().find(|project| project.id == id).unwrap();
         let delay = request.plugins.first().map_or(SignedDuration::ZERO, |wish| wish.delay);
-        let pins: Vec<&VersionWish> = asks(project).iter().map(|wish| &wish.version).collect();
+        let pins: Vec<&VersionRequest> = asks(project).iter().map(|wish| &wish.version).collect();
         for release in &project.releases {
             let pinned =
-                pins.iter().any(|wish| matches!(wish, VersionWish::Pin { version } if *version == release.version));
+                pins.iter().any(|wish| matches!(wish, VersionRequest::Pin { version } if *version == release.version));
             let may = release.file.as_ref().unwrap().hash.is_some()
                 && (runs(request, release) || pinned || release.published.unwrap() + delay <= problem.now);
             for line in release.dependencies.iter().filter(|line| may && line.kind == DependencyKind::Required) {
@@ -240,7 +240,7 @@ fn may_go_down<'a>(
 /// Whether a server has an answer alone; with strategy `latest`, after leaving behind what cannot follow.
 fn alone(server: &mut Server<'_>, minecraft: &[String]) -> bool {
     let possible = |server: &Server<'_>| best(std::slice::from_ref(server), &[0], minecraft, &|_, _, _| true).is_some();
-    if possible(server) || !matches!(server.request.paper, PaperWish::Latest) {
+    if possible(server) || !matches!(server.request.paper, PaperRequest::Latest) {
         return possible(server);
     }
     let asked: Vec<usize> = (0..server.plugins.len()).filter(|&at| server.plugins[at].mode == Mode::Insist).collect();

@@ -2,7 +2,7 @@
 
 use super::small::{Small, fleet};
 use super::*;
-use crate::request::{PaperWish, Running};
+use crate::request::{PaperRequest, Running};
 
 /// So many servers that ask for the same and run what it comes to alone, on the Minecraft that they run on and after all pages have lost it;
 /// `None`: it comes to nothing.
@@ -10,12 +10,12 @@ fn like_one(seed: u64, servers: usize) -> Option<Small> {
     let mut problem = fleet(seed);
     let mut request = problem.requests.swap_remove(0);
     // Strategy `latest` leaves plugins behind, and with the pin below nothing is left behind any more.
-    (request.running, request.paper) = (None, PaperWish::Auto);
+    (request.running, request.paper) = (None, PaperRequest::Auto);
     let lock = crate::resolve(&problem.catalog, &request, problem.now).ok()?.lock;
     for project in &mut problem.catalog.projects {
         project.releases.retain(|release| lock.plugins.iter().all(|locked| locked.release_id != release.id));
     }
-    request.paper = PaperWish::Pin { version: lock.minecraft.clone() };
+    request.paper = PaperRequest::Pin { version: lock.minecraft.clone() };
     request.running = Some(Running::of(&lock).with_lost(&lock, &problem.catalog));
     let copy = |number: usize| Request { server: format!("games/{number:03}"), ..request.clone() };
     problem.requests = (0..servers).map(copy).collect();
@@ -60,7 +60,7 @@ fn servers_that_run_the_same_and_know_the_same_of_it_come_together_to_what_each_
                 lock.plugins.iter().any(|locked| locked.key == lost.project && locked.release_id == lost.release.id)
             });
             kept += stays.count();
-            shared += usize::from(request.plugins.iter().any(|wish| wish.version == VersionWish::Latest));
+            shared += usize::from(request.plugins.iter().any(|wish| wish.version == VersionRequest::Latest));
         }
     }
     assert!(kept > 100 && shared > 100, "too few to prove anything: {kept}, {shared}");

@@ -7,7 +7,7 @@ use crate::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, Running, VersionWish};
+use crate::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, Running, VersionRequest};
 use crate::software::Software;
 use crate::unmanaged::UnmanagedPlugins;
 
@@ -142,12 +142,12 @@ pub(super) fn fleet(seed: u64) -> Small {
     let built = built.collect();
     let go_down: Vec<bool> = (0..projects).map(|_| random.percent(35)).collect();
     // One strategy per object; a second object on a project links or unlinks servers further.
-    let mut objects: Vec<(String, usize, VersionWish)> = Vec::new();
+    let mut objects: Vec<(String, usize, VersionRequest)> = Vec::new();
     for (project, &count) in counts.iter().enumerate() {
         let mut strategy = || match random.below(20) {
-            0..14 => VersionWish::Latest,
-            14..18 => VersionWish::Auto,
-            _ => VersionWish::Pin { version: format!("{}.0", random.below(count)) },
+            0..14 => VersionRequest::Latest,
+            14..18 => VersionRequest::Auto,
+            _ => VersionRequest::Pin { version: format!("{}.0", random.below(count)) },
         };
         let first = strategy();
         objects.push((format!("my-{}", NAMES[project]), project, first));
@@ -161,8 +161,8 @@ pub(super) fn fleet(seed: u64) -> Small {
             let chance = if object.starts_with("also") { 8 } else { 70 };
             random.percent(chance)
         });
-        let plugins: Vec<PluginWish> = asked
-            .map(|(object, project, version)| PluginWish {
+        let plugins: Vec<PluginRequest> = asked
+            .map(|(object, project, version)| PluginRequest {
                 object: object.clone(),
                 key: ProjectKey { source: Source::Modrinth, project: NAMES[*project].to_owned() },
                 jars: Vec::new(),
@@ -199,9 +199,9 @@ pub(super) fn fleet(seed: u64) -> Small {
             server: (*server).to_owned(),
             software: Software::Paper,
             paper: match random.below(10) {
-                0..6 => PaperWish::Auto,
-                6..9 => PaperWish::Pin { version: PAPERS[random.below(papers)].parse().unwrap() },
-                _ => PaperWish::Latest,
+                0..6 => PaperRequest::Auto,
+                6..9 => PaperRequest::Pin { version: PAPERS[random.below(papers)].parse().unwrap() },
+                _ => PaperRequest::Latest,
             },
             delay: SignedDuration::ZERO,
             channel: BuildChannel::Stable,
@@ -216,7 +216,7 @@ pub(super) fn fleet(seed: u64) -> Small {
             unmanaged_plugins: UnmanagedPlugins::Hold,
             hotfix_siblings: crate::request::HotfixSiblings::default(),
             unlisted: crate::request::Unlisted::default(),
-            facts: crate::facts::Facts::default(),
+            facts: crate::facts::CompatibilityFacts::default(),
         }
     });
     let requests = requests.collect();
@@ -266,7 +266,14 @@ pub(super) fn add_ladder(problem: &mut Small, server: usize) {
         let wishes = &mut problem.requests[server].plugins;
         let like = wishes.first().expect("a server that goes with others shares something with them").clone();
         let (delay, allow_downgrade) = (SignedDuration::ZERO, false);
-        wishes.push(PluginWish { object: name(at), key, version: VersionWish::Auto, delay, allow_downgrade, ..like });
+        wishes.push(PluginRequest {
+            object: name(at),
+            key,
+            version: VersionRequest::Auto,
+            delay,
+            allow_downgrade,
+            ..like
+        });
     }
 }
 

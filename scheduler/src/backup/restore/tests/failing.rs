@@ -5,12 +5,12 @@ use rustix::io::Errno;
 
 use super::*;
 use crate::backup::retention::Retention;
-use crate::staging::disk::failing::{Failing, told};
+use crate::staging::disk::failing::{FaultyFs, told};
 
 /// For each n: the operation n fails while `part` is put in the place of what `server` makes, whose files are `there`. In the end it is what the
 /// copy holds, and nothing of what was there is lost.
 fn fail_everywhere(
-    part: Part,
+    part: RestorePart,
     server: impl Fn() -> Server,
     there: &BTreeMap<String, Vec<u8>>,
     comes: &BTreeMap<String, Vec<u8>>,
@@ -19,7 +19,7 @@ fn fail_everywhere(
     for left in 0.. {
         let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
         let server = server();
-        let (steps, refused) = Failing::after(left, with);
+        let (steps, refused) = FaultyFs::after(left, with);
         let mut disk = Disk::new(steps);
         let ended = server.restore_part(part, &mut disk, 60);
         if !refused.has_happened() {
@@ -46,7 +46,7 @@ fn fail_everywhere(
 fn a_disk_that_fails_at_any_operation_leaves_the_worlds_of_before_or_a_journal_and_the_second_try_brings_those_of_the_copy()
  {
     let (there, comes) = (files(&[&NEW, &OTHER]), files(&[&OLD, &OTHER]));
-    fail_everywhere(Part::Worlds, || Server::new(Contents::Worlds), &there, &comes, &files(&[&NEW]));
+    fail_everywhere(RestorePart::Worlds, || Server::new(Contents::Worlds), &there, &comes, &files(&[&NEW]));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn on_a_new_volume_a_disk_that_fails_at_any_operation_leaves_no_world_or_a_journ
         server
     };
     let comes = files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]);
-    fail_everywhere(Part::Everything, server, &files(&[&NEW_VOLUME]), &comes, &files(&[&NEW_VOLUME[1..]]));
+    fail_everywhere(RestorePart::Everything, server, &files(&[&NEW_VOLUME]), &comes, &files(&[&NEW_VOLUME[1..]]));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_disk_that_fails_at_any_operation_never_leaves_a_server_with_another_key_for
         server
     };
     let (there, comes) = (files(&[&NEW, &OTHER, &key]), files(&[&OLD, &OTHER, &key]));
-    fail_everywhere(Part::Everything, server, &there, &comes, &there);
+    fail_everywhere(RestorePart::Everything, server, &there, &comes, &there);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_s
         fs::rename(&file, &away).unwrap();
         // What is read of a folder is an error of the system, as on a disk that fails.
         fs::create_dir(&file).unwrap();
-        let failed = server.restore(&mut Disk::new(Unhindered), 60).unwrap_err();
+        let failed = server.restore(&mut Disk::new(RealFs), 60).unwrap_err();
         assert!(told(&failed).contains(name) && !matches!(failed, Error::Damaged { .. }), "{}", told(&failed));
         assert_eq!(server.files(), files(&[&NEW, &OTHER]), "no world is touched");
 
@@ -92,7 +92,7 @@ fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_s
         let told =
             format!("could not be read when it was tried last: `{name}` cannot be read: Is a directory (os error 21)");
         assert_eq!(why, told);
-        server.restore(&mut Disk::new(Unhindered), 120).unwrap();
+        server.restore(&mut Disk::new(RealFs), 120).unwrap();
         assert_eq!(server.files(), files(&[&OLD, &OTHER]));
         assert_eq!(server.shelf.list().unwrap()[0].state, Ok(server.backup), "all of it was read");
     }
@@ -101,7 +101,7 @@ fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_s
 /// Nothing can be written among the copies, and all else is well.
 struct ReadOnlyShelf;
 
-impl Steps for ReadOnlyShelf {
+impl FsHook for ReadOnlyShelf {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         let changes = ["write", "remove"].contains(&what) && path.ends_with("unread.txt");
         if changes { Err(Errno::ROFS.into()) } else { Ok(()) }
@@ -122,13 +122,13 @@ fn that_a_copy_could_not_be_read_and_can_be_now_need_not_be_written_down() {
     assert!(matches!(read, Err(Damaged::Read { .. })));
     assert_eq!(server.shelf.list().unwrap()[0].state.as_ref(), Ok(&server.backup), "nothing was noted");
 
-    server.shelf.verify(&server.backup, &mut Disk::new(Unhindered)).unwrap().unwrap_err();
+    server.shelf.verify(&server.backup, &mut Disk::new(RealFs)).unwrap().unwrap_err();
     fs::remove_dir(&file).unwrap();
     fs::rename(&away, &file).unwrap();
     server.restore(&mut disk, 120).unwrap();
     assert_eq!(server.files(), files(&[&OLD, &OTHER]));
     server.shelf.list().unwrap()[0].state.as_ref().expect_err("the note could not be taken away");
-    server.shelf.verify(&server.backup, &mut Disk::new(Unhindered)).unwrap().unwrap();
+    server.shelf.verify(&server.backup, &mut Disk::new(RealFs)).unwrap().unwrap();
     assert_eq!(server.shelf.list().unwrap()[0].state, Ok(server.backup));
 }
 
@@ -137,10 +137,10 @@ fn the_older_way_back_that_can_be_read_stays_and_the_newer_one_that_could_not_be
     let server = Server::new(Contents::Worlds);
     let worlds = Worlds::read(server.volume.root()).unwrap();
     let take_at = |trigger, second| {
-        let order = Order {
+        let order = BackupSpec {
             data: server.volume.root(),
             worlds: &worlds,
-            reading: Reading::Still,
+            reading: LiveReads::Still,
             contents: Contents::Worlds,
             trigger,
             lock: Some("aaaaaaaa"),
@@ -148,22 +148,22 @@ fn the_older_way_back_that_can_be_read_stays_and_the_newer_one_that_could_not_be
             request: None,
             after_damage: false,
         };
-        take(&order, &server.shelf, &mut Disk::new(Unhindered), || at(second)).unwrap()
+        take(&order, &server.shelf, &mut Disk::new(RealFs), || at(second)).unwrap()
     };
     let unread = take_at(Trigger::BeforeUpdate, 10);
     let hot = take_at(Trigger::Scheduled, 20);
     let list = server.shelf.directory(&unread.id).join("files.jsonl");
     fs::remove_file(&list).unwrap();
     fs::create_dir(&list).unwrap();
-    server.shelf.verify(&unread, &mut Disk::new(Unhindered)).unwrap().unwrap_err();
+    server.shelf.verify(&unread, &mut Disk::new(RealFs)).unwrap().unwrap_err();
     let retention = Retention { max_count: 1, max_age: None };
-    let gone = server.shelf.prune(retention, &[&hot.id], at(30), &mut Disk::new(Unhindered)).unwrap();
+    let gone = server.shelf.prune(retention, &[&hot.id], at(30), &mut Disk::new(RealFs)).unwrap();
     assert_eq!(gone, [unread.id]);
     let left: Vec<String> = server.shelf.list().unwrap().into_iter().map(|copy| copy.id).collect();
     assert_eq!(left, [server.backup.id.clone(), hot.id]);
 
     // It is the only one that was taken before an update now.
-    server.shelf.mark_unread(&server.backup.id, &Damaged::Seal { what: "x" }, &mut Disk::new(Unhindered));
-    let gone = server.shelf.prune(retention, &[], at(30), &mut Disk::new(Unhindered)).unwrap();
+    server.shelf.mark_unread(&server.backup.id, &Damaged::Seal { what: "x" }, &mut Disk::new(RealFs));
+    let gone = server.shelf.prune(retention, &[], at(30), &mut Disk::new(RealFs)).unwrap();
     assert!(gone.is_empty(), "{gone:?}");
 }

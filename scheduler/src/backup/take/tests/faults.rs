@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::*;
-use crate::staging::disk::failing::{Failing, told};
+use crate::staging::disk::failing::{FaultyFs, told};
 
 /// The power goes after `left` operations. What was written and not brought to the disk by then is empty afterwards.
 struct Power {
@@ -12,7 +12,7 @@ struct Power {
     syncing: Option<PathBuf>,
 }
 
-impl Steps for Power {
+impl FsHook for Power {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         if what.starts_with("read") {
             // Changes nothing that a power cut could leave half done.
@@ -58,7 +58,7 @@ fn an_interruption_after_any_operation_leaves_the_copies_before_and_nothing_that
             "nothing damaged is on the shelf, after {left} operations"
         );
 
-        let again = server.take_with(Contents::Worlds, 120, &mut Disk::new(Unhindered)).unwrap();
+        let again = server.take_with(Contents::Worlds, 120, &mut Disk::new(RealFs)).unwrap();
         assert!(server.good().contains(&again.id), "going on after {left} operations");
         let names = fs::read_dir(server.shelf.root()).unwrap().map(|entry| entry.unwrap().file_name());
         assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with('.')), "no remains");
@@ -76,7 +76,7 @@ fn a_disk_that_fails_at_any_operation_makes_no_half_copy_names_the_file_and_the_
         let server = Server::new(&NEW_LAYOUT);
         let before = files_below(&server.data());
         let first = server.take(Contents::Worlds);
-        let (steps, refused) = Failing::after(left, with);
+        let (steps, refused) = FaultyFs::after(left, with);
         let mut disk = Disk::new(steps);
         let taken = server.take_with(Contents::Worlds, 60, &mut disk);
         if !refused.has_happened() {
@@ -101,16 +101,15 @@ fn a_disk_that_fails_at_any_operation_makes_no_half_copy_names_the_file_and_the_
 fn an_interruption_while_copies_are_removed_leaves_whole_ones_and_the_rest_goes_later() {
     for left in 0.. {
         let server = Server::new(&NEW_LAYOUT);
-        let taken =
-            [0, 60, 120].map(|at| server.take_with(Contents::Worlds, at, &mut Disk::new(Unhindered)).unwrap().id);
+        let taken = [0, 60, 120].map(|at| server.take_with(Contents::Worlds, at, &mut Disk::new(RealFs)).unwrap().id);
         let retention = Retention { max_count: 1, max_age: None };
         let power = Power { left, unsynced: Rc::default(), syncing: None };
         let ended = server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(power)).is_ok();
         let good = server.good();
         assert_eq!(good.last(), taken.last(), "after {left} operations");
         assert_eq!(server.shelf.list().unwrap().len(), good.len(), "no half of one, after {left} operations");
-        server.shelf.tidy(&mut Disk::new(Unhindered)).unwrap();
-        server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(Unhindered)).unwrap();
+        server.shelf.tidy(&mut Disk::new(RealFs)).unwrap();
+        server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(RealFs)).unwrap();
         assert_eq!(server.good(), [taken[2].clone()]);
         assert_eq!(fs::read_dir(server.shelf.root()).unwrap().count(), 1);
         if ended {
@@ -150,7 +149,7 @@ fn a_change_of_any_byte_is_noticed_and_remembered() {
     fs::write(&path, bytes).unwrap();
     assert_eq!(server.shelf.list().unwrap()[0].state.as_ref(), Ok(&backup), "nobody has looked yet");
     let into = server.directory.path().join("restored");
-    let failed = unpack(&server.shelf, &backup, &into, &mut Disk::new(Unhindered)).unwrap_err();
+    let failed = unpack(&server.shelf, &backup, &into, &mut Disk::new(RealFs)).unwrap_err();
     assert!(matches!(failed, restore::Error::Damaged { .. }), "{failed:?}");
     assert!(server.shelf.list().unwrap()[0].state.is_err(), "now it counts no more");
 }
@@ -200,7 +199,7 @@ fn forged(server: &Server, entries: &[(&[u8], tar::EntryType)]) -> Backup {
     let files = entries.iter().filter(|(_, kind)| kind.is_file()).count();
     let files = u64::try_from(files).unwrap();
     let hash = |name: &str| of_file(Algorithm::Sha256, &directory.join(name)).unwrap().hex().to_owned();
-    let seal = Seal {
+    let seal = Checksum {
         files,
         bytes: files,
         archive_bytes: u64::try_from(archive.len()).unwrap(),
@@ -229,7 +228,7 @@ fn an_archive_that_means_harm_writes_nothing_outside_of_its_place() {
         let backup = forged(&server, entries);
         let before = files_below(server.directory.path());
         let into = server.directory.path().join("in/to");
-        let failed = unpack(&server.shelf, &backup, &into, &mut Disk::new(Unhindered)).unwrap_err();
+        let failed = unpack(&server.shelf, &backup, &into, &mut Disk::new(RealFs)).unwrap_err();
         assert!(
             matches!(failed, restore::Error::Damaged { source: Damaged::Entry { .. }, .. }),
             "{entries:?}: {failed:?}"
@@ -241,7 +240,7 @@ fn an_archive_that_means_harm_writes_nothing_outside_of_its_place() {
     let server = Server::new(&NEW_LAYOUT);
     let twice = forged(&server, &[(b"world/a", Kind::Regular), (b"world/a", Kind::Regular)]);
     let into = server.directory.path().join("in/to");
-    assert!(unpack(&server.shelf, &twice, &into, &mut Disk::new(Unhindered)).is_err(), "no file is written over");
+    assert!(unpack(&server.shelf, &twice, &into, &mut Disk::new(RealFs)).is_err(), "no file is written over");
     let harmless = forged(&Server::new(&NEW_LAYOUT), &[(b"world/a", Kind::Regular)]);
     assert_eq!(harmless.seal.files, 1);
 }
@@ -252,7 +251,7 @@ fn a_file_that_grows_or_shrinks_while_it_is_read_makes_no_copy() {
         file: PathBuf,
         length: u64,
     }
-    impl Steps for Meddles {
+    impl FsHook for Meddles {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
             // After its size was taken, before it is read: the first block of the archive goes out.
             if what == "write" && path.ends_with(ARCHIVE) {
@@ -275,7 +274,7 @@ fn a_file_that_grows_or_shrinks_while_it_is_read_makes_no_copy() {
 #[test]
 fn a_disk_that_keeps_other_bytes_than_it_was_given_makes_no_copy() {
     struct Rots;
-    impl Steps for Rots {
+    impl FsHook for Rots {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
             if what == "bring to the disk" && path.ends_with(LIST) {
                 let archive = path.with_file_name(ARCHIVE);
@@ -302,7 +301,7 @@ fn a_shelf_with_other_things_on_it_is_read_and_those_are_left_alone() {
     let states: Vec<bool> = server.shelf.list().unwrap().iter().map(|copy| copy.state.is_ok()).collect();
     assert_eq!(states, [false, true], "a directory without a record does not count");
     let retention = Retention { max_count: 2, max_age: None };
-    let gone = server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(Unhindered)).unwrap();
+    let gone = server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(RealFs)).unwrap();
     assert!(gone.is_empty());
     assert_eq!(server.good(), [backup.id]);
 }

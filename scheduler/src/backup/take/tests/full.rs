@@ -12,7 +12,7 @@ struct Small {
     shelf: PathBuf,
 }
 
-impl Steps for Small {
+impl FsHook for Small {
     fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
         Ok(())
     }

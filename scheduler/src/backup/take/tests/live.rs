@@ -5,7 +5,7 @@ use super::*;
 /// What somebody else does to the files, right before a piece of one is read.
 struct Meanwhile<F>(F);
 
-impl<F: FnMut(&Path)> Steps for Meanwhile<F> {
+impl<F: FnMut(&Path)> FsHook for Meanwhile<F> {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         if what == "read" {
             (self.0)(path);
@@ -87,7 +87,7 @@ fn a_server_that_should_not_run_and_writes_all_the_same_gets_no_copy() {
 /// Says no from one kind of step on.
 struct Told(&'static str);
 
-impl Steps for Told {
+impl FsHook for Told {
     fn before(&mut self, what: &'static str, _path: &Path) -> io::Result<()> {
         if what == self.0 { Err(io::Error::other("told to end")) } else { Ok(()) }
     }
@@ -112,10 +112,10 @@ fn a_world_that_is_gone_before_it_is_read_is_no_copy_of_it() {
     let data = server.data();
     let worlds = Worlds::read(&data).unwrap();
     fs::remove_dir_all(data.join("world_nether")).unwrap();
-    let order = Order {
+    let order = BackupSpec {
         data: &data,
         worlds: &worlds,
-        reading: Reading::Live,
+        reading: LiveReads::Live,
         contents: Contents::Worlds,
         trigger: Trigger::OnDemand,
         lock: None,
@@ -123,7 +123,7 @@ fn a_world_that_is_gone_before_it_is_read_is_no_copy_of_it() {
         request: Some("asked-1"),
         after_damage: false,
     };
-    let failed = take(&order, &server.shelf, &mut Disk::new(Unhindered), || Timestamp::UNIX_EPOCH).unwrap_err();
+    let failed = take(&order, &server.shelf, &mut Disk::new(RealFs), || Timestamp::UNIX_EPOCH).unwrap_err();
     assert!(failed.to_string().contains("world_nether"), "{failed}");
 }
 
@@ -136,7 +136,7 @@ fn no_number_of_copies_of_a_running_server_pushes_out_the_one_from_before_the_up
     for number in 1..=20 {
         // Some in the same second.
         let number = number / 2;
-        let mut disk = Disk::new(Unhindered);
+        let mut disk = Disk::new(RealFs);
         let backup = server.take_as(Contents::Everything, Trigger::Scheduled, 30 * number, &mut disk).unwrap();
         server.shelf.prune(retention, &[&backup.id], backup.completed_at, &mut disk).unwrap();
         hot.push(backup.id);

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::super::super::disk::failing::{Failing, told};
+use super::super::super::disk::failing::{FaultyFs, told};
 use super::*;
 
 /// For each n: the operation n fails on the way from one set to the other. Looked at, and tried again: there, or back.
@@ -10,9 +10,9 @@ fn fail_everywhere(goes_back: bool, links: bool, with_error: Errno) {
     for left in 0.. {
         let (server, old, new) = prepared();
         server.swap(&old.files);
-        let (steps, refused) = Failing::after(left, with_error);
+        let (steps, refused) = FaultyFs::after(left, with_error);
         let mut disk = if links { Disk::new(steps) } else { Disk::without_links(steps) };
-        let ended = swap(&server.volume, &new.files, &mut Known::default(), &mut disk);
+        let ended = swap(&server.volume, &new.files, &mut HashCache::default(), &mut disk);
         if !refused.has_happened() {
             assert!(ended.is_ok() && left > 20, "only {left} operations: the test does not see them all");
             return;
@@ -22,7 +22,7 @@ fn fail_everywhere(goes_back: bool, links: bool, with_error: Errno) {
         assert_old_or_new(&server, &old, &new, &story);
 
         let goal = if goes_back { &old } else { &new };
-        swap(&server.volume, &goal.files, &mut Known::default(), &mut disk).expect("the disk is well again");
+        swap(&server.volume, &goal.files, &mut HashCache::default(), &mut disk).expect("the disk is well again");
         assert_eq!(server.files(), with(goal, &foreign()), "at the second try, {story}");
         assert_eq!(server.volume.manifest().unwrap().unwrap().lock, goal.files.lock);
         assert!(!server.volume.journal_path().exists());
@@ -48,14 +48,14 @@ fn a_jar_of_somebody_else_that_makes_room_is_never_lost_to_a_disk_that_fails_at_
         let (server, old) = (Server::new(), old());
         old.store_on(&server);
         server.put("plugins/Warps.jar", &plugin_jar("Warps", "hand made"));
-        let (steps, refused) = Failing::after(left, Errno::IO);
+        let (steps, refused) = FaultyFs::after(left, Errno::IO);
         let mut disk = Disk::new(steps);
-        let ended = swap(&server.volume, &old.files, &mut Known::default(), &mut disk);
+        let ended = swap(&server.volume, &old.files, &mut HashCache::default(), &mut disk);
         if !refused.has_happened() {
             return;
         }
         refused.assert_told(&told(&ended.unwrap_err()), Errno::IO);
-        swap(&server.volume, &old.files, &mut Known::default(), &mut disk).unwrap();
+        swap(&server.volume, &old.files, &mut HashCache::default(), &mut disk).unwrap();
         assert_eq!(server.files(), old.by_path());
         let expected = BTreeMap::from([("Warps.jar".into(), plugin_jar("Warps", "hand made"))]);
         assert_eq!(server.replaced(), expected, "when it could not {}", refused.what());

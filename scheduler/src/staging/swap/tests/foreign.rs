@@ -44,7 +44,8 @@ fn a_jar_that_made_room_is_told_whatever_operation_the_crash_comes_after() {
         let (server, old) = (Server::new(), old());
         old.store_on(&server);
         server.put("plugins/Warps.jar", &plugin_jar("Warps", "hand made"));
-        let crashed = swap(&server.volume, &old.files, &mut Known::default(), &mut Disk::new(Crash { left })).is_err();
+        let crashed =
+            swap(&server.volume, &old.files, &mut HashCache::default(), &mut Disk::new(Crash { left })).is_err();
         let lies_there = !server.replaced().is_empty();
         assert_eq!(server.told().len(), usize::from(lies_there), "after {left} operations");
         server.swap(&old.files);

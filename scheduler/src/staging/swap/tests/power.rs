@@ -102,7 +102,7 @@ impl Power {
     }
 }
 
-impl Steps for Power {
+impl FsHook for Power {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         self.note_last();
         self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("the power went"))?;
@@ -121,7 +121,7 @@ fn cut_everywhere(goes_back: bool, links: bool) {
             let power = Power::off_after(left, &server);
             let memory = Rc::clone(&power.memory);
             let mut disk = if links { Disk::new(power) } else { Disk::without_links(power) };
-            let ended = swap(&server.volume, &new.files, &mut Known::default(), &mut disk).is_ok();
+            let ended = swap(&server.volume, &new.files, &mut HashCache::default(), &mut disk).is_ok();
             let lost = match lost {
                 "" => Lost::Contents,
                 "everything" => Lost::Everything,
