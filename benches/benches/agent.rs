@@ -17,7 +17,7 @@ use benches::measure::{self, say};
 use clap::Parser as _;
 use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{self, Config};
-use scheduler::agent::{settings, sidecar::Sidecar};
+use scheduler::agent::{config, sidecar::Sidecar};
 
 /// Which part this process plays; the parent's other words are in the environment that the part reads.
 const PART: &str = "NIGHTSHIFT_BENCH_PART";
@@ -41,7 +41,7 @@ const BUSIEST: f64 = 0.1;
 #[derive(clap::Parser)]
 struct Line {
     #[command(flatten)]
-    sidecar: settings::SidecarConfig,
+    sidecar: config::SidecarConfig,
 }
 
 fn main() -> ExitCode {

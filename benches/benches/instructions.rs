@@ -15,7 +15,7 @@ use benches::measure::say;
 use benches::worlds::hard::big;
 use benches::worlds::{self, PAPERS, fleet, fleet_catalog};
 use resolver::catalog::Catalog;
-use resolver::explain::human;
+use resolver::explain::text;
 use resolver::request::PaperRequest;
 use resolver::{Budget, Fleet};
 
@@ -58,7 +58,7 @@ fn answer(catalog: &Catalog, request: &resolver::request::Request, at: jiff::Tim
         Ok(resolution) => resolution.explanation,
         Err(no) => no.explanation(),
     };
-    black_box(human::render(&explanation, at));
+    black_box(text::render(&explanation, at));
 }
 
 fn blocked(papers: usize, work: bool) {

@@ -15,7 +15,7 @@ use criterion::Criterion;
 use recorded::at;
 use resolver::PreparedTables;
 use resolver::catalog::Catalog;
-use resolver::explain::{Explanation, human};
+use resolver::explain::{Explanation, text};
 use resolver::request::{PaperRequest, Request};
 use resolver::version::Minecraft;
 
@@ -49,13 +49,13 @@ fn three(criterion: &mut Criterion) {
     group.bench_function("yes, with explanation and text", |bencher| {
         bencher.iter(|| {
             let resolution = resolver::resolve(black_box(&catalog), &yes, at()).expect("a yes");
-            human::render(&resolution.explanation, at())
+            text::render(&resolution.explanation, at())
         });
     });
     group.bench_function("no, with explanation and text", |bencher| {
         bencher.iter(|| {
             let no = resolver::resolve(black_box(&catalog), &no, at()).expect_err("a no");
-            human::render(&no.explanation(), at())
+            text::render(&no.explanation(), at())
         });
     });
     group.bench_function("what is still to be fetched", |bencher| {
@@ -78,7 +78,7 @@ fn six(criterion: &mut Criterion, bounds: &mut Bounds) {
     let answer = || {
         let resolution = resolver::resolve(&catalog, &request, at()).expect("a yes");
         let why_not = resolver::why_not(&catalog, &request, &newest, at()).expect("an answer within the budget");
-        human::render(&resolution.explanation, at()) + &human::render(&Explanation::WhyNot(why_not), at())
+        text::render(&resolution.explanation, at()) + &text::render(&Explanation::WhyNot(why_not), at())
     };
 
     let mut group = criterion.benchmark_group("six plugins");

@@ -10,13 +10,13 @@ use benches::measure::median;
 use chrono::{DateTime, Utc};
 use criterion::Criterion;
 use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::{Window, Windows};
-use scheduler::rollout::{Step, next_step};
-use scheduler::seen::{
+use scheduler::maintenance::{Window, Windows};
+use scheduler::observation::{
     AgentMemory, Announced, DataVersion, Disruption, EvictionSeen, Goal, ImagesOnNode, NodeState, Observation,
     Partition, PlayerPolicy, Players, PodPhase, PodUid, PodView, RecordedFacts, Revision, SavedWorld, StableSet,
     StatefulSetView, Verification, WorldState,
 };
+use scheduler::rollout::{Step, next_step};
 
 const SERVERS: usize = 1_000;
 /// What the design allows for the next step of all of them.

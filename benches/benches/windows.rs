@@ -6,7 +6,7 @@ use std::hint::black_box;
 use chrono::{DateTime, Utc};
 use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::{Window, Windows};
+use scheduler::maintenance::{Window, Windows};
 
 fn windows(criterion: &mut Criterion) {
     let hours = SignedDuration::from_hours(2);

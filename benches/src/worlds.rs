@@ -9,7 +9,7 @@ use resolver::catalog::{
 };
 use resolver::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
 use resolver::software::Software;
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 use resolver::version::Minecraft;
 
 pub mod hard;
@@ -190,7 +190,7 @@ pub fn request(server: String, paper: PaperRequest, plugins: Vec<PluginRequest>)
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: resolver::request::HotfixSiblings::default(),
         unlisted: resolver::request::Unlisted::default(),
-        facts: resolver::facts::CompatibilityFacts::default(),
+        facts: resolver::compatibility_facts::CompatibilityFacts::default(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Pure. The API types of Nightshift: `PaperMCServer` and `Plugin` of the group `nightshift.dev`, with schema, CEL rules
 //! and printer columns. No client, no tokio.
 
-pub mod approval;
-pub mod definitions;
+pub mod annotations;
+pub mod crd;
 pub mod duration;
 #[expect(unreachable_pub, reason = "KubeSchema copies each struct into a private block to derive its schema there")]
 pub mod paper_mc_server;

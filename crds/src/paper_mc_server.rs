@@ -9,7 +9,7 @@ use crate::{pod_template, schema};
 
 mod backup;
 mod blackout;
-mod crashes;
+mod crash_loop;
 mod follows;
 mod notify;
 mod plugin_data;
@@ -17,14 +17,14 @@ mod restart;
 mod restore_from;
 mod settings;
 mod status;
-mod unmanaged;
+mod unmanaged_jars;
 
 pub use backup::{
     Backup, BackupContents, BackupRetention, BackupSchedule, BackupStatus, BackupStorage, BackupTrigger, BeforeUpdate,
     LastBackup, LastRestore, RestoreHandled, RestoreResult, ScheduledContents,
 };
 pub use blackout::Blackout;
-pub use crashes::{CrashStatus, OnCrashLoop, StoppedByCrashes};
+pub use crash_loop::{CrashStatus, OnCrashLoop, StoppedByCrashes};
 pub use follows::Follows;
 pub use notify::{ChatKind, NotificationEvent, NotificationState, NotificationTexts, NotifyChannel, PLACES};
 pub use plugin_data::{KeepPluginData, PluginDataStatus, SettingsKept};
@@ -39,7 +39,7 @@ pub use status::{
     LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts, StopSeen,
     UpdateBlocked,
 };
-pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
+pub use unmanaged_jars::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 
 /// Why a server without RCON is refused: something that it wishes for is done over RCON.
 pub const NEEDS_RCON: &str = "without RCON nobody can be warned or counted and no save is confirmed before a stop: players.policy has to be Ignore, \

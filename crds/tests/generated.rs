@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crds::definitions::generated;
+use crds::crd::generated;
 
 #[test]
 fn generated_files_are_those_of_the_types() {

@@ -214,7 +214,7 @@ fn refused(pod: String, what: &'static str, refusal: RequestRefusal) -> AgentErr
 
 /// Never the same twice: an agent accepts each once.
 fn nonce() -> String {
-    crate::secret::random_hex::<16>()
+    crate::random_secret::random_hex::<16>()
 }
 
 #[cfg(test)]

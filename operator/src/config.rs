@@ -12,7 +12,7 @@ use resolver::upstream::{Settings, Ttl, Upstreams};
 
 use crate::server::plan::StartTimeout;
 use crate::store;
-use crate::turns::Limits;
+use crate::update_slots::Limits;
 
 /// Keeps `PaperMC` servers on the newest set of versions that works together.
 #[derive(Debug, Clone, Parser)]

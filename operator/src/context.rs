@@ -5,22 +5,22 @@ use std::sync::Arc;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::runtime::reflector::{ObjectRef, Store as Reflector};
-use resolver::facts::CompatibilityFacts;
-use scheduler::alarm::Timer;
+use resolver::compatibility_facts::CompatibilityFacts;
+use scheduler::timer::Timer;
 use tokio::sync::mpsc;
 
 use crate::Config;
-use crate::catalog_keeper::CatalogKeeper;
+use crate::caches::Caches;
+use crate::catalog::CatalogKeeper;
 use crate::k8s::events::EventPublisher;
-use crate::memory::Caches;
-use crate::nodes::Nodes;
+use crate::node_watch::Nodes;
 use crate::notify::Notifier;
-use crate::notify::office::KubeBackend;
-use crate::rush::Priority;
+use crate::notify::backend::KubeBackend;
+use crate::priority::Priority;
 use crate::solver::Solver;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
-use crate::turns::UpdateSlots;
+use crate::update_slots::UpdateSlots;
 
 /// One process, all passes.
 pub(crate) struct Context {
@@ -51,7 +51,7 @@ pub(crate) struct Context {
     /// Wakes a server in time before its window opens.
     pub(crate) alarm: Timer,
     pub(crate) wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
-    /// The same in a moment ([`crate::moment`]).
+    /// The same in a moment ([`crate::debounce`]).
     pub(crate) wake_soon: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     /// Grows with each leader; agents refuse a lower one than they have seen.
     pub(crate) fence: u64,

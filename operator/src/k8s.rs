@@ -2,5 +2,5 @@
 
 pub(crate) mod events;
 pub(crate) mod labels;
-pub(crate) mod scope;
-pub(crate) mod ssa;
+pub(crate) mod namespace_scope;
+pub(crate) mod server_side_apply;

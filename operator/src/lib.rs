@@ -10,57 +10,57 @@ use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
-use resolver::facts::CompatibilityFacts;
+use resolver::compatibility_facts::CompatibilityFacts;
 use resolver::upstream::{Fetcher, StartError};
-use scheduler::alarm::Timer;
+use scheduler::timer::Timer;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tracing::{error, info};
 
 mod agent_client;
-mod catalog_keeper;
-mod chain;
+mod caches;
+mod catalog;
 mod clock;
 mod config;
 mod context;
-mod controllers;
+mod controller;
+mod debounce;
+mod error_chain;
 mod k8s;
-mod leader;
-mod memory;
-mod moment;
-mod nodes;
+mod leader_election;
+mod memory_quantity;
+mod node_watch;
 mod notify;
 mod plugin;
-mod quantity;
-mod requests;
+mod priority;
+mod random_secret;
 mod requeue;
-mod revision;
-mod rush;
-mod secret;
 mod server;
 #[cfg(test)]
 mod simulation;
+mod solve_groups;
 mod solver;
 mod store;
 mod telemetry;
-mod turns;
+mod template_revision;
+mod update_slots;
 
 pub use config::{Config, LogFormat, UpstreamArgs};
 
-use catalog_keeper::CatalogKeeper;
+use catalog::CatalogKeeper;
 use context::Context;
-use controllers::Controllers;
+use controller::Controllers;
 use k8s::events::EventPublisher;
-use k8s::scope::scoped;
-use leader::LeaseHolder;
-use nodes::Nodes;
-use notify::office::KubeBackend;
+use k8s::namespace_scope::scoped;
+use leader_election::LeaseHolder;
+use node_watch::Nodes;
+use notify::backend::KubeBackend;
 use notify::{Channel, HttpSender, Notifier};
-use rush::Priority;
+use priority::Priority;
 use solver::Solver;
 use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
-use turns::UpdateSlots;
+use update_slots::UpdateSlots;
 
 /// Missing CRDs are waited for, not crashed on; this often.
 const CRD_PAUSE: Duration = Duration::from_secs(2);
@@ -86,7 +86,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
 
     wait_for_crds(&client, &config).await;
     readiness.open(ReadyGate::Crds);
-    let lease = leader::lead(client.clone(), &config.namespace, &config.identity).await?;
+    let lease = leader_election::lead(client.clone(), &config.namespace, &config.identity).await?;
     readiness.open(ReadyGate::Leader);
     info!(fence = lease.fence, "leading");
 
@@ -96,13 +96,13 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
     let (wake, woken) = mpsc::unbounded_channel();
     let (wake_soon, woken_soon) = mpsc::unbounded_channel();
-    tokio::spawn(moment::in_a_moment(woken_soon, wake.clone()));
+    tokio::spawn(debounce::in_a_moment(woken_soon, wake.clone()));
     let messenger = messenger(&client, &config, lease.fence, &metrics, wake.clone(), cluster_channels)?;
     messenger.watch_cluster();
     let controllers = Controllers::new(&client, &config);
     let ctx = Arc::new(Context {
         events: EventPublisher::new(client.clone(), config.identity.clone()),
-        memory: memory::Caches::default(),
+        memory: caches::Caches::default(),
         plugins: controllers.plugins.store(),
         servers: controllers.servers.store(),
         alarm: Timer::start(clock::now).await.context("no alarm clock")?,
@@ -123,7 +123,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         wake_soon,
     });
     if ctx.nodes.are_watched() {
-        tokio::spawn(nodes::watch(ctx.clone()));
+        tokio::spawn(node_watch::watch(ctx.clone()));
     }
     tokio::select! {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }
@@ -142,7 +142,7 @@ fn messenger(
 ) -> anyhow::Result<Notifier<KubeBackend>> {
     let standing = LeaseHolder::of(config, fence);
     let post = HttpSender::new(config.notify_origins()?).context("could not make the client for webhooks")?;
-    let wake = Box::new(move |(namespace, name): &memory::Key| {
+    let wake = Box::new(move |(namespace, name): &caches::Key| {
         // Nobody listens any more only when the process ends.
         drop(wake.send(ObjectRef::new(name).within(namespace)));
     });
@@ -160,7 +160,7 @@ fn read_facts(file: Option<&Path>) -> anyhow::Result<CompatibilityFacts> {
 /// The channels that are told about all servers. A mistake stops the operator too: nobody misses a message that never came.
 fn read_channels(file: Option<&Path>, namespace: &str) -> anyhow::Result<Vec<Channel>> {
     let Some(file) = file else { return Ok(Vec::new()) };
-    let channels = notify::cluster::read(&read(file, "--notify")?, namespace);
+    let channels = notify::cluster_config::read(&read(file, "--notify")?, namespace);
     channels.with_context(|| format!("{} (--notify, `notify.channels` of the chart)", file.display()))
 }
 
@@ -177,7 +177,7 @@ async fn wait_for_crds(client: &Client, config: &Config) {
             (Ok(_), Ok(_)) => return,
             (Err(problem), _) | (_, Err(problem)) => problem,
         };
-        info!(error = %chain::ErrorChain(&problem), "the CRDs are not served yet; install crds/manifests");
+        info!(error = %error_chain::ErrorChain(&problem), "the CRDs are not served yet; install crds/manifests");
         tokio::time::sleep(CRD_PAUSE).await;
     }
 }
@@ -195,6 +195,6 @@ async fn listen(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
 
 async fn serve(listener: TcpListener, router: axum::Router) {
     if let Err(problem) = axum::serve(listener, router).await {
-        error!(error = %chain::ErrorChain(&problem), "a port is not served any more");
+        error!(error = %error_chain::ErrorChain(&problem), "a port is not served any more");
     }
 }

@@ -13,28 +13,28 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
-use crate::memory::Key;
+use crate::caches::Key;
 use crate::telemetry::metrics::{DeliveryLabels, NotificationMetrics};
 
+pub(crate) mod backend;
+mod backoff;
 mod channel;
-pub(crate) mod cluster;
-mod desks;
-mod fault;
+pub(crate) mod cluster_config;
+mod delivery_error;
+mod delivery_queue;
+mod http_sender;
 mod message;
-pub(crate) mod office;
-mod pace;
-mod post;
-mod webhook;
+mod webhook_url;
 
+use backend::Backend;
+use backoff::DeliveryBackoff;
 pub(crate) use channel::Channel;
 use channel::ChannelOwner;
-use desks::{ChannelKey, DeliveryEnd, DeliveryQueues, Route, name_of};
-pub(crate) use fault::DeliveryError;
+pub(crate) use delivery_error::DeliveryError;
+use delivery_queue::{ChannelKey, DeliveryEnd, DeliveryQueues, Route, name_of};
+use http_sender::HttpFailure;
+pub(crate) use http_sender::HttpSender;
 use message::build_body;
-use office::Backend;
-use pace::DeliveryBackoff;
-use post::HttpFailure;
-pub(crate) use post::HttpSender;
 
 /// Messages under way at the same time, of all servers.
 const AT_ONCE: usize = 16;

@@ -14,15 +14,15 @@ use resolver::catalog::{Catalog, Channel, FALLBACK_VERSION, Project, ProjectKey,
 use serde_json::json;
 use tracing::warn;
 
-use crate::catalog_keeper::{CatalogSourceError, Snapshot};
-use crate::chain::{ErrorChain, cut};
+use crate::catalog::{CatalogSourceError, Snapshot};
 use crate::clock::now;
 use crate::context::Context;
-use crate::k8s::ssa::FieldManager;
+use crate::error_chain::{ErrorChain, cut};
+use crate::k8s::server_side_apply::FieldManager;
 use crate::requeue::{Outcome, RetryBlame, again};
-use crate::revision::digest;
 use crate::server::check::windows::check_plugin_windows;
 use crate::telemetry::metrics::PassLabels;
+use crate::template_revision::digest;
 
 /// Releases shown in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
 const SHOWN: usize = 10;
@@ -76,7 +76,7 @@ async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kub
 }
 
 fn matches(plugin: &Plugin, server: &PaperMCServer) -> bool {
-    resolver::manifest::matches(&plugin.spec.instance_selector, server.labels())
+    resolver::from_api::matches(&plugin.spec.instance_selector, server.labels())
 }
 
 /// The status of a Plugin. Pure.
@@ -90,7 +90,7 @@ fn build_status(
     matched.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let count = u32::try_from(matched.len()).unwrap_or(u32::MAX);
     matched.truncate(SERVERS_SHOWN);
-    let key = resolver::manifest::project_key(&plugin.spec.source);
+    let key = resolver::from_api::project_key(&plugin.spec.source);
     let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find(&snapshot.catalog, key));
     let problem = problem_of(plugin, key.as_ref(), snapshot);
     let channel = least_stable(plugin.spec.channel);
@@ -223,7 +223,7 @@ fn find<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
 fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<CatalogSourceError> {
     let Some(key) = key else {
         // The API server refuses these; an object may be older than its schema.
-        let complaints = resolver::manifest::check_plugin(plugin).into_iter();
+        let complaints = resolver::from_api::check_plugin(plugin).into_iter();
         let words: Vec<String> = complaints.map(|it| format!("`{}` {}; {}", it.path, it.problem, it.fix)).collect();
         return Some(CatalogSourceError { category: INVALID, words: words.join(". ") });
     };

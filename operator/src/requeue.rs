@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_mins(15);
 /// So long before the instant that is waited for all is looked at once, so that little is left to read and to decide at that instant: hundreds
 /// of servers may wait for the same one.
 const AHEAD: Duration = Duration::from_mins(1);
-/// So long before it the look begins that stands at the line (`server/start_line.rs`): two hundred servers are looked at within two seconds.
+/// So long before it the look begins that stands at the line (`server/window_barrier.rs`): two hundred servers are looked at within two seconds.
 pub(crate) const AT_THE_LINE: SignedDuration = SignedDuration::from_secs(5);
 /// Back-off of failures: 1 s doubled each time up to this.
 const FAILURE_CAP: Duration = Duration::from_mins(5);

@@ -9,71 +9,71 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use resolver::lock::Lock;
-use scheduler::gate::Gate;
+use scheduler::maintenance::Gate;
 use scheduler::rollout::{DECISION_COUNTS, Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
-use crate::chain::ErrorChain;
+use crate::caches::Rendered;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
-use crate::memory::Rendered;
+use crate::error_chain::ErrorChain;
+use crate::priority::PendingPass;
 use crate::requeue::{Outcome, RetryBlame, again};
-use crate::rush::PendingPass;
 use crate::telemetry::metrics::{FetchLabels, PassLabels, StepLabels};
 
-mod alarm;
+pub(crate) mod act;
 pub(crate) mod apply;
-pub(crate) mod build;
-pub(crate) mod change;
+pub(crate) mod approval;
+pub(crate) mod artifacts;
+pub(crate) mod backups;
+pub(crate) mod changes;
 pub(crate) mod check;
-mod choose;
-mod company;
-pub(crate) mod consent;
-pub(crate) mod copies;
-pub(crate) mod crashes;
+pub(crate) mod crash_loop;
 pub(crate) mod drain;
 mod error;
-pub(crate) mod files;
+mod finish_rollout;
 pub(crate) mod follows;
-pub(crate) mod hot_copies;
-pub(crate) mod images;
-pub(crate) mod in_place;
-mod look_again;
-mod new_volume;
+pub(crate) mod image_pull;
+pub(crate) mod in_game_stop;
+pub(crate) mod next_window;
 pub(crate) mod observe;
-pub(crate) mod opportunity;
-pub(crate) mod outlook;
+pub(crate) mod online_backup;
+pub(crate) mod opportunistic;
+pub(crate) mod partial;
+mod peers;
+pub(crate) mod pinned_catalog;
+pub(crate) mod pinned_set;
 pub(crate) mod plan;
-pub(crate) mod promise;
-pub(crate) mod proof;
-pub(crate) mod record;
+pub(crate) mod records;
+pub(crate) mod render;
 pub(crate) mod report;
-pub(crate) mod restart;
-pub(crate) mod restore;
-pub(crate) mod rollout;
-pub(crate) mod scope;
+pub(crate) mod requested_restore;
+mod requeue;
+mod resolve;
+pub(crate) mod scheduled_restart;
+mod seed_claim;
 mod staging;
-mod start_line;
-mod strangers;
-mod trial;
-mod turn;
-pub(crate) mod undo;
+mod unmanaged_jars;
+mod update_slot;
+pub(crate) mod verify;
+mod wake_at;
+mod window_barrier;
 
-use alarm::set_alarm;
-use choose::ResolveInput;
-use consent::ApprovalState;
-use crashes::stopped::{as_it_stands, starts_again};
+use act::{StepExecutor, StepOutcome};
+use approval::ApprovalState;
+use crash_loop::stopped::{as_it_stands, starts_again};
 use drain::Drain;
 pub(crate) use error::PassError;
-use hot_copies::{OnlineBackups, ask};
+use online_backup::{OnlineBackups, request};
+use partial::PartialSelection;
+use partial::urgent::UrgentUpdate;
+use pinned_catalog::PinnedInputs;
+use pinned_set::PinnedSet;
 use plan::{Plan, WhatRuns};
-use promise::PinnedInputs;
 use report::{PassReport, PlanningError, status_before};
-use restore::RestoreRequests;
-use rollout::{StepExecutor, StepOutcome};
-use scope::PartialSelection;
-use scope::early::UrgentUpdate;
-use undo::PinnedSet;
+use requested_restore::RestoreRequests;
+use resolve::ResolveInput;
+use wake_at::set_alarm;
 
 /// How old what was seen may be when a step is decided upon it. Longer than an agent is waited for that takes a request and never answers: its
 /// server would be looked at for ever.
@@ -126,9 +126,9 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
                 ctx.catalog.requests.note_silent(&namespace, &name);
                 let attempt = ctx.memory.attempts.get(&key).unwrap_or(0);
                 ctx.memory.attempts.put(key.clone(), attempt.saturating_add(1));
-                turn::failed(&ctx, &key, attempt);
+                update_slot::failed(&ctx, &key, attempt);
                 let blame = error.blame();
-                if let PassError::Files(files::FilesError::Fetch { file: _, source }) = &error {
+                if let PassError::Files(artifacts::FilesError::Fetch { file: _, source }) = &error {
                     ctx.metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
                 }
                 let why = ErrorChain(&error).to_string();
@@ -141,10 +141,10 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
     .instrument(span)
     .await;
     if server.metadata.deletion_timestamp.is_none() {
-        ask::count(&ctx, &key, &server);
+        request::count(&ctx, &key, &server);
         report::tell(&ctx, &server);
     }
-    company::end_of_pass(&ctx, &namespace);
+    peers::end_of_pass(&ctx, &namespace);
     ctx.metrics.reconcile_total.get_or_create(&PassLabels { controller: "server", outcome: outcome.name() }).inc();
     ctx.metrics.reconcile_seconds.observe(started.elapsed().as_secs_f64());
     let held = ctx.store.counts();
@@ -159,9 +159,9 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
     ctx.solver.forget(&format!("{namespace}/{name}"));
     let key = (namespace.to_owned(), name.to_owned());
     ctx.messenger.forget(&key);
-    company::gone(ctx, namespace, name);
-    turn::leave(ctx, &key);
-    follows::look::tell_followers(ctx, namespace, name);
+    peers::gone(ctx, namespace, name);
+    update_slot::leave(ctx, &key);
+    follows::followed_server::tell_followers(ctx, namespace, name);
     if let Some(uid) = uid {
         ctx.events.forget(uid);
     }
@@ -171,17 +171,17 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &PendingPass<'_>) ->
     let looked = Stopwatch::start();
     let at = looked.started_at();
     let seen = observe::observe(server, ctx, at).await?;
-    let has_to_end = trial::has_to_end(&seen, &status_before(ctx, server));
-    let keeps_its_turn = turn::is_needed(&seen, at);
+    let has_to_end = finish_rollout::has_to_end(&seen, &status_before(ctx, server));
+    let keeps_its_turn = update_slot::is_needed(&seen, at);
     let ended = match Box::pin(go_all_the_way(server, ctx, seen, ahead, looked)).await {
         // One that may be over at the next try ends no countdown.
         Err(error) if error.is_before_the_step() && (has_to_end || error.blame() == RetryBlame::User) => {
-            Box::pin(trial::see_through_after(ctx, server, error, ahead)).await
+            Box::pin(finish_rollout::see_through_after(ctx, server, error, ahead)).await
         }
         ended => ended,
     };
     if !keeps_its_turn && ended.as_ref().is_err_and(PassError::is_before_the_step) {
-        turn::give_up(ctx, server);
+        update_slot::give_up(ctx, server);
     }
     ended
 }
@@ -203,7 +203,7 @@ async fn go_all_the_way(
         return Ok(Outcome::Under { until: Some(until) });
     }
     // Something else is asked for by now: it is looked at again.
-    let Some(start) = start_line::stand(ctx, server, &checked, &seen, looked).await else {
+    let Some(start) = window_barrier::stand(ctx, server, &checked, &seen, looked).await else {
         return Ok(Outcome::Acted);
     };
     let at = start.decided.started_at();
@@ -211,20 +211,20 @@ async fn go_all_the_way(
     let runs = WhatRuns::of(&seen);
     let before = status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
-    let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
+    let whole_by_hand = by_hand.is_some() && partial::asked(server).is_none();
     let from = PinnedInputs::take(ctx, &checked, &seen, at);
     let read = (&ctx.facts, from.catalog());
     let request = match plan::request(server, &plugins, &runs, &ctx.config, read, whole_by_hand) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, in_trouble(PlanningError::Spec(words))).await,
     };
-    let together = company::join(ctx, &checked.namespace, &checked.name, &request);
+    let together = peers::join(ctx, &checked.namespace, &checked.name, &request);
     let restores = RestoreRequests::of(server, &checked, &seen, &before, at);
-    let goes_on = trial::goes_on(&seen, restores.is_open());
+    let goes_on = finish_rollout::goes_on(&seen, restores.is_open());
     if from.snapshot.is_none() && !goes_on {
         return in_trouble(PlanningError::NoCatalog).await;
     }
-    if !goes_on && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
+    if !goes_on && peers::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All of them are looked at right after the start; a server that was solved without them might take too much.
         return Ok(Outcome::Under { until: None });
     }
@@ -233,7 +233,7 @@ async fn go_all_the_way(
     if note_requests(ctx, server, &checked, (&seen, &before), undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    let followed = follows::look::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
+    let followed = follows::followed_server::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
     let (solver, follows) = (&ctx.solver, followed.as_ref());
     let question = ResolveInput { solver, from: &from, request: &request, together, runs: &runs, follows };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
@@ -268,12 +268,12 @@ async fn go_all_the_way(
     (plan.files_problem, plan.undo) = (files_problem, undo);
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
-    plan.copies = OnlineBackups::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
+    plan.copies = OnlineBackups::of(server, &checked, &seen, &before, request::is_too_old(ctx, &seen), at);
     plan.hold(&seen, &before, follows, waits, at);
-    images::look(ctx, &checked, &seen, &mut plan, at).await?;
+    image_pull::look(ctx, &checked, &seen, &mut plan, at).await?;
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
-    let step = opportunity::next_step(ctx, &checked, &seen, &mut plan, by_hand.is_some(), at).await;
+    let step = opportunistic::next_step(ctx, &checked, &seen, &mut plan, by_hand.is_some(), at).await;
     // A look that has stood at the line may be too old, and what it is planned from too old for what is planned by now.
     if !start.allows(step) || !from.keep(ctx, &checked, &plan, step) {
         ctx.look_again(&checked.namespace, &checked.name);
@@ -292,7 +292,7 @@ async fn go_all_the_way(
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
     let hand = StepExecutor::of(ctx, &checked, &seen, &plan, ahead, start.decided);
     let done = act(&hand, &plan, step).await?;
-    ask::ask(ctx, &seen, &mut plan, step).await;
+    request::ask(ctx, &seen, &mut plan, step).await;
     report::report(ctx, server, &checked, &PassReport { seen: &seen, plan: &plan, step, done: &done, now: at })
         .await
         .map_err(PassError::Report)?;
@@ -300,7 +300,7 @@ async fn go_all_the_way(
     if step == Step::Settled {
         apply::clean_up(ctx, &checked, &seen, &bundle, plan.goal.revision, &status_before(ctx, server).history).await?;
     }
-    Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
+    Ok(requeue::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
 }
 
 /// The spec as every later step can rely on it, with the node of its server; or why nothing can be begun with it.
@@ -318,7 +318,7 @@ async fn read(
     if !checked.eula {
         return Ok(Err(PlanningError::Eula(NO_EULA.to_owned())));
     }
-    if let Some(words) = new_volume::missing_claim(ctx, &checked, seen).await? {
+    if let Some(words) = seed_claim::missing_claim(ctx, &checked, seen).await? {
         return Ok(Err(PlanningError::NoClaim(words)));
     }
     let drain = drain::look(ctx, &checked, seen);
@@ -347,7 +347,7 @@ async fn note_requests(
         report::note_handled(ctx, server, before, noted).await.map_err(PassError::Report)?;
         return Ok(true);
     }
-    restore::act::note(ctx, server, checked, seen, before, restores, at).await
+    requested_restore::write_request::note(ctx, server, checked, seen, before, restores, at).await
 }
 
 /// Which set is to run: what the solve chose, the one at which a person's word keeps the server, or what comes alone.
@@ -362,17 +362,17 @@ async fn choose(
 ) -> Result<(plan::ResolvedLock, Option<PinnedSet>, PartialSelection), PassError> {
     let mut answer = plan::answer(question.whole().await?, question.runs);
     if let Some(undo) = undo {
-        let undo = choose::bring_back(ctx, checked, undo, &mut answer, question.runs).await?;
-        let asked = scope::asked(server).filter(|_| is_by_hand);
+        let undo = resolve::bring_back(ctx, checked, undo, &mut answer, question.runs).await?;
+        let asked = partial::asked(server).filter(|_| is_by_hand);
         let alone = question.alone(asked, Some(&undo), &mut answer).await?;
         return Ok((answer, Some(undo), alone));
     }
     let alone = if is_by_hand {
-        question.alone(scope::asked(server), None, &mut answer).await?
+        question.alone(partial::asked(server), None, &mut answer).await?
     } else {
-        let is_asked_for = |whole: &Lock| consent::is_asked_for(server, whole.digest().as_str());
+        let is_asked_for = |whole: &Lock| approval::is_asked_for(server, whole.digest().as_str());
         let waits = !answer.lock.as_ref().is_some_and(is_asked_for) && question.whole_has_to_wait(&answer);
-        let is_meant = |whole: &Lock| !waits && consent::is_named(server, whole.digest().as_str());
+        let is_meant = |whole: &Lock| !waits && approval::is_named(server, whole.digest().as_str());
         question.early(checked, plugins, waits, is_meant, &mut answer).await?
     };
     Ok((answer, None, alone))
@@ -388,11 +388,11 @@ fn plugins_beside(ctx: &Context, server: &PaperMCServer) -> Vec<Arc<Plugin>> {
 async fn bring_objects(
     ctx: &Context,
     server: &check::CheckedServer,
-    goal: &record::LockRecord,
+    goal: &records::LockRecord,
     seen: &observe::Observed,
-) -> Result<Option<(build::Bundle, Rendered)>, PassError> {
+) -> Result<Option<(render::Bundle, Rendered)>, PassError> {
     apply::ensure_secret(ctx, server, seen).await?;
-    let bundle = build::build(server, &goal.lock, &goal.files, &ctx.config);
+    let bundle = render::build(server, &goal.lock, &goal.files, &ctx.config);
     apply::apply_children(ctx, server, &bundle).await?;
     let rendered = apply::render(ctx, server, &bundle.template).await?;
     let is_scaled = apply::apply_replicas(ctx, server, seen).await?;
@@ -407,23 +407,23 @@ async fn bring_files(
     lock: &Lock,
     runs: &WhatRuns,
     seen: &observe::Observed,
-) -> Result<(Arc<record::LockRecord>, Option<String>), PassError> {
+) -> Result<(Arc<records::LockRecord>, Option<String>), PassError> {
     if let Some(running) = runs.record_of(lock) {
         // Nothing has to be brought, so nothing stands in the way of that: not a file of people's own either, beside which it runs.
-        files::offer(ctx, running);
+        artifacts::offer(ctx, running);
         return Ok((running.clone(), None));
     }
-    let brought = files::complete(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
+    let brought = artifacts::complete(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
     // A first start and what is on trial are seen through to their end.
-    let may_wait = runs.lock.is_some() && !trial::goes_on(seen, false);
+    let may_wait = runs.lock.is_some() && !finish_rollout::goes_on(seen, false);
     let brought = brought.and_then(|record| match seen.report.as_deref().filter(|_| may_wait) {
-        Some(report) => files::stands_beside(record, report),
+        Some(report) => artifacts::stands_beside(record, report),
         None => Ok(record),
     });
     match (brought, &runs.lock) {
         (Ok(record), _) => Ok((record, None)),
         (Err(error), Some(running)) => {
-            if let files::FilesError::Fetch { file: _, source } = &error {
+            if let artifacts::FilesError::Fetch { file: _, source } = &error {
                 ctx.metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
             }
             let why = ErrorChain(&error).to_string();
@@ -470,7 +470,7 @@ async fn unread(
     server: &PaperMCServer,
     in_trouble: impl Future<Output = Result<Outcome, PassError>>,
 ) -> Result<Outcome, PassError> {
-    company::leave(ctx, &server.namespace().unwrap_or_default(), &server.name_any());
+    peers::leave(ctx, &server.namespace().unwrap_or_default(), &server.name_any());
     in_trouble.await
 }
 
@@ -484,12 +484,12 @@ async fn trouble(
     looked: Stopwatch,
 ) -> Result<Outcome, PassError> {
     if what.lets_a_trial_end()
-        && let Some(outcome) = trial::see_through(ctx, server, seen, what.in_the_way(), ahead, looked).await?
+        && let Some(outcome) = finish_rollout::see_through(ctx, server, seen, what.in_the_way(), ahead, looked).await?
     {
         return Ok(outcome);
     }
     if !what.is_over_in_a_moment() {
-        turn::give_up(ctx, server);
+        update_slot::give_up(ctx, server);
     }
     report::report_trouble(ctx, server, seen, &what, looked.started_at()).await.map_err(PassError::Report)?;
     Ok(what.outcome())

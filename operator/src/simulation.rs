@@ -7,28 +7,28 @@
 //! revision, no start ended before its deadline, nothing tried again that has failed, nothing told that is not so, and each walk ends at rest or
 //! where a person has to decide. In [`fleet`] several servers take turns.
 
-mod agent;
-mod api;
+mod backups;
 mod by_script;
-mod controller;
-mod copies;
-mod ends;
+mod catalog;
+mod cluster;
+mod cluster_handle;
+mod fake_agent;
+mod fake_api_server;
+mod fake_kubelet;
+mod fake_minecraft;
+mod fake_node;
+mod fake_statefulset_controller;
 mod faults;
 mod fleet;
-mod forced;
-mod game;
-mod layout;
-mod node;
+mod forced_deletion;
+mod invariants;
 mod objects;
-mod operator;
-mod person;
-mod pod;
-mod releases;
-mod rules;
+mod operator_process;
+mod process_exits;
+mod run;
 mod scenario;
-mod shared;
-mod walk;
-mod world;
+mod user_actions;
+mod world_layout;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -38,12 +38,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use walk::directed::{
+use run::scripted::{
     end_an_order, walk_asleep_before, walk_copied_as_a_countdown_begins, walk_held, walk_named_beside_a_copy,
     walk_on_a_forced_pod, walk_on_a_hanging_agent, walk_on_a_move_that_breaks_off, walk_on_replaced,
     walk_released_in_a_countdown, walk_suspended_in_a_countdown,
 };
-use walk::{RunResult, walk};
+use run::{RunResult, walk};
 
 /// All walks together.
 #[derive(Default)]
@@ -237,7 +237,7 @@ fn players_who_cannot_be_told_during_the_flush_of_a_copy_are_told_after_it_and_h
     let told = || story.iter().position(|line| line.contains("are told of"));
     let refused = story.iter().position(|line| line.contains("refuses the announcement"));
     assert!(refused.is_some() && refused < told(), "{}", story.join("\n"));
-    assert_eq!(notice, Some(rules::NOTICE), "{}", story.join("\n"));
+    assert_eq!(notice, Some(invariants::NOTICE), "{}", story.join("\n"));
     // An operator that comes anew finds how long the copy takes, for which nobody can be asked then.
     assert_eq!(copying, Some(10), "{}", story.join("\n"));
 }

@@ -11,8 +11,8 @@ use resolver::request::Request;
 use resolver::{Budget, Decided, Fleet, Resolution, Unsolvable, next_change};
 use tokio::sync::oneshot;
 
-use crate::catalog_keeper::{Content, Snapshot};
-use crate::requests::Group;
+use crate::catalog::{Content, Snapshot};
+use crate::solve_groups::Group;
 use crate::telemetry::metrics::Solves;
 
 /// How long a decision counts, and how long it is kept for somebody else to ask: delays end by the second, and the passes

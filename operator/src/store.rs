@@ -17,12 +17,12 @@ use scheduler::protocol::File;
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
-use crate::chain::ErrorChain;
+use crate::error_chain::ErrorChain;
 
+mod artifact_server;
 mod error;
-pub(crate) mod paper;
-mod room;
-mod serve;
+mod eviction;
+pub(crate) mod paper_descriptor;
 #[cfg(test)]
 mod tests;
 
@@ -216,7 +216,7 @@ impl Store {
 
     async fn make_room(&self) {
         let (dir, room, used) = (self.dir.clone(), self.room, self.memory().used.clone());
-        let made = tokio::task::spawn_blocking(move || room::make(&dir, room, &used)).await;
+        let made = tokio::task::spawn_blocking(move || eviction::make(&dir, room, &used)).await;
         match made.map_err(io::Error::other).flatten() {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => info!(files = removed.len(), room, "made room in the store"),

@@ -9,52 +9,52 @@ use jiff::Timestamp;
 use tracing_subscriber::EnvFilter;
 
 mod adopt;
-mod alone;
-mod arguments;
-mod ask;
-mod called;
-mod change;
-mod checked;
+mod args;
+mod atomic_write;
+mod cel_rules;
+mod changes;
 #[cfg(feature = "cluster")]
 mod cluster;
-mod complete;
-mod counted;
 mod diff;
-mod document;
-mod dressed;
+mod explain;
+mod files;
+mod from_status;
 #[cfg(test)]
 mod fuzz;
-mod gathered;
-mod input;
+mod hotfix_note;
 mod instant;
-mod known_projects;
-mod listed;
+mod invocation;
+mod join;
+mod kubectl_complete;
 mod lock;
+mod man;
 mod manifests;
-mod manual;
 mod outdated;
+mod partial;
 mod plan;
-mod problem;
-mod question;
+mod project_slugs;
+mod query;
 mod ready;
-mod rules;
+mod requests;
 mod running;
-mod schedule;
-mod schemas;
-mod strict;
-mod supposed;
+mod saved_query;
+mod schema;
+mod schema_check;
+mod session;
+mod style;
 mod table;
 mod terminal;
 mod trust;
 mod verify;
+mod what_if;
 mod when;
-mod written;
+mod yaml;
 
-use arguments::{Arguments, CatalogCommand, Command, SourceArgs};
-use called::Invocation;
-use dressed::dressed;
+use args::{Arguments, CatalogCommand, Command, SourceArgs};
+use invocation::Invocation;
+use style::dressed;
 
-use crate::foreign::visible_lines;
+use crate::untrusted_text::visible_lines;
 
 /// How a command ended; the numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,15 +91,15 @@ impl Output {
 /// Runs the command with these arguments; `now` is what the clock says.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if complete::is_asked(arguments.first()) {
+    if kubectl_complete::is_asked(arguments.first()) {
         let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-        let found = complete::completions(called::command(Invocation::Kubectl), &words.collect::<Vec<_>>());
+        let found = kubectl_complete::completions(invocation::command(Invocation::Kubectl), &words.collect::<Vec<_>>());
         // Nobody but the shell reads it: where that is gone, nothing is to be said.
         let _ = io::stdout().lock().write_all(found.as_bytes());
         return ExitCode::from(ExitStatus::Solved as u8);
     }
     let called = Invocation::by(arguments.first());
-    let mut command = called::command(called);
+    let mut command = invocation::command(called);
     let parsed = command.try_get_matches_from_mut(arguments);
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
@@ -144,7 +144,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
 fn answer(command: &Command, called: Invocation, clock: Timestamp) -> Output {
     let now = |sources: &SourceArgs| sources.now.unwrap_or(clock);
     let said = match command {
-        Command::Explain(explain) => ask::explain(explain, now(&explain.reading.sources)),
+        Command::Explain(explain) => explain::explain(explain, now(&explain.reading.sources)),
         Command::Lock(lock) => lock::lock(lock, now(&lock.from.reading.sources)),
         Command::Diff(diff) => Ok(diff::diff(diff)),
         Command::Outdated(outdated) => outdated::outdated(outdated, now(&outdated.from.reading.sources)),
@@ -153,10 +153,10 @@ fn answer(command: &Command, called: Invocation, clock: Timestamp) -> Output {
         Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading.sources)),
         Command::Trust(trust) => trust::trust(trust),
         Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
-        Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(ask::fetch(fetch, now(&fetch.reading.sources))),
-        Command::Schema(schema) => Ok(Output::only(schemas::schema(schema.of))),
-        Command::Completions(completions) => Ok(Output::only(manual::completions(called, completions.shell))),
-        Command::Man(man) => Ok(manual::man(called, man.output.as_deref())),
+        Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(explain::fetch(fetch, now(&fetch.reading.sources))),
+        Command::Schema(schema) => Ok(Output::only(schema::schema(schema.of))),
+        Command::Completions(completions) => Ok(Output::only(man::completions(called, completions.shell))),
+        Command::Man(man) => Ok(man::man(called, man.output.as_deref())),
     };
     // What ends a command early is said like any other end.
     said.unwrap_or_else(|said| said)

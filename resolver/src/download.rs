@@ -18,11 +18,11 @@ use tokio::io::AsyncWriteExt;
 use crate::jar::{Algorithm, Hash, Hasher};
 use crate::upstream::{StartError, client};
 
-mod address;
 mod error;
+mod public_address;
 
-pub use address::{NotPublic, PublicOnly, is_inside};
 pub use error::DownloadError;
+pub use public_address::{NotPublic, PublicOnly, is_inside};
 
 /// The folder, beside those of the algorithms, for what is not complete yet. No algorithm is called so.
 pub const UNFINISHED: &str = "unfinished";

@@ -4,55 +4,55 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
-use crate::facts::UsedFact;
-use crate::passing_over::passing_over;
-use crate::shelf::CandidateIndex;
+use crate::compatibility_facts::UsedFact;
+use crate::ignore_unknown_fields::passing_over;
+use crate::index::CandidateIndex;
 use crate::software::Software;
 use crate::solve::BudgetExceeded;
-use crate::solve::joint::company::GroupContext;
-use crate::solve::meter::BudgetMeter;
+use crate::solve::budget::BudgetMeter;
+use crate::solve::group::group_context::GroupContext;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-mod awaited;
-pub mod few;
-mod hint;
-mod holder;
-pub mod human;
+mod blockers;
+mod conflict;
+mod delisted;
+mod hints;
 mod image;
-mod lost;
-pub(crate) mod no;
-mod one_version;
-mod refusal;
-pub(crate) mod release;
-mod shared_name;
+mod name_conflicts;
+pub(crate) mod phrases;
+mod shared_plugin;
+pub(crate) mod shared_plugins;
+pub mod short_form;
+pub(crate) mod solved;
 pub mod svg;
-pub(crate) mod target;
-pub(crate) mod together;
+pub mod text;
 mod unanswerable;
+pub(crate) mod unsolvable;
+mod upstream_actions;
 mod warning;
 mod why_not;
-pub(crate) mod words;
-pub(crate) mod yes;
+pub(crate) mod why_not_release;
+pub(crate) mod why_not_version;
 
-pub use awaited::UpstreamAction;
-pub(crate) use hint::apply_to_others;
 #[cfg(feature = "cli")]
-pub(crate) use holder::last_release;
-pub(crate) use holder::up_to;
-pub use holder::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
-pub use image::{ChosenImage, ImageChoice};
-pub use one_version::{OneVersion, ServerChoice, SharedPlugin};
-use refusal::is_zero;
-pub use refusal::{
+pub(crate) use blockers::last_release;
+pub(crate) use blockers::up_to;
+pub use blockers::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
+use conflict::is_zero;
+pub use conflict::{
     Conflict, DowngradePermission, Hint, HintStep, HintsLeftOut, ListOverride, ProposedManifest, Reason, RunningNow,
     Span,
 };
-pub use release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
-pub use shared_name::SharedName;
+pub(crate) use hints::apply_to_others;
+pub use image::{ChosenImage, ImageChoice};
+pub use name_conflicts::SharedName;
+pub use shared_plugin::{OneVersion, ServerChoice, SharedPlugin};
 pub use unanswerable::{LastRead, Unanswerable};
+pub use upstream_actions::UpstreamAction;
 pub use warning::{DelistedReason, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
+pub use why_not_release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 
 /// What every part of an explanation asks of.
 pub(crate) struct ExplainContext<'x, 'a> {

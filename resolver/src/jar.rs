@@ -3,7 +3,7 @@
 mod archive;
 mod error;
 mod hash;
-pub mod plugin;
+pub mod plugin_descriptor;
 
 pub use archive::Jar;
 pub use error::FactsError;

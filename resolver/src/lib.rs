@@ -7,48 +7,48 @@
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
-pub mod declared;
+pub mod compatibility_facts;
+mod did_you_mean;
 #[cfg(feature = "upstream")]
 pub mod download;
 pub mod explain;
-pub mod facts;
-pub mod file_pattern;
-mod foreign;
+#[cfg(feature = "manifest")]
+pub mod from_api;
 #[cfg(all(test, feature = "cli"))]
 #[path = "../tests/support/fuzzed.rs"]
 mod fuzzed;
+mod ignore_unknown_fields;
+mod index;
 #[cfg(feature = "jar")]
 pub mod jar;
-pub mod lock;
-#[cfg(feature = "manifest")]
-pub mod manifest;
-mod nearest;
-mod needed;
-mod overlay;
-mod passing_over;
-pub mod request;
-mod ripening;
+pub mod jar_pattern;
 #[cfg(feature = "cli")]
-mod schema;
-pub mod scope;
-mod shelf;
+mod json_schema;
+mod known_constraints;
+pub mod lock;
+pub mod lock_check;
+mod missing_projects;
+pub mod name_conflict;
+mod next_change;
+pub mod partial;
+pub mod request;
 pub mod software;
 mod solve;
-pub mod unmanaged;
-mod unseen;
+pub mod unmanaged_jar;
+mod untrusted_text;
 pub mod unusable;
+mod unverified_build;
 #[cfg(feature = "upstream")]
 pub mod upstream;
-pub mod verify;
 pub mod version;
 
-pub use needed::needed_projects;
-pub use ripening::next_change;
+pub use missing_projects::needed_projects;
+pub use next_change::next_change;
 #[doc(hidden)]
 pub use solve::PreparedTables;
 #[doc(hidden)]
-pub use solve::joint::plain::{PlainQuestion, PlainTables, Runs};
-pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
+pub use solve::group::naive_encoding::{PlainQuestion, PlainTables, Runs};
+pub use solve::group::{Decided, Fleet, groups, resolve_fleet};
 pub use solve::{
     Budget, BudgetExceeded, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not, why_not_within,
 };

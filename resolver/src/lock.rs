@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::catalog::{Artifact, ProjectKey};
+use crate::compatibility_facts::UsedFact;
 use crate::explain::PaperName;
-use crate::facts::UsedFact;
 use crate::software::Software;
 use crate::version::Minecraft;
 
@@ -303,9 +303,9 @@ pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
     }
 }
 
-mod difference;
+mod lock_diff;
 
-pub use difference::{ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseChange, ReleaseName};
+pub use lock_diff::{ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseChange, ReleaseName};
 
 #[cfg(test)]
 mod tests;

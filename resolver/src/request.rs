@@ -4,19 +4,19 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, Project, ProjectKey, Release, Source};
+use crate::compatibility_facts::{CompatibilityFacts, Requirement};
 use crate::explain::PaperName;
-use crate::facts::{CompatibilityFacts, Requirement};
+use crate::index::java::java_of_image;
 use crate::lock::Lock;
-use crate::shelf::java::java_of_image;
 use crate::software::Software;
-use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
 use crate::version::range::Range;
 
-mod lost;
+mod delisted;
 
-pub(crate) use lost::has_any;
-pub use lost::{DelistedRelease, RunsOn};
+pub(crate) use delisted::has_any;
+pub use delisted::{DelistedRelease, RunsOn};
 
 /// What one server wants, with the policy of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ pub struct PluginRequest {
     pub key: ProjectKey,
     /// Which release.
     pub version: VersionRequest,
-    /// Patterns for those of its JARs that come (`spec.source.jars`, [`crate::file_pattern`]); none: the main one.
+    /// Patterns for those of its JARs that come (`spec.source.jars`, [`crate::jar_pattern`]); none: the main one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jars: Vec<String>,
     /// Age a release must have; the Plugin's own, else the server's.

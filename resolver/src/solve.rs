@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::{self, Conflict, Explanation, PaperName, Unanswerable, WhyNot};
+use crate::index::paper_candidates::wished;
+use crate::index::{CandidateIndex, Gap};
 use crate::lock::Lock;
 use crate::request::{PaperRequest, Request};
-use crate::shelf::paper::wished;
-use crate::shelf::{CandidateIndex, Gap};
-use crate::unseen::refuse_unseen;
+use crate::unverified_build::refuse_unseen;
 use crate::version::Minecraft;
 
-pub(crate) mod answer;
-mod best_case;
-mod computed;
-pub(crate) mod joint;
-pub(crate) mod meter;
+pub(crate) mod budget;
+pub(crate) mod build_lock;
+mod fast_path;
+pub(crate) mod group;
+pub(crate) mod index_set;
 pub(crate) mod provider;
-pub(crate) mod set;
+mod thread_cpu_time;
 
-use joint::company::GroupContext;
-use meter::BudgetMeter;
+use budget::BudgetMeter;
+use group::group_context::GroupContext;
+use index_set::IndexSet;
 use provider::{Chosen, SolverProblem, find, prove};
-use set::IndexSet;
 
 /// The chosen set, and why it is that one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Unsolvable {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-#[error("{}", explain::few::gave_up(self))]
+#[error("{}", explain::short_form::gave_up(self))]
 pub struct BudgetExceeded {
     /// Steps taken (choices and dependency look-ups).
     pub steps: u64,
@@ -180,15 +180,15 @@ pub(crate) fn resolve_beside(
     if let Some(decision) = decide(&world, &meter).map_err(Unsolvable::GaveUp)? {
         refuse_unseen(catalog, &world, &decision)?;
         return Ok(Resolution {
-            lock: answer::lock(catalog, &world, &decision),
-            explanation: Explanation::Solved(explain::yes::explain(&asked, &decision)),
+            lock: build_lock::lock(catalog, &world, &decision),
+            explanation: Explanation::Solved(explain::solved::explain(&asked, &decision)),
         });
     }
     // Also with strategy `latest`: the proof of the whole request says it better than that of Paper alone.
     let question = SolverProblem::whole(&world, papers(&world));
     let proof = prove(&world, &question, &meter).map_err(Unsolvable::GaveUp)?;
     let asked = explain::ExplainContext { company, ..asked };
-    Err(Unsolvable::NoSolution(Box::new(explain::no::explain(&asked, &question, &proof))))
+    Err(Unsolvable::NoSolution(Box::new(explain::unsolvable::explain(&asked, &question, &proof))))
 }
 
 /// A question whose catalog has been read into tables, so that the solve can be measured without them.
@@ -229,7 +229,7 @@ pub fn why_not_within(
     let world = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
     let meter = BudgetMeter::new(budget);
     let asked = explain::ExplainContext { catalog, world: &world, meter: &meter, company: None };
-    explain::target::explain(&asked, target).map_err(Unsolvable::GaveUp)
+    explain::why_not_version::explain(&asked, target).map_err(Unsolvable::GaveUp)
 }
 
 /// What a request comes down to, without the explanation. For proving hints.

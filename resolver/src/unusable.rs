@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
-use crate::facts::{FactSource, UsedFact};
-use crate::passing_over::passing_over;
+use crate::compatibility_facts::{FactSource, UsedFact};
+use crate::ignore_unknown_fields::passing_over;
 use crate::request::{Hold, ImagePolicy};
 use crate::software::Software;
 use crate::version::Minecraft;

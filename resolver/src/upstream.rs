@@ -23,21 +23,21 @@
 //! All are paced per upstream (Hangar 4 a second, Modrinth 5), at most 8 at the same time, and a page asked
 //! for by many at once is requested once.
 
-mod cache;
-mod compact;
+mod catalog_builder;
+mod disk_cache;
+mod disk_format;
 mod docker_hub;
 mod error;
 mod fetcher;
-mod files;
 mod fill;
 mod hangar;
 mod http;
-mod listing;
 mod modrinth;
-mod pace;
+mod page_cache;
+mod project_page;
 mod purpur;
-mod reading;
-mod store;
+mod rate_limit;
+mod url;
 
 use std::fmt;
 
@@ -45,10 +45,10 @@ use reqwest::Url;
 
 use crate::software::Software;
 
+pub use catalog_builder::{CatalogBuild, ReadError};
 pub use error::{Blame, FetchError, StartError, in_words};
 pub use fetcher::{CatalogQuery, Fetcher, Settings, Ttl};
 pub use http::{RetryPolicy, client};
-pub use reading::{CatalogBuild, ReadError};
 
 /// Where each API is: what its paths are appended to.
 ///

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub mod glob;
+pub mod hotfix;
 pub mod lenient;
 pub mod range;
-pub mod sibling;
 
 /// A Minecraft version: ordered by what it means, printed as it was written.
 ///

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Catalog, Channel, FurtherJar, Release};
 use resolver::explain::Explanation;
-use resolver::file_pattern::stem;
+use resolver::jar_pattern::stem;
 use resolver::lock::{Guess, ImageJava, Lock, LockReason};
+use resolver::lock_check::{StaleFact, Unmet, broken_facts, unmet, unsaid};
 use resolver::request::{PaperRequest, PluginRequest, Request, VersionRequest};
 use resolver::software::Software;
-use resolver::verify::{StaleFact, Unmet, broken_facts, unmet, unsaid};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 

@@ -10,11 +10,11 @@ use fixtures::fuzz::mutated;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use resolver::catalog::{Catalog, Channel, ProjectKey};
-use resolver::explain::{Explanation, human};
+use resolver::explain::{Explanation, text};
 use resolver::lock::Lock;
+use resolver::lock_check::{broken_facts, unmet};
 use resolver::request::{PaperRequest, Request, Running};
-use resolver::verify::{broken_facts, unmet};
-use resolver::version::{Minecraft, glob, lenient, sibling};
+use resolver::version::{Minecraft, glob, hotfix, lenient};
 use resolver::{Budget, resolve_within, why_not};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,7 +88,7 @@ fn any_version_keeps_its_text_and_every_order_is_an_order() {
             prop_assert!(glob::matches("*", version) == version.is_release());
             glob::matches(&a, version);
             // Whoever is a sibling has it as one.
-            prop_assert!(sibling::siblings(version).all(|other| sibling::siblings(other).any(|back| back == version)));
+            prop_assert!(hotfix::siblings(version).all(|other| hotfix::siblings(other).any(|back| back == version)));
             version.vanilla_java();
         }
         if let [a, b, c] = &read[..] {
@@ -158,7 +158,7 @@ fn answers(catalog: &Catalog, request: &Request) {
         explanations.extend(why_not(catalog, request, &newest.minecraft, now()).map(Explanation::WhyNot));
     }
     for explanation in &explanations {
-        assert!(!human::render(explanation, now()).trim().is_empty());
+        assert!(!text::render(explanation, now()).trim().is_empty());
         json::<Explanation>(serde_json::to_string(explanation).unwrap().as_bytes());
     }
 }

@@ -10,7 +10,7 @@ use fixtures::fuzz::mutated;
 use fixtures::jar::{Entry, PluginYml, archive, plugin_with};
 use proptest::prelude::*;
 use resolver::jar::Jar;
-use resolver::jar::plugin::{PluginFacts, facts};
+use resolver::jar::plugin_descriptor::{PluginFacts, facts};
 
 #[path = "support/fuzzed.rs"]
 mod fuzzed;

@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, Release};
-use resolver::explain::{Explanation, Reason, human};
+use resolver::explain::{Explanation, Reason, text};
 use resolver::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
 use resolver::{Unsolvable, resolve};
 
@@ -21,8 +21,8 @@ fn at(day: &str) -> Timestamp {
 
 fn answer(catalog: &Catalog, request: &Request, day: &str) -> (String, String) {
     match resolve(catalog, request, at(day)) {
-        Ok(resolution) => (resolution.lock.minecraft.to_string(), human::render(&resolution.explanation, at(day))),
-        Err(unsolvable) => ("none".to_owned(), human::render(&unsolvable.explanation(), at(day))),
+        Ok(resolution) => (resolution.lock.minecraft.to_string(), text::render(&resolution.explanation, at(day))),
+        Err(unsolvable) => ("none".to_owned(), text::render(&unsolvable.explanation(), at(day))),
     }
 }
 
@@ -48,7 +48,7 @@ fn griefprevention_alone_holds_paper_on_the_20th_of_january() {
     let catalog = recorded::catalog();
     let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2026-01-20")).unwrap();
     assert_eq!(resolution.explanation.held_by(), ["GriefPrevention"]);
-    let text = human::render(&resolution.explanation, at("2026-01-20"));
+    let text = text::render(&resolution.explanation, at("2026-01-20"));
     for part in [
         "lobby can run Paper 1.21.10 (build 129) with four plugins. Everything is at its newest except Paper.",
         "ViaVersion 5.7.1         of 18 January 2026 (needed by ViaBackwards)",

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
-use resolver::explain::human::LONGEST_SUMMARY;
-use resolver::explain::{Explanation, human};
+use resolver::explain::text::LONGEST_SUMMARY;
+use resolver::explain::{Explanation, text};
 use resolver::lock::{Lock, LockedPlugin};
 use resolver::request::{Request, VersionRequest};
 use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve_fleet, resolve_within, why_not_within};
@@ -165,8 +165,8 @@ fn check(
     let fetch: Vec<String> = needed_projects(catalog, request).iter().map(|key| key.project.clone()).collect();
     assert_eq!(fetch, expect.fetch, "projects to fetch");
     let mut text = match answer {
-        Ok(resolution) => human::render(&resolution.explanation, at),
-        Err(unsolvable) => human::render(&unsolvable.explanation(), at),
+        Ok(resolution) => text::render(&resolution.explanation, at),
+        Err(unsolvable) => text::render(&unsolvable.explanation(), at),
     };
     assert_eq!(answer.is_ok(), expect.solvable, "{text}");
     let explanation = match answer {
@@ -212,7 +212,7 @@ fn check(
         text.push_str("\n-- why not ");
         text.push_str(&missed);
         text.push_str("? --\n");
-        text.push_str(&human::render(&why, at));
+        text.push_str(&text::render(&why, at));
         text.push_str(&on_one_line(&why));
     }
     for mention in &expect.mentions {
@@ -260,7 +260,7 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
     for file in &scenario_files()? {
         let name = file.file_stem().unwrap().to_str().unwrap();
         for (explanation, at) in Asked::read(file)?.explanations() {
-            let (data, text) = (serde_json::to_value(&explanation)?, human::render(&explanation, at));
+            let (data, text) = (serde_json::to_value(&explanation)?, text::render(&explanation, at));
             answers.push(reference::Answer { scenario: name.to_owned(), data, text });
         }
     }

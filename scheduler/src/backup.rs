@@ -10,16 +10,16 @@ pub mod archive;
 #[cfg(feature = "edge")]
 pub mod contents;
 #[cfg(feature = "edge")]
+pub mod create;
+#[cfg(feature = "edge")]
 pub mod due;
 #[cfg(feature = "edge")]
-pub mod measure;
+pub mod repository;
 #[cfg(feature = "edge")]
 pub mod restore;
 pub mod retention;
 #[cfg(feature = "edge")]
-pub mod shelf;
-#[cfg(feature = "edge")]
-pub mod take;
+pub mod size;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -9,10 +9,10 @@
 //! Of the plugins that stay as they are, and of folders that are too large, the settings are kept with the set too, to `.nightshift/kept-settings`.
 //! Nothing puts those back but a person.
 
+mod config_files;
 mod copy;
-mod keep;
-mod put_back;
-mod settings;
+mod restore;
+mod snapshot;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,12 +22,12 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::Access;
 
-pub use keep::{forget_old, keep, step_is_over};
-pub use put_back::{finish, put_back};
+pub use restore::{finish, put_back};
+pub use snapshot::{forget_old, keep, step_is_over};
 
 use crate::protocol::FileSet;
 use crate::protocol::plugin_data::{DataPiece, PluginData};
-use crate::staging::disk;
+use crate::staging::fs_ops;
 use crate::staging::{RecordError, StagedManifest, Volume, read_record};
 
 /// Data and settings were neither kept nor put back, or not all of them: nothing starts, and it is tried again.
@@ -35,7 +35,7 @@ use crate::staging::{RecordError, StagedManifest, Volume, read_record};
 pub enum Error {
     /// A step on the disk failed.
     #[error(transparent)]
-    Disk(#[from] disk::Error),
+    Disk(#[from] fs_ops::Error),
     /// A record of ours cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -197,7 +197,7 @@ fn is_right_below(path: &str, ours: &Path) -> bool {
 fn directories(of: &Path) -> Result<Vec<String>, Error> {
     let error = |source| Error::Read { path: of.display().to_string(), source };
     let mut names = Vec::new();
-    for entry in disk::entries(of).map_err(error)? {
+    for entry in fs_ops::entries(of).map_err(error)? {
         let is_directory = entry.file_type().map_err(error)?.is_dir();
         names.extend(entry.file_name().into_string().ok().filter(|_| is_directory));
     }

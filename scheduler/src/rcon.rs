@@ -4,8 +4,8 @@
 //! refuse a second packet that arrives together with the first, even 100 ms later (`rcon-facts.md`, 2.3). Commands always carry their
 //! namespace, because plugins replace the bare names. An unanswered command may have run.
 
-mod guard;
-pub mod text;
+mod frame_validator;
+pub mod responses;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use guard::PacketGuard;
-pub use text::Online;
-use text::TitleKind;
+use frame_validator::PacketGuard;
+pub use responses::Online;
+use responses::TitleKind;
 
 /// The longest body that a server reads; it drops a longer one silently (measured: 1446 works, 1447 does not).
 pub const LONGEST_COMMAND: usize = 1446;
@@ -152,10 +152,10 @@ impl Console {
 
     /// Who is on, by `minecraft:list`. A text without the two numbers is [`Online::Unknown`].
     pub async fn list(&mut self, within: Duration) -> Result<Online, Error> {
-        Ok(text::online(&self.ask("minecraft:list", "", within).await?))
+        Ok(responses::online(&self.ask("minecraft:list", "", within).await?))
     }
 
-    /// Brings the world to the disk and answers the server's words. Done only if [`text::says_saved`] finds the confirmation in them.
+    /// Brings the world to the disk and answers the server's words. Done only if [`responses::says_saved`] finds the confirmation in them.
     pub async fn save_flush(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-all", " flush", within).await
     }
@@ -167,16 +167,16 @@ impl Console {
 
     /// Whether the server has this dimension (`minecraft:creative`) open. None: the text says neither.
     pub async fn has_dimension(&mut self, key: &str, within: Duration) -> Result<Option<bool>, Error> {
-        let answer = self.ask("minecraft:execute", &text::in_dimension_arguments(key), within).await?;
-        Ok(text::has_dimension(&answer))
+        let answer = self.ask("minecraft:execute", &responses::in_dimension_arguments(key), within).await?;
+        Ok(responses::has_dimension(&answer))
     }
 
-    /// Switches automatic saving off and answers the server's words; [`text::saving`] reads them.
+    /// Switches automatic saving off and answers the server's words; [`responses::saving`] reads them.
     pub async fn save_off(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-off", "", within).await
     }
 
-    /// Switches automatic saving on and answers the server's words; [`text::saving`] reads them.
+    /// Switches automatic saving on and answers the server's words; [`responses::saving`] reads them.
     pub async fn save_on(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-on", "", within).await
     }
@@ -192,30 +192,30 @@ impl Console {
 
     /// The plugins by name, true for those that are enabled (green). None if the text is not such a list.
     pub async fn plugins(&mut self, within: Duration) -> Result<Option<BTreeMap<String, bool>>, Error> {
-        Ok(text::plugins(&self.ask("bukkit:plugins", "", within).await?))
+        Ok(responses::plugins(&self.ask("bukkit:plugins", "", within).await?))
     }
 
     /// Shows a text in the chat to everybody who is on.
     pub async fn tellraw_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:tellraw", &text::tellraw_arguments(text), within).await.map(drop)
+        self.ask("minecraft:tellraw", &responses::tellraw_arguments(text), within).await.map(drop)
     }
 
     /// Shows the first line of a text above the hotbar to everybody who is on. It fades after three seconds.
     pub async fn action_bar_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:title", &text::title_arguments(TitleKind::ActionBar, text), within).await.map(drop)
+        self.ask("minecraft:title", &responses::title_arguments(TitleKind::ActionBar, text), within).await.map(drop)
     }
 
     /// Shows `title` large to everybody who is on, with the first line of `below` beneath it. For how long is the players' own
     /// setting, or another plugin's, and stays that.
     pub async fn title_all(&mut self, title: &str, below: &str, within: Duration) -> Result<(), Error> {
         // It waits for its title.
-        self.ask("minecraft:title", &text::title_arguments(TitleKind::Subtitle, below), within).await?;
-        self.ask("minecraft:title", &text::title_arguments(TitleKind::Title, title), within).await.map(drop)
+        self.ask("minecraft:title", &responses::title_arguments(TitleKind::Subtitle, below), within).await?;
+        self.ask("minecraft:title", &responses::title_arguments(TitleKind::Title, title), within).await.map(drop)
     }
 
     /// Disconnects everybody who is on, with a reason that they read. Fine if nobody is.
     pub async fn kick_all(&mut self, reason: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:kick", &text::kick_arguments(reason), within).await.map(drop)
+        self.ask("minecraft:kick", &responses::kick_arguments(reason), within).await.map(drop)
     }
 
     async fn connect(&self) -> Result<rcon::Connection<PacketGuard<TcpStream>>, Error> {

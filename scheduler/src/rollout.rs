@@ -9,26 +9,26 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-mod call_off;
-mod clearance;
+mod cancel_announcement;
 mod crash_loop;
 mod drain;
-mod forward;
-mod opportunity;
+mod opportunistic;
+mod roll_forward;
 mod step;
+mod stop_preconditions;
 
 pub use crash_loop::is_held_by_crashes;
-pub use forward::{is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
-pub use opportunity::{Opportunity, OpportunityReason, opportunity};
+pub use opportunistic::{Opportunity, OpportunityReason, opportunity};
+pub use roll_forward::{is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
 pub use step::{Step, WaitingOn};
 
-use crate::gate::{Gate, later};
-use crate::seen::{
+use crate::maintenance::{Gate, later};
+use crate::observation::{
     Disruption, Goal, ImagesOnNode, Observation, Partition, PlayerPolicy, Players, PodPhase, PodView, RestartDue,
     Revision, StableSet, StatefulSetView, Verification,
 };
-use clearance::{StopPreconditions, clear_to_stop, clear_to_update};
-use forward::{go_forward, is_touched, refuses_newer_worlds, who_decides};
+use roll_forward::{go_forward, is_touched, refuses_newer_worlds, who_decides};
+use stop_preconditions::{StopPreconditions, clear_to_stop, clear_to_update};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
 /// in trouble a minute.
@@ -42,7 +42,7 @@ pub const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(45);
 /// The next safe step from what is seen towards the goal. Total: any combination has an answer.
 pub fn next_step(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Step {
     let step = drain::before_an_eviction(goal, seen, towards_the_goal(goal, seen, gate, now), now);
-    call_off::before_rest(seen, step, now)
+    cancel_announcement::before_rest(seen, step, now)
 }
 
 /// The same, on a node that stays.

@@ -4,14 +4,14 @@
 //! [`store`] hours before a window; the [`swap`] makes the server's directory equal to a lock by links and renames, between a stop and
 //! a start. JARs that people put there are never changed.
 
-pub mod disk;
+pub mod content_store;
+pub mod displaced_jars;
 pub mod drift;
-pub mod hash;
-pub mod jar;
-pub mod replaced;
-pub mod store;
-pub mod strangers;
+pub mod fs_ops;
+pub mod hash_cache;
+pub mod jar_descriptor;
 pub mod swap;
+pub mod unmanaged_jars;
 mod update_folder;
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{File, FileHash, FileSet, OUR_DIR};
-use hash::{Hash, Malformed};
+use hash_cache::{Hash, Malformed};
 
 /// The server's directory on the volume (`/data`).
 #[derive(Debug, Clone, PartialEq, Eq)]

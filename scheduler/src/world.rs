@@ -5,9 +5,9 @@
 //! server's own level is to be, its name counts: a link that leads to nothing there is no sign that there is no world.
 
 pub mod damage;
-mod level;
-pub mod lock;
-pub mod opened;
+mod level_dat;
+pub mod loaded_worlds;
+pub mod session_lock;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::properties::level_name;
 use crate::protocol::{FileSet, Floor, OUR_DIR, WorldSeen};
-pub use level::LevelDat;
+use crate::server_properties::level_name;
+pub use level_dat::LevelDat;
 
 /// Folders of a server directory that never hold a world which the server opens. `lost+found` is what ext4 puts into each fresh volume, for
 /// root alone where nobody has changed its owner.
@@ -85,7 +85,7 @@ impl Worlds {
         find(data, 0, DEPTH, &mut folders)?;
         folders.sort_by(|a, b| a.path.cmp(&b.path));
         let mut worlds = Self { folders };
-        opened::tell_roles(data, &mut worlds);
+        loaded_worlds::tell_roles(data, &mut worlds);
         Ok(worlds)
     }
 
@@ -200,7 +200,7 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFol
             continue;
         }
         let level_dat = path.join("level.dat");
-        let level = if level_dat.exists() { Some(level::read(&level_dat)) } else { None };
+        let level = if level_dat.exists() { Some(level_dat::read(&level_dat)) } else { None };
         let old_layout = ["region", "DIM-1/region", "DIM1/region"].iter().any(|place| has_regions(&path.join(place)));
         let own = path.join("dimensions/minecraft");
         let regions_of = |dimension: &&str| has_regions(&own.join(dimension).join("region"));
@@ -283,7 +283,7 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
     if let Some(floor) = worlds.floor() {
         let older = match set.data_version {
             Some(wanted) => wanted < floor.data_version,
-            None => level::is_older(&set.minecraft, &floor.minecraft),
+            None => level_dat::is_older(&set.minecraft, &floor.minecraft),
         };
         if older {
             let of = worlds.strays_of(&floor);
@@ -292,7 +292,7 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
     }
     // Its `level.dat` is stamped only when all is moved, so by that it could. What ran here last found them as they are, and has been played on since.
     let release = set.minecraft.split(['-', ' ']).next().unwrap_or_default();
-    if !worlds.whole() && level::is_older(release, MOVES) && last != Some(&set.minecraft) {
+    if !worlds.whole() && level_dat::is_older(release, MOVES) && last != Some(&set.minecraft) {
         return Err(WorldRefusal::Moved { wanted: set.minecraft.clone() });
     }
     if let Some((path, why)) = worlds.unreadable().first()
@@ -317,7 +317,7 @@ pub fn is_one_way(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
     let is_older = |level: &LevelDat| match level {
         LevelDat::OpenedBy(floor) => match set.data_version {
             Some(wanted) => floor.data_version < wanted,
-            None => level::is_older(&floor.minecraft, &set.minecraft),
+            None => level_dat::is_older(&floor.minecraft, &set.minecraft),
         },
         // Older than every Minecraft that says which one it is.
         LevelDat::BeforeVersions => true,

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 use jiff::SignedDuration;
 use paper::Paper;
 use pod::{KEY, PATIENCE, POD, Pod, read_last_stop, until};
-use scheduler::agent::{clock, settings, stop};
+use scheduler::agent::{clock, config, pre_stop_hook};
 use scheduler::protocol::signature::{Key, Parts, sign};
 use scheduler::protocol::{
     AgentReport, Announce, CancelAnnouncement, Place, PlayerCount, PluginSeen, Save, Saved, Server, in_the_chat,
@@ -72,8 +72,8 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
     assert!(save.confirmed && save.problem.is_none(), "{save:?}");
 
     let asked_at = clock::now();
-    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
+    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::Done("ok".into()));
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
     assert_eq!(
         paper.commands(),
@@ -124,7 +124,7 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
     assert_eq!(paper.heard.lock().unwrap().connections, 2, "the countdown used one");
 
     // The stop that follows does not warn a second time.
-    stop::run(&settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    pre_stop_hook::run(&config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     let kick = "minecraft:kick @a The server stops now. Please join again in a few minutes.";
     assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", kick, "minecraft:stop"]);
 }
@@ -188,7 +188,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
     until("it is called off", || async { said("called off") == 1 }).await;
     let lines = said("Restart in");
     assert_eq!(pod.report().await.empty_since, None);
-    stop::run(&settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    pre_stop_hook::run(&config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     assert_eq!((said("Restart in"), said("This server stops in a moment.")), (lines, 1), "{:?}", paper.commands());
 }
 
@@ -232,7 +232,7 @@ async fn who_joined_a_server_that_was_just_found_empty_is_told_and_disconnected_
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
     pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
-    stop::run(&settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    pre_stop_hook::run(&config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     assert_eq!(
         paper.commands()[1..],
         [
@@ -301,16 +301,18 @@ async fn requests_that_are_not_signed_for_this_pod_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_without_a_sidecar_or_without_a_server_returns_at_once() {
     let empty = tempfile::tempdir().unwrap();
-    let asked = settings::StopConfig { shared: empty.path().to_owned(), stop_timeout: 60 };
+    let asked = config::StopConfig { shared: empty.path().to_owned(), stop_timeout: 60 };
     let begun = Instant::now();
-    assert!(matches!(stop::run(&asked).await, stop::HookResult::NobodyThere(_)));
+    assert!(matches!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::NobodyThere(_)));
     // A socket whose owner hangs.
     let deaf = tokio::net::UnixListener::bind(empty.path().join("agent.sock")).unwrap();
-    assert!(matches!(stop::run(&asked).await, stop::HookResult::NobodyThere(_)));
+    assert!(matches!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::NobodyThere(_)));
     drop(deaf);
     let pod = Pod::new("").await;
-    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert!(matches!(stop::run(&asked).await, stop::HookResult::Done(words) if words.contains("SIGTERM")));
+    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert!(
+        matches!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::Done(words) if words.contains("SIGTERM"))
+    );
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(fs::metadata(pod.shared.path().join("agent.sock")).unwrap().permissions().mode() & 0o777, 0o666);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use scheduler::gate::{Blackout, Gate, Window, Windows};
+use scheduler::maintenance::{Blackout, Gate, Window, Windows};
 
 /// 2026-03-02, a Monday, in minutes.
 const START: i64 = 29_540_160;

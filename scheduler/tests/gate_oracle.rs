@@ -9,7 +9,7 @@ use croner::Cron;
 use croner::parser::CronParser;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use scheduler::gate::{Gate, Window, Windows};
+use scheduler::maintenance::{Gate, Window, Windows};
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 24 * 60 * MINUTE;

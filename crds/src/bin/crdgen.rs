@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crds::definitions::generated;
+use crds::crd::generated;
 
 fn main() -> ExitCode {
     for (file, text) in generated() {

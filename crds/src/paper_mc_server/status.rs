@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::backup::{BackupStatus, RestoreHandled};
-use super::crashes::CrashStatus;
+use super::crash_loop::CrashStatus;
 use super::notify::NotificationState;
 use super::plugin_data::PluginDataStatus;
-use super::unmanaged::UnmanagedFile;
+use super::unmanaged_jars::UnmanagedFile;
 use crate::schema;
 
 /// What Nightshift sees of a server.

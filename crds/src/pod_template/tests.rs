@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::PaperMCServer;
-use crate::definitions::schema_of;
+use crate::crd::schema_of;
 
 fn template() -> Value {
     schema_of::<PaperMCServer>()["properties"]["spec"]["properties"]["podTemplate"].clone()

@@ -12,7 +12,7 @@ use kube::{Client, Resource, ResourceExt};
 use sha2::{Digest, Sha256};
 use tracing::warn;
 
-use crate::chain::{ErrorChain, cut};
+use crate::error_chain::{ErrorChain, cut};
 
 /// The API server refuses longer notes.
 const LONGEST_NOTE: usize = 1_024;

@@ -13,7 +13,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::webhook::Webhook;
+use super::webhook_url::Webhook;
 use super::*;
 
 mod of_the_cluster;

@@ -11,30 +11,30 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTempl
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
+use scheduler::observation::{Partition, RecordedFacts, Revision};
 use scheduler::rollout::Step;
-use scheduler::seen::{Partition, RecordedFacts, Revision};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::build::Bundle;
-use super::build::budget::build_budget;
-use super::build::lock_map::lock_map_name;
-use super::build::orders::orders_map_name;
-use super::build::secret::build_secret;
-use super::build::stateful_set::build_stateful_set;
 use super::check::CheckedServer;
 use super::drain::DisruptionBudget;
-use super::images;
+use super::image_pull;
 use super::observe::Observed;
-use super::record::{lock_map_of, settled_map_name};
+use super::records::{lock_map_of, settled_map_name};
+use super::render::Bundle;
+use super::render::init_orders::orders_map_name;
+use super::render::lock_config_map::lock_map_name;
+use super::render::pod_disruption_budget::build_budget;
+use super::render::secret::build_secret;
+use super::render::stateful_set::build_stateful_set;
+use crate::caches::{Applied, Key, Rendered, was_lately};
 use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::k8s::ssa::FieldManager;
-use crate::memory::{Applied, Key, Rendered, was_lately};
-use crate::revision::{digest, revision_of};
-use crate::secret::{GeneratedPassword, random_hex};
+use crate::k8s::server_side_apply::FieldManager;
+use crate::random_secret::{GeneratedPassword, random_hex};
+use crate::template_revision::{digest, revision_of};
 
 /// Why a child could not be brought to where it should be.
 #[derive(Debug, thiserror::Error)]
@@ -261,7 +261,7 @@ where
     Ok(())
 }
 
-/// `spec.replicas` is the user's switch, and a loop of crashes may take the pod away (`super::crashes::stopped`); everything else about the
+/// `spec.replicas` is the user's switch, and a loop of crashes may take the pod away (`super::crash_loop::stopped`); everything else about the
 /// `StatefulSet` belongs to the rollout. Written by the resourceVersion that was seen, so that nobody takes a server down for what was so before
 /// somebody else wrote; who comes too late looks again, as after the write itself.
 pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<bool, ApplyError> {
@@ -322,7 +322,7 @@ pub(crate) async fn clean_up(
             source,
         })?;
     }
-    images::clear(ctx, server).await?;
+    image_pull::clear(ctx, server).await?;
     ctx.memory.cleaned.put(key, settled);
     Ok(())
 }

@@ -14,18 +14,18 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
+use scheduler::announcement::locale::LANGUAGES;
+use scheduler::announcement::placeholder::unknown;
 use scheduler::backup::Contents;
-use scheduler::countdown::language::LANGUAGES;
-use scheduler::countdown::places::unknown;
-use scheduler::gate::{BackupTimes, Restarts, Windows};
+use scheduler::maintenance::{BackupTimes, Restarts, Windows};
+use scheduler::observation::PlayerPolicy;
 use scheduler::protocol;
-use scheduler::seen::PlayerPolicy;
 
-use super::build::heap::Heap;
-use super::build::owner_of;
-use crate::quantity;
+use super::render::heap::Heap;
+use super::render::owner_of;
+use crate::memory_quantity;
 
-pub(crate) mod on_trial;
+pub(crate) mod lenient;
 mod pod_template;
 mod restore_from;
 mod texts;
@@ -414,7 +414,7 @@ fn check_apart(server: &PaperMCServer, copies: Option<&str>, complaints: &mut Co
 /// In bytes; 0: none is kept.
 fn check_keep_plugin_data(keep: &KeepPluginData, complaints: &mut Complaints) -> u64 {
     let size = &keep.max_size;
-    quantity::bytes(size).unwrap_or_else(|| {
+    memory_quantity::bytes(size).unwrap_or_else(|| {
         complaints
             .add("spec.keepPluginData.maxSize", format_args!("`{size}` is no size: write `512Mi`, or `0` for none"));
         0
@@ -425,7 +425,7 @@ fn check_heap(heap: &str, complaints: &mut Complaints) -> Heap {
     if heap == "auto" {
         return Heap::Auto;
     }
-    if let Some(mib) = quantity::bytes(heap).map(|bytes| bytes >> 20).filter(|mib| *mib > 0) {
+    if let Some(mib) = memory_quantity::bytes(heap).map(|bytes| bytes >> 20).filter(|mib| *mib > 0) {
         return Heap::Fixed { mib };
     }
     complaints.add("spec.jvm.heap", format_args!("`{heap}` is no amount of memory: write `auto` or `4Gi`"));

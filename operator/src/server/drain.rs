@@ -2,13 +2,13 @@
 //! from it is decided in [`scheduler::rollout`]; the `PodDisruptionBudget` follows from that.
 
 use crds::paper_mc_server;
+use scheduler::observation::{EvictionSeen, NodeState, PlayerPolicy};
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{EvictionSeen, NodeState, PlayerPolicy};
 
 use super::check::{CheckedServer, Complaint};
 use super::observe::Observed;
 use crate::context::Context;
-use crate::nodes::{DrainMark, NodeObservation};
+use crate::node_watch::{DrainMark, NodeObservation};
 
 /// A server and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Pure. Why a pass ended without having done its job, and whose fault that is.
 
-use super::record::RecordError;
-use super::{apply, files, observe, rollout};
+use super::records::RecordError;
+use super::{act, apply, artifacts, observe};
 use crate::agent_client::AgentError;
 use crate::requeue::RetryBlame;
 use crate::solver;
@@ -16,14 +16,14 @@ pub(crate) enum PassError {
     #[error("could not look at the server that it follows")]
     Follow(#[source] RecordError),
     #[error("could not bring the files of the lock")]
-    Files(#[from] files::FilesError),
+    Files(#[from] artifacts::FilesError),
     #[error("could not bring the server's objects to where they should be")]
     Apply(#[from] apply::ApplyError),
     #[error("could not take the step `{step}`")]
     Act {
         step: &'static str,
         #[source]
-        source: rollout::ActError,
+        source: act::ActError,
     },
     #[error("could not write the status")]
     Report(#[source] kube::Error),
@@ -45,8 +45,8 @@ impl PassError {
     /// Another operator leads by now: what this one knows is old, and must not even be written into a status.
     pub(super) fn is_of_a_deposed(&self) -> bool {
         let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
-        causes.any(|error| match (error.downcast_ref::<AgentError>(), error.downcast_ref::<rollout::ActError>()) {
-            (Some(error), _) | (_, Some(rollout::ActError::Agent(error))) => {
+        causes.any(|error| match (error.downcast_ref::<AgentError>(), error.downcast_ref::<act::ActError>()) {
+            (Some(error), _) | (_, Some(act::ActError::Agent(error))) => {
                 matches!(error, AgentError::Deposed { .. })
             }
             (None, _) => false,
@@ -65,11 +65,11 @@ impl PassError {
         match self {
             Self::Apply(error) if error.is_the_users() => RetryBlame::User,
             // The same address would bring the same wrong file again; a new release or another spec wakes us.
-            Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => RetryBlame::User,
-            Self::Files(files::FilesError::SamePlugin { .. } | files::FilesError::SharedName { .. }) => {
+            Self::Files(artifacts::FilesError::Fetch { file: _, source }) if !source.may_pass() => RetryBlame::User,
+            Self::Files(artifacts::FilesError::SamePlugin { .. } | artifacts::FilesError::SharedName { .. }) => {
                 RetryBlame::User
             }
-            Self::Files(files::FilesError::Record(_))
+            Self::Files(artifacts::FilesError::Record(_))
             | Self::Observe(_)
             | Self::Solve(_)
             | Self::Follow(_)
@@ -77,7 +77,9 @@ impl PassError {
             | Self::Act { .. }
             | Self::Report(_) => RetryBlame::Cluster,
             Self::Files(
-                files::FilesError::Fetch { .. } | files::FilesError::Read { .. } | files::FilesError::Java { .. },
+                artifacts::FilesError::Fetch { .. }
+                | artifacts::FilesError::Read { .. }
+                | artifacts::FilesError::Java { .. },
             ) => RetryBlame::Upstream,
         }
     }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use resolver::lock::{Lock, LockedPlugin};
-use scheduler::countdown;
-use scheduler::gate::Gate;
+use scheduler::announcement;
+use scheduler::maintenance::Gate;
+use scheduler::observation::{Goal, Observation};
 use scheduler::rollout::has_goal_begun;
-use scheduler::seen::{Goal, Observation};
 
-use super::change::{is_same_release, same_paper, same_project};
+use super::changes::{is_same_release, same_paper, same_project};
 use super::check::CheckedFollows;
 use super::observe::Observed;
 use super::plan::Plan;
-use super::record::LockRecord;
+use super::records::LockRecord;
 use crate::requeue::Outcome;
 
-pub(crate) mod look;
+pub(crate) mod followed_server;
 
 /// What a server follows, and how that one fares.
 pub(crate) struct FollowState {
@@ -181,7 +181,12 @@ impl FollowState {
         let (part, since) = common.iter().map(|part| (part, since(part))).max_by_key(|(_, since)| *since)?;
         let until = since.checked_add(self.wish.soak).unwrap_or(Timestamp::MAX);
         if now < until {
-            waits(FollowBlocker::Soaks { what: named(part), since, soak: countdown::in_words(self.wish.soak), until })
+            waits(FollowBlocker::Soaks {
+                what: named(part),
+                since,
+                soak: announcement::in_words(self.wish.soak),
+                until,
+            })
         } else {
             None
         }

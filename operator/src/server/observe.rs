@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crds::PaperMCServer;
-use crds::approval::RESTORE_FROM;
+use crds::annotations::RESTORE_FROM;
 use crds::paper_mc_server::RolloutFacts;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
@@ -15,29 +15,31 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::api::Api;
 use kube::{Client, ResourceExt};
+use scheduler::observation::{
+    self, AgentMemory, DataVersion, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet,
+};
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::signature::Key;
 use scheduler::protocol::{self, AgentReport};
-use scheduler::seen::{self, AgentMemory, DataVersion, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet};
 
-use super::build::orders::{InitOrders, orders_in, orders_map_name};
-use super::build::pod::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
-use super::build::secret::{AGENT_KEY, secret_name};
-use super::build::stateful_set::door;
 use super::check::CheckedServer;
-use super::record::{self, LockRecord, RecordError, SettledRecord};
+use super::records::{self, LockRecord, RecordError, SettledRecord};
+use super::render::init_orders::{InitOrders, orders_in, orders_map_name};
+use super::render::pod::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+use super::render::secret::{AGENT_KEY, secret_name};
+use super::render::stateful_set::door;
 use crate::agent_client::{Agent, AgentError};
+use crate::caches::{KnownKey, LastAgentReport, TemplateHistoryEntry, was_lately};
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::leader::{LEASE, LeaseHolder};
-use crate::memory::{KnownKey, LastAgentReport, TemplateHistoryEntry, was_lately};
-use crate::revision::{revision_of, template_of};
+use crate::leader_election::{LEASE, LeaseHolder};
+use crate::template_revision::{revision_of, template_of};
 
 mod players;
-mod start;
+mod start_deadline;
 
 use players::players_of;
-use start::counts_from;
+use start_deadline::counts_from;
 
 /// The agent's init container exits with this when it will not open the world.
 const REFUSED_EXIT: i32 = 3;
@@ -75,7 +77,7 @@ pub(crate) struct Observed {
     pub(crate) pod: Option<Pod>,
     pub(crate) facts: RecordedFacts,
     /// The revisions of the `StatefulSet`; None when there is none.
-    pub(crate) shape: Option<seen::StatefulSetView>,
+    pub(crate) shape: Option<observation::StatefulSetView>,
     /// The revision the pod was made from.
     pub(crate) pod_revision: Option<Revision>,
     /// The lock the pod was made with.
@@ -115,11 +117,11 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         None => (None, None),
     };
     let settled = match facts.settled {
-        Some(settled) => record::read_settled(&ctx.client, &ctx.memory, &namespace, &name, settled.revision).await?,
+        Some(settled) => records::read_settled(&ctx.client, &ctx.memory, &namespace, &name, settled.revision).await?,
         None => None,
     };
-    let settled_lock = match settled.as_ref().and_then(|record| record::lock_map_of(&record.template)) {
-        Some(map) => record::read_lock(&ctx.client, &ctx.memory, &namespace, map).await?,
+    let settled_lock = match settled.as_ref().and_then(|record| records::lock_map_of(&record.template)) {
+        Some(map) => records::read_lock(&ctx.client, &ctx.memory, &namespace, map).await?,
         None => None,
     };
     let key = read_key(ctx, &namespace, &secret_name(&name), now).await?;
@@ -171,9 +173,9 @@ impl Observed {
     }
 
     /// The pod in the words of the rollout.
-    pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<seen::PodView> {
+    pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<observation::PodView> {
         let pod = self.pod.as_ref()?;
-        Some(seen::PodView {
+        Some(observation::PodView {
             uid: uid_of(pod)?,
             // A pod whose history entry is gone is of no revision we know: it is on trial like any stranger.
             revision: self.pod_revision.unwrap_or(Revision(0)),
@@ -364,7 +366,11 @@ fn kept_facts(kept: &RolloutFacts) -> RecordedFacts {
     }
 }
 
-async fn read_shape(ctx: &Context, namespace: &str, set: &StatefulSet) -> Result<seen::StatefulSetView, ObserveError> {
+async fn read_shape(
+    ctx: &Context,
+    namespace: &str,
+    set: &StatefulSet,
+) -> Result<observation::StatefulSetView, ObserveError> {
     let spec = set.spec.as_ref();
     let status = set.status.as_ref();
     let template = spec.map_or(Revision(0), |spec| revision_of(&spec.template));
@@ -376,7 +382,7 @@ async fn read_shape(ctx: &Context, namespace: &str, set: &StatefulSet) -> Result
         }
     }
     let strategy = spec.and_then(|s| s.update_strategy.as_ref()).and_then(|s| s.rolling_update.as_ref());
-    Ok(seen::StatefulSetView {
+    Ok(observation::StatefulSetView {
         template,
         current: behind[0],
         update: behind[1],
@@ -394,7 +400,7 @@ async fn read_pod_revision(
     let Some(entry_name) = pod.labels().get("controller-revision-hash") else { return Ok((None, None)) };
     let Some(entry) = read_history(ctx, namespace, entry_name).await? else { return Ok((None, None)) };
     let lock = match &entry.lock_map {
-        Some(map) => record::read_lock(&ctx.client, &ctx.memory, namespace, map).await?,
+        Some(map) => records::read_lock(&ctx.client, &ctx.memory, namespace, map).await?,
         None => None,
     };
     Ok((Some(entry.revision), lock))
@@ -415,7 +421,7 @@ async fn read_history(
     let Some(template) = template_of(&entry) else { return Ok(None) };
     let entry = TemplateHistoryEntry {
         revision: revision_of(&template),
-        lock_map: record::lock_map_of(&template).map(str::to_owned),
+        lock_map: records::lock_map_of(&template).map(str::to_owned),
     };
     ctx.memory.history.put(key, entry.clone());
     Ok(Some(entry))
@@ -483,7 +489,7 @@ async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Resul
         }
         Err(error @ AgentError::Deposed { .. }) if !leads(ctx, now).await? => Err(ObserveError::Deposed(error)),
         Err(error) => {
-            tracing::debug!(pod = name, error = %crate::chain::ErrorChain(&error), "the agent gave no report");
+            tracing::debug!(pod = name, error = %crate::error_chain::ErrorChain(&error), "the agent gave no report");
             ctx.memory.heard.put(uid.to_owned(), LastAgentReport { at: silent_since, report: heard.clone() });
             Ok(AgentReply { refusal: error.refusal(), heard, ..AgentReply::in_vain(silent_since) })
         }

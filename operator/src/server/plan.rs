@@ -8,47 +8,47 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::Unsolvable;
 use resolver::catalog::Catalog;
+use resolver::compatibility_facts::CompatibilityFacts;
 use resolver::explain::Explanation;
-use resolver::facts::CompatibilityFacts;
+use resolver::from_api::ServerState;
 use resolver::lock::Lock;
-use resolver::manifest::ServerState;
 use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
-use scheduler::gate::{Gate, Windows};
+use scheduler::maintenance::{Gate, Windows};
+use scheduler::observation::{EvictionSeen, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
 use scheduler::protocol;
-use scheduler::seen::{EvictionSeen, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
 
-use super::change::{ServerChange, changes};
+use super::approval::{ApprovalState, whole_second};
+use super::backups::{data_ordered, look_at_world};
+use super::changes::{ServerChange, changes};
 use super::check::CheckedServer;
-use super::consent::{ApprovalState, whole_second};
-use super::copies::{data_ordered, look_at_world};
-use super::crashes::{ProcessExit, process_of};
+use super::crash_loop::{ProcessExit, process_of};
 use super::drain::Drain;
 use super::follows::{FollowState, FollowWait};
-use super::hot_copies::OnlineBackups;
-use super::images::pull::Pull;
-use super::in_place::proof_began;
+use super::image_pull::state::Pull;
+use super::in_game_stop::proof_began;
+use super::next_window::NextWindow;
 use super::observe::Observed;
-use super::opportunity::OpportunisticState;
-use super::outlook::NextWindow;
-use super::proof::{Baseline, VerificationResult, VerificationTarget, asked_from, clocks_differ, other_image, prove};
-use super::record::LockRecord;
-use super::restart::Restarts;
-use super::restore::RestoreRequests;
-use super::scope::PartialSelection;
-use super::scope::early::UrgentUpdate;
-use super::strangers::strangers;
-use super::undo::PinnedSet;
+use super::online_backup::OnlineBackups;
+use super::opportunistic::OpportunisticState;
+use super::partial::PartialSelection;
+use super::partial::urgent::UrgentUpdate;
+use super::pinned_set::PinnedSet;
+use super::records::LockRecord;
+use super::requested_restore::RestoreRequests;
+use super::scheduled_restart::Restarts;
+use super::unmanaged_jars::strangers;
+use super::verify::{Baseline, VerificationResult, VerificationTarget, asked_from, clocks_differ, other_image, prove};
 use crate::Config;
+use crate::caches::Rendered;
 use crate::k8s::labels;
-use crate::memory::Rendered;
-use crate::nodes::NodeObservation;
-use crate::turns::SlotUnavailable;
-use failed::with_what_failed;
-pub(crate) use pace::StartTimeout;
+use crate::node_watch::NodeObservation;
+use crate::update_slots::SlotUnavailable;
+use failed_revisions::with_what_failed;
+pub(crate) use start_timeout::StartTimeout;
 
-mod failed;
-mod pace;
+mod failed_revisions;
+mod start_timeout;
 
 /// What runs, as far as a solve must know it.
 pub(crate) struct WhatRuns {
@@ -109,7 +109,7 @@ pub(crate) fn request(
         .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     if let Some(seen) = &runs.strangers {
         // What the agent sees now, not what stood in the status.
-        request.unmanaged = resolver::manifest::unmanaged(&server.spec, seen);
+        request.unmanaged = resolver::from_api::unmanaged(&server.spec, seen);
     }
     request.facts = facts.clone();
     if by_hand {

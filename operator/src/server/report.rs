@@ -10,47 +10,47 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use kube::api::Api;
 use resolver::explain::Explanation;
-use scheduler::gate::Gate;
+use scheduler::maintenance::Gate;
 use scheduler::rollout::Step;
 use serde_json::{Value, json};
 
+use super::act::{MarkedStable, StepOutcome};
 use super::check::CheckedServer;
-use super::crashes::CRASH_LOOP;
-use super::follows::look::tell_followers;
+use super::crash_loop::CRASH_LOOP;
+use super::follows::followed_server::tell_followers;
 use super::observe::Observed;
 use super::plan::{self, Plan, WhatRuns};
-use super::rollout::{MarkedStable, StepOutcome};
-use crate::chain::cut;
+use crate::caches::Key;
 use crate::context::Context;
+use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::k8s::ssa::FieldManager;
-use crate::memory::Key;
+use crate::k8s::server_side_apply::FieldManager;
 use crate::requeue::Outcome;
 use crate::telemetry::metrics::{Metrics, StopLabels};
 
 mod backup;
 mod backup_schedule;
-mod blocked;
 mod conditions;
-pub(crate) mod cost;
-mod crashes;
-mod damage;
+mod crash_loop;
+mod displaced_jars;
+pub(crate) mod downtime_estimate;
 mod drain;
 mod drift;
+mod events;
 mod failure;
-mod held_back;
-mod images;
+mod image_pull;
 mod last_stop;
-mod new_volume;
-mod notes;
-pub(crate) mod notices;
+mod manual_recovery;
+pub(crate) mod notifications;
 mod plugin_data;
-mod replaced;
+mod seed_volume;
+mod short_reason;
 mod status;
-mod stuck;
+mod update_blocked;
 mod waiting;
+mod world_damage;
 
-use notices::{NotificationInput, next_notices, what_is_in_the_way};
+use notifications::{NotificationInput, next_notices, what_is_in_the_way};
 
 /// The longest message of a condition.
 const LONGEST_MESSAGE: usize = 1_024;
@@ -183,7 +183,7 @@ pub(crate) async fn report(
         status.conditions.push(failed);
     }
     count_cost(&ctx.metrics, report, &before);
-    for note in notes::build_notes(checked, report, &before) {
+    for note in events::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
     write(ctx, server, &before, status).await
@@ -226,7 +226,7 @@ pub(crate) async fn report_on_trial(
     let situation = NotificationInput::of_a_trial(report, &before);
     status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, report.now);
     count_cost(&ctx.metrics, report, &before);
-    for note in notes::of_the_server(checked, report, &before) {
+    for note in events::of_the_server(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
     tell_of(ctx, server, why, report.now).await;
@@ -237,10 +237,10 @@ pub(crate) async fn report_on_trial(
 fn count_cost(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
     let agent = report.seen.report.as_deref();
     if let Some(stop) = counted_stop(report, before) {
-        let players = notes::interrupted(agent).unwrap_or(0);
+        let players = events::interrupted(agent).unwrap_or(0);
         metrics.players_disconnected.get_or_create(&StopLabels { stop }).inc_by(players.into());
     }
-    if let (StepOutcome::Closed(MarkedStable::Update), Some(down)) = (report.done, notes::downtime(agent)) {
+    if let (StepOutcome::Closed(MarkedStable::Update), Some(down)) = (report.done, events::downtime(agent)) {
         metrics.update_downtime_seconds.observe(down.as_secs_f64());
     }
 }
@@ -306,7 +306,7 @@ pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &
     let mut status = (*before).clone();
     status.conditions = conditions::build_failure(server, &cut(why, LONGEST_MESSAGE), now, &before.conditions);
     if let Err(error) = write(ctx, server, &before, status).await {
-        tracing::warn!(error = %crate::chain::ErrorChain(&error), "could not write the status either");
+        tracing::warn!(error = %crate::error_chain::ErrorChain(&error), "could not write the status either");
     }
 }
 

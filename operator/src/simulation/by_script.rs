@@ -8,16 +8,16 @@ use scheduler::protocol::damage::DamageTold;
 use scheduler::protocol::loaded::AtStart;
 use scheduler::protocol::{FileSet, Staging, UnmanagedJar};
 use scheduler::staging::drift::drift;
-use scheduler::staging::strangers::UnmanagedJars;
+use scheduler::staging::unmanaged_jars::UnmanagedJars;
 use scheduler::staging::{StagedManifest, Volume};
 use serde_json::{Value, json};
 
+use super::cluster::SimCluster;
+use super::fake_kubelet::Phase;
 use super::objects::Key;
-use super::pod::Phase;
 use super::scenario::{Extra, SetBehaviour};
-use super::world::SimCluster;
 use crate::clock::now;
-use crate::server::build::images::pull_name;
+use crate::server::render::pull_pod::pull_name;
 
 /// The agent looks at a server this often, so that a ping which nobody saw does not count as silence.
 const LOOKS_EVERY: SignedDuration = SignedDuration::from_secs(5);
@@ -144,7 +144,7 @@ impl SimCluster {
     pub(super) fn staging_refused(&self) -> Option<Staging> {
         let set = self.by_script.refused.as_ref()?;
         let needed = set.plugins.len() as u64 * (5 << 20);
-        let error = scheduler::staging::store::Error::Full { free: LEFT_ON_A_FULL_VOLUME, needed };
+        let error = scheduler::staging::content_store::Error::Full { free: LEFT_ON_A_FULL_VOLUME, needed };
         Some(Staging { lock: set.lock.clone(), done: 0, of: 4, error: Some(error.to_string()) })
     }
 

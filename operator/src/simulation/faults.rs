@@ -3,10 +3,10 @@
 use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 
-use super::person::UserAction;
-use super::pod::Phase;
+use super::cluster::SimCluster;
+use super::fake_kubelet::Phase;
 use super::scenario::{EVERY, Extra, OPEN_FOR, Scenario, SetBehaviour};
-use super::world::SimCluster;
+use super::user_actions::UserAction;
 use crate::clock::now;
 
 /// Something goes wrong.

@@ -10,24 +10,24 @@ use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
-use super::agent;
+use super::cluster::SimCluster;
+use super::cluster_handle::{ClusterHandle, InterruptedPass};
+use super::fake_agent;
+use super::fake_kubelet::step;
 use super::faults::{Fault, InjectedCrash};
-use super::operator::{Bounds, Operator, Pass, Requeued, two_plugins};
-use super::pod::step;
+use super::operator_process::{Bounds, Operator, Pass, Requeued, two_plugins};
+use super::run::beginning;
 use super::scenario::{EVERY, Scenario};
-use super::shared::{ClusterHandle, InterruptedPass};
-use super::walk::beginning;
-use super::world::SimCluster;
-use crate::catalog_keeper::Snapshot;
+use crate::catalog::Snapshot;
 use crate::clock::now;
 use crate::clock::simulated;
 use crate::requeue::Outcome;
-use scene::FleetScenario;
+use scenario::FleetScenario;
 use server::Server;
 
-mod rules;
+mod invariants;
+mod scenario;
 mod scenario_file;
-mod scene;
 mod server;
 mod tests;
 
@@ -138,7 +138,7 @@ impl Fleet {
                 shared
             };
             let shared = Arc::new(shared);
-            agent::listen(&shared).await;
+            fake_agent::listen(&shared).await;
             servers.push(Server::new(name, shared));
         }
         Self {

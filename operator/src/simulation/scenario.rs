@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol::FileSet;
 use serde_json::{Value, json};
 
-use super::releases::Releases;
-use super::world::SERVER;
-use crate::catalog_keeper::Snapshot;
+use super::catalog::Releases;
+use super::cluster::SERVER;
+use crate::catalog::Snapshot;
 
 /// Windows open this often, and are open for so long.
 pub(super) const EVERY: SignedDuration = SignedDuration::from_hours(3);
@@ -297,7 +297,7 @@ impl Scenario {
         }
         json!({
             "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
-            "metadata": {"name": self.seat.name, "namespace": super::api::NAMESPACE, "labels": {"tier": "test"}},
+            "metadata": {"name": self.seat.name, "namespace": super::fake_api_server::NAMESPACE, "labels": {"tier": "test"}},
             "spec": spec,
         })
     }

@@ -1,6 +1,6 @@
 //! Edge (writes). The way back by a person's word: to an earlier set, announced, and the server stays there until it is let go.
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, server, viabackwards};
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
 use super::update::updated;
 use super::wait::{AN_UPDATE, SOON, until};
@@ -25,11 +25,14 @@ async fn runs_again(lobby: &Server<'_>, lock: &String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it_is_let_go() {
     in_a_world("undo", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, ALWAYS), viabackwards()]).await;
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         let before = lobby.set().await;
         world.upstream.set_now(AFTER).await;
+        // With a window that is always open, the update could start when the page of one plugin has been read and that of the other has not.
+        lobby.planned(&TO_AFTER).await;
+        lobby.set_window(ALWAYS).await;
         updated(world, &lobby).await;
         let after = lobby.set().await;
         assert_ne!(before.lock, after.lock);

@@ -7,25 +7,25 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::arguments::{AdoptArgs, SourceArgs};
-use super::gathered::{Session, answers, gather, lacking};
-use super::input::InputFile;
-use super::{ExitStatus, Output, ask, checked, manifests, rules};
-use crate::explain::human;
+use super::args::{AdoptArgs, SourceArgs};
+use super::files::InputFile;
+use super::session::{Session, answers, gather, lacking};
+use super::{ExitStatus, Output, cel_rules, explain, manifests, requests};
+use crate::explain::text;
 use crate::lock::{Lock, LockReason, LockedFile};
 use crate::upstream::in_words;
 use crate::version::Minecraft;
 
-mod doubt;
-mod folder;
-mod origin;
-mod paper;
-mod yaml;
+mod finding;
+mod identify;
+mod paper_version;
+mod proposed_manifests;
+mod server_dir;
 
-use doubt::AdoptFinding;
-use folder::{PluginFile, ServerDir};
-use origin::Origin;
-use yaml::{Draft, Managed, ManagedFile};
+use finding::AdoptFinding;
+use identify::Origin;
+use proposed_manifests::{Draft, Managed, ManagedFile};
+use server_dir::{PluginFile, ServerDir};
 
 /// The longest name a Plugin may have.
 const LONGEST_PLUGIN_NAME: usize = 63;
@@ -39,12 +39,12 @@ pub(super) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output>
     let mut doubts = std::mem::take(&mut folder.doubts);
     let oldest = folder.paper.oldest();
     let catalog = match (&adopt.catalog, adopt.offline) {
-        (None, true) => Some(ask::cache().map_err(failed)?),
+        (None, true) => Some(explain::cache().map_err(failed)?),
         (catalog, _) => catalog.clone(),
     };
-    let fetcher = ask::fetcher(&adopt.sources, catalog.as_deref()).map_err(failed)?;
-    let finding = origin::find(&fetcher, &folder.plugins, &oldest, catalog.is_some(), now, &mut doubts);
-    let found = ask::in_runtime(finding).map_err(failed)?;
+    let fetcher = explain::fetcher(&adopt.sources, catalog.as_deref()).map_err(failed)?;
+    let finding = identify::find(&fetcher, &folder.plugins, &oldest, catalog.is_some(), now, &mut doubts);
+    let found = explain::in_runtime(finding).map_err(failed)?;
     folder.paper.recognise(&found.catalog.paper);
     let (minecraft, build) = settle_paper(&folder, &mut doubts);
     let origins = found.origins(&folder.plugins, &minecraft);
@@ -67,17 +67,17 @@ pub(super) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output>
 fn server_name(adopt: &AdoptArgs) -> Result<String, String> {
     const RULE: &str = "at most 40 lower-case letters, digits and dashes, beginning with a letter";
     if let Some(name) = &adopt.name {
-        let fits = rules::can_name_a_server(name);
+        let fits = cel_rules::can_name_a_server(name);
         return if fits { Ok(name.clone()) } else { Err(format!("`--name` cannot be `{name}`; write {RULE}")) };
     }
     // `.` has a name, too.
     let whole = fs::canonicalize(&adopt.directory).unwrap_or_else(|_| adopt.directory.clone());
     let called = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = object_name(&called, 40);
-    if rules::can_name_a_server(&name) {
+    if cel_rules::can_name_a_server(&name) {
         Ok(name)
     } else {
-        Err(format!("no server can be called `{}`; write `--name` with {RULE}", folder::one_line(&called)))
+        Err(format!("no server can be called `{}`; write `--name` with {RULE}", server_dir::one_line(&called)))
     }
 }
 
@@ -197,7 +197,7 @@ fn check(
 ) {
     let file = InputFile { name: "what is written".to_owned(), text: text.to_owned() };
     let mut notes = Vec::new();
-    let checked = match checked::check(manifests::read(&[file]), &mut notes) {
+    let checked = match requests::check(manifests::read(&[file]), &mut notes) {
         Ok(checked) => checked,
         Err(mistakes) => {
             let why = mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -228,7 +228,7 @@ fn check(
         match answer {
             Ok(resolution) => compare(&resolution.lock, draft, &folder.plugins, doubts),
             Err(unsolvable) => {
-                let why = human::render(&unsolvable.explanation(), now).trim_end().to_owned();
+                let why = text::render(&unsolvable.explanation(), now).trim_end().to_owned();
                 doubts.push(AdoptFinding::NoAnswer { why });
             }
         }
@@ -257,6 +257,6 @@ fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<Ad
 }
 
 #[cfg(test)]
-mod fuzz;
+mod adopt_fuzz;
 #[cfg(test)]
 mod tests;

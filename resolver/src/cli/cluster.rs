@@ -9,22 +9,22 @@ use kube::Client;
 
 use super::running;
 use super::terminal::Progress;
-use crate::manifest::server_name;
-use crate::nearest::nearest;
+use crate::did_you_mean::nearest;
+use crate::from_api::server_name;
 
-mod connection;
 mod error;
+mod kubeconfig;
 mod list;
-mod name;
+mod server_name;
 
 use error::ClusterError;
-use name::ServerName;
+use server_name::ServerName;
 
 /// Which servers of which cluster. All of the namespace when none is named.
 #[derive(Debug, Args)]
 pub(super) struct InCluster {
     /// Servers of a cluster: server/lobby, papermcserver/lobby, pmc/lobby or lobby; all of the namespace when none is named
-    #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = name::parse)]
+    #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = server_name::parse)]
     servers: Vec<ServerName>,
     #[command(flatten)]
     place: ClusterScope,
@@ -85,7 +85,7 @@ pub(super) async fn read_one(
     written: &str,
     notes: &mut Vec<String>,
 ) -> Result<PaperMCServer, ClusterError> {
-    let (own, name) = name::with_namespace(written);
+    let (own, name) = server_name::with_namespace(written);
     let name = &name;
     let Cluster { client, url, namespace } = connect(place).await?;
     let namespace = own.unwrap_or(namespace);
@@ -103,7 +103,7 @@ struct Cluster {
 }
 
 async fn connect(ClusterScope { namespace, kubeconfig, context }: &ClusterScope) -> Result<Cluster, ClusterError> {
-    let config = connection::config(kubeconfig.as_deref(), context.as_deref()).await?;
+    let config = kubeconfig::config(kubeconfig.as_deref(), context.as_deref()).await?;
     let namespace = namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let url = config.cluster_url.to_string();
     let client = Client::try_from(config).map_err(|source| {

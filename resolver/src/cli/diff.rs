@@ -3,11 +3,11 @@
 use std::fs;
 use std::io::{self, Read as _};
 
-use super::arguments::{DiffArgs, Format};
+use super::args::{DiffArgs, Format};
 use super::table::table;
 use super::{ExitStatus, Output};
-use crate::explain::human::named;
-use crate::explain::words::list;
+use crate::explain::phrases::list;
+use crate::explain::text::named;
 use crate::lock::{ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseChange, ReleaseName};
 use crate::upstream::in_words;
 

@@ -7,16 +7,16 @@ use fixtures::fuzz::mutated;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::checked::check;
-use super::document;
-use super::input::InputFile;
+use super::files::InputFile;
 use super::manifests::{self, Manifests};
-use super::problem::SavedQuery;
-use super::question::Query;
+use super::query::Query;
+use super::requests::check;
+use super::saved_query::SavedQuery;
+use super::yaml;
 use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
 use crate::lock::FormatVersion;
 
-mod facts;
+mod fuzz_facts;
 
 /// One of everything that is looked at.
 const GOOD: &str = r#"# A server and its plugins
@@ -126,10 +126,10 @@ fn any_yaml_is_the_same_when_it_is_written_as_json_and_read_again() {
     always(500, &(text(), edits()), |(other, edits)| {
         let text = String::from_utf8_lossy(&mutated(GOOD.as_bytes(), other.as_bytes(), &edits)).into_owned();
         for text in [text, other] {
-            for node in document::read(&text).unwrap_or_default() {
+            for node in yaml::read(&text).unwrap_or_default() {
                 let value = node.to_json();
-                let again = document::read(&value.to_string()).unwrap();
-                prop_assert_eq!(again.first().map_or(Value::Null, document::YamlNode::to_json), value);
+                let again = yaml::read(&value.to_string()).unwrap();
+                prop_assert_eq!(again.first().map_or(Value::Null, yaml::YamlNode::to_json), value);
             }
         }
         Ok(())

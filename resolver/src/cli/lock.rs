@@ -4,12 +4,12 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::arguments::LockArgs as Asked;
-use super::gathered::{InputSource, end_of, gather_answers, one_server};
-use super::written::write_atomically;
+use super::args::LockArgs as Asked;
+use super::atomic_write::write_atomically;
+use super::session::{InputSource, end_of, gather_answers, one_server};
 use super::{ExitStatus, Output};
 use crate::Resolution;
-use crate::explain::{Explanation, human};
+use crate::explain::{Explanation, text};
 use crate::upstream::in_words;
 
 /// `resolver lock`.
@@ -61,7 +61,7 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Output, Output> {
 
 /// Says why there is no lock of a server; that is not where locks go.
 fn no_lock(said: &mut Output, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
-    said.notes.push(human::render(explanation, at).trim_end().to_owned());
+    said.notes.push(text::render(explanation, at).trim_end().to_owned());
     if lock.output.is_some() {
         said.notes.push(format!("{server}: no lock was written"));
     }

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use crds::definitions::SPECS;
+use crds::crd::SPECS;
 use crds::{PaperMCServer, Plugin};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::document::{self, YamlNode, YamlValue};
-use super::input::InputFile;
-use super::{running, strict};
-use crate::foreign::shortened;
-use crate::manifest::{Complaint, plugin_name, server_name};
-use crate::nearest::nearest;
+use super::files::InputFile;
+use super::yaml::{self, YamlNode, YamlValue};
+use super::{running, schema_check};
+use crate::did_you_mean::nearest;
+use crate::from_api::{Complaint, plugin_name, server_name};
+use crate::untrusted_text::shortened;
 
 /// The group and version of our kinds.
 const OURS: &str = "nightshift.dev/v1alpha1";
@@ -87,7 +87,7 @@ pub(super) struct Manifests {
 pub(super) fn read(files: &[InputFile]) -> Manifests {
     let mut reader = ManifestReader { found: Manifests::default() };
     for file in files {
-        match document::read(&file.text) {
+        match yaml::read(&file.text) {
             Ok(documents) => documents.iter().for_each(|document| reader.object(file, document)),
             Err(refused) => {
                 let complaint = complaint("", "", refused.said, refused.fix);
@@ -213,9 +213,9 @@ impl ManifestReader {
         };
         let [server, plugin] = schemas();
         let schema = if kind == "Plugin" { plugin } else { server };
-        let wrong = strict::check(node, schema, &file.text);
+        let wrong = schema_check::check(node, schema, &file.text);
         if !wrong.is_empty() {
-            for strict::SchemaViolation { line, path, problem, fix } in wrong {
+            for schema_check::SchemaViolation { line, path, problem, fix } in wrong {
                 let complaint = complaint(&name, &path, problem, &fix);
                 self.mistake(file, line, complaint);
             }

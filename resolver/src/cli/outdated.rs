@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::arguments::{Format, OutdatedArgs as Asked};
-use super::gathered::{InputSource, end_of, gather_answers};
+use super::args::{Format, OutdatedArgs as Asked};
 use super::running::RunningSet;
+use super::session::{InputSource, end_of, gather_answers};
 use super::table::table;
 use super::{ExitStatus, Output};
 use crate::catalog::{Catalog, Project};
-use crate::explain::words::date;
-use crate::explain::{Blocker, ChosenPlugin, Explanation, SolvedExplanation, few, human};
+use crate::explain::phrases::date;
+use crate::explain::{Blocker, ChosenPlugin, Explanation, SolvedExplanation, short_form, text};
 
 /// One server.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -68,9 +68,9 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Output, Outpu
                 }
                 boards.push(board);
             }
-            Ok(other) => said.notes.push(human::render(other, at).trim_end().to_owned()),
+            Ok(other) => said.notes.push(text::render(other, at).trim_end().to_owned()),
             Err(unsolvable) => {
-                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                said.notes.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
                 said.end = said.end.max(end_of(unsolvable));
             }
         }
@@ -114,13 +114,13 @@ pub(super) fn board(catalog: &Catalog, solved: &SolvedExplanation, runs: &Runnin
             runs: runs.plugins.get(name).cloned(),
             would_run: None,
             newest: version,
-            why_not: Some(if own { few::holder(&left.holder) } else { format!("needs {}", left.holder.name) }),
+            why_not: Some(if own { short_form::holder(&left.holder) } else { format!("needs {}", left.holder.name) }),
             since,
         })
     });
     behind.extend(left_out);
     let of = 1 + solved.plugins.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count();
-    let stopped = solved.stopped_by().map(|(name, files)| few::files_of_one_name(name, files));
+    let stopped = solved.stopped_by().map(|(name, files)| short_form::files_of_one_name(name, files));
     OutdatedReport { server: solved.server.clone(), stopped, behind, of }
 }
 
@@ -198,14 +198,14 @@ fn paper(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -> Op
     if let Some(newer) = solved.newer_paper.last() {
         let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
         let why = match (&newer.unusable, &newer.pinned, &newer.gave_up) {
-            (Some(unusable), _, _) if names.is_empty() => few::unusable(unusable),
-            (Some(unusable), _, _) => format!("{}; {}", few::unusable(unusable), few::held_by(&names)),
+            (Some(unusable), _, _) if names.is_empty() => short_form::unusable(unusable),
+            (Some(unusable), _, _) => format!("{}; {}", short_form::unusable(unusable), short_form::held_by(&names)),
             (None, Some(pin), _) => format!("you pinned {}", pin.version),
-            (None, None, Some(gave_up)) => few::holders_unknown(gave_up),
+            (None, None, Some(gave_up)) => short_form::holders_unknown(gave_up),
             (None, None, None) if names.is_empty() => {
-                newer.one_version.first().map(few::one_version).unwrap_or_default()
+                newer.one_version.first().map(short_form::one_version).unwrap_or_default()
             }
-            (None, None, None) => few::held_by(&names),
+            (None, None, None) => short_form::held_by(&names),
         };
         return Some(row(newer.minecraft.to_string(), Some(why), newer.since));
     }
@@ -214,7 +214,7 @@ fn paper(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -> Op
         let build = version.and_then(|version| version.builds.iter().find(|build| build.number == newer.build))?;
         let newest = format!("{}-{}", chosen.minecraft, newer.build);
         let pinned = || format!("you pinned build {}", chosen.build);
-        let why = newer.unusable.as_ref().map_or_else(pinned, few::unusable);
+        let why = newer.unusable.as_ref().map_or_else(pinned, short_form::unusable);
         return Some(row(newest, Some(why), build.published));
     }
     let differs = runs.paper.as_ref().is_some_and(|runs| *runs != would_run);
@@ -232,7 +232,7 @@ fn plugin(chosen: &ChosenPlugin, runs: &RunningSet) -> Option<OutdatedRow> {
         since,
     };
     if let Some(newest) = &chosen.newest {
-        return Some(row(&newest.version, Some(few::because(&newest.because)), newest.published));
+        return Some(row(&newest.version, Some(short_form::because(&newest.because)), newest.published));
     }
     let differs = runs.as_ref().is_some_and(|runs| *runs != chosen.version);
     differs.then(|| row(&chosen.version, None, chosen.published))

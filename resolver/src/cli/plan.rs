@@ -6,20 +6,20 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::alone::{self, Alone, FullSelection, PartialChoice};
-use super::arguments::{Format, PlanArgs as Asked};
-use super::change::{self, RenderedChange, changes};
-use super::counted::HotfixListing;
-use super::gathered::{InputSource, end_of, gather_answers, one_server};
+use super::args::{Format, PlanArgs as Asked};
+use super::changes::{self, RenderedChange, changes};
+use super::from_status::Schedule;
+use super::hotfix_note::HotfixListing;
 use super::outdated::{self, OutdatedRow};
+use super::partial::{self, Alone, FullSelection, PartialChoice};
 use super::running::RunningSet;
-use super::schedule::Schedule;
+use super::session::{InputSource, end_of, gather_answers, one_server};
 use super::table::table;
 use super::when::When;
 use super::{ExitStatus, Output, diff};
 use crate::catalog::Catalog;
-use crate::explain::words::date;
-use crate::explain::{Explanation, SolvedExplanation, few, human};
+use crate::explain::phrases::date;
+use crate::explain::{Explanation, SolvedExplanation, short_form, text};
 use crate::lock::Lock;
 use crate::request::{Request, Running};
 use crate::upstream::in_words;
@@ -114,18 +114,18 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Output, Output> {
                 let Explanation::Solved(solved) = &resolution.explanation else { continue };
                 match solved.stopped_by() {
                     Some((name, files)) => {
-                        said.notes.push(human::render(&resolution.explanation, at).trim_end().to_owned());
+                        said.notes.push(text::render(&resolution.explanation, at).trim_end().to_owned());
                         said.end = said.end.max(ExitStatus::NoSolution);
                         let changes = changes(solved, resolution, &runs, planned.lock);
                         let chosen = PartialChoice { resolution, solved, changes: &changes };
-                        planned.only_alone(Some(chosen), few::files_of_one_name(name, files))
+                        planned.only_alone(Some(chosen), short_form::files_of_one_name(name, files))
                     }
                     None => Some(planned.whole(resolution, solved)),
                 }
             }
             Err(unsolvable) => {
                 let explanation = unsolvable.explanation();
-                said.notes.push(human::render(&explanation, at).trim_end().to_owned());
+                said.notes.push(text::render(&explanation, at).trim_end().to_owned());
                 said.end = said.end.max(end_of(unsolvable));
                 planned.only_alone(None, why_there_is_no_set(unsolvable))
             }
@@ -159,7 +159,7 @@ fn why_there_is_no_set(unsolvable: &Unsolvable) -> String {
     match unsolvable {
         Unsolvable::NoSolution(_) => "no set meets all that is asked for".to_owned(),
         Unsolvable::Unanswerable(_) => "not all that an answer needs is known".to_owned(),
-        Unsolvable::GaveUp(gave_up) => few::gave_up(gave_up),
+        Unsolvable::GaveUp(gave_up) => short_form::gave_up(gave_up),
     }
 }
 
@@ -195,7 +195,7 @@ impl<'a> Planned<'a> {
         let is_one_way = changes.iter().any(|change| change.one_way);
         let when = if is_one_way { when.in_windows_only() } else { when };
         let chosen = PartialChoice { resolution, solved, changes: &changes };
-        let (when, alone) = alone::alone(&self.beside(Some(chosen)), schedule, when, now, at);
+        let (when, alone) = partial::alone(&self.beside(Some(chosen)), schedule, when, now, at);
         ServerPlan {
             server: server.to_owned(),
             stopped: None,
@@ -213,7 +213,7 @@ impl<'a> Planned<'a> {
 
     /// The plan where the whole does not come (`stopped` says why), of what comes alone; None: nothing does.
     fn only_alone(&self, chosen: Option<PartialChoice<'_>>, stopped: String) -> Option<ServerPlan> {
-        let alone = alone::alone_only(&self.beside(chosen), self.schedule, self.now, self.at);
+        let alone = partial::alone_only(&self.beside(chosen), self.schedule, self.now, self.at);
         (!alone.is_empty()).then(|| ServerPlan {
             server: self.server.to_owned(),
             stopped: Some(stopped),
@@ -281,7 +281,7 @@ fn in_sentences(plan: &ServerPlan) -> String {
         text.extend(["  nothing else comes: ", why, "\n"]);
     }
     let rows: Vec<Vec<String>> =
-        changes.iter().map(|change| vec![change.name.clone(), change::in_words(change)]).collect();
+        changes.iter().map(|change| vec![change.name.clone(), changes::in_words(change)]).collect();
     text.push_str(&table("  ", &rows));
     if let Some(problem) = image_problem {
         text.extend(["  waits for an image: ", problem, "\n"]);

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::arguments::{Format, ReadyArgs as Asked};
-use super::gathered::{InputSource, end_of, lacking};
+use super::args::{Format, ReadyArgs as Asked};
+use super::session::{InputSource, end_of, lacking};
 use super::table::table;
-use super::{ExitStatus, Output, supposed};
+use super::{ExitStatus, Output, what_if};
 use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::words::{self, date, list};
-use crate::explain::{Blocker, WhyNot, few, human, last_release};
+use crate::explain::phrases::{self, date, list};
+use crate::explain::{Blocker, WhyNot, last_release, short_form, text};
 use crate::request::Request;
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -98,7 +98,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
         match answer {
             Ok(why) => whys.push(why),
             Err(unsolvable) => {
-                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                said.notes.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
                 said.end = said.end.max(end_of(unsolvable));
             }
         }
@@ -125,7 +125,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
 
 /// What each server says to the target, by name; one that is still to come is taken as if it were out.
 fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Timestamp) -> Answers {
-    let supposed = supposed::with_versions_to_come(catalog, target, at);
+    let supposed = what_if::with_versions_to_come(catalog, target, at);
     let catalog = supposed.as_ref().unwrap_or(catalog);
     let fleet = Fleet::read(catalog, requests, at);
     let decided = fleet.decide(Budget::default());
@@ -150,7 +150,7 @@ fn board(
         for holder in &why.holders {
             // One server may have pinned what another one may choose.
             let newest = holder.newest.as_ref().map(|newest| newest.version.as_str());
-            let told = (holder.name.as_str(), &holder.key, newest, few::holder(holder));
+            let told = (holder.name.as_str(), &holder.key, newest, short_form::holder(holder));
             let row = not_ready.entry(told).or_insert_with(|| not_ready_row(catalog, holder, at));
             row.servers.insert(why.server.clone());
             blocked.extend(holder.object.as_ref().map(|_| holder.name.as_str()));
@@ -184,7 +184,7 @@ fn not_ready_row(catalog: &Catalog, holder: &Blocker, at: Timestamp) -> NotReady
         key: holder.key.clone(),
         newest: holder.newest.as_ref().map(|newest| newest.version.clone()),
         listed_up_to: holder.newest.as_ref().and_then(|newest| newest.up_to.clone()),
-        why: few::holder(holder),
+        why: short_form::holder(holder),
         last_release: catalog.project(&holder.key).and_then(|project| last_release(project, at)),
         silent_since: holder.silent_since,
         servers: BTreeSet::new(),
@@ -195,13 +195,13 @@ fn server(why: &WhyNot, is_out: bool) -> Server {
     let names: Vec<&str> = why.holders.iter().map(|holder| holder.name.as_str()).collect();
     let mut reasons = Vec::new();
     // How a Paper that is not out would be judged is not known.
-    reasons.extend(why.unusable.as_ref().filter(|_| is_out).map(few::unusable));
+    reasons.extend(why.unusable.as_ref().filter(|_| is_out).map(short_form::unusable));
     reasons.extend(why.pinned.as_ref().map(|pin| format!("you pinned {} {}", why.software, pin.version)));
     if !names.is_empty() {
-        reasons.push(few::held_by(&names));
+        reasons.push(short_form::held_by(&names));
     }
-    reasons.extend(why.one_version.iter().map(few::one_version));
-    reasons.extend(why.shared_name.as_ref().map(few::shared_name));
+    reasons.extend(why.one_version.iter().map(short_form::one_version));
+    reasons.extend(why.shared_name.as_ref().map(short_form::shared_name));
     let can = is_out && reasons.is_empty();
     if !is_out && reasons.is_empty() {
         reasons.push(format!("waits for {}", why.software));
@@ -235,7 +235,7 @@ fn human_board(board: &ReadyReport) -> String {
 
 fn not_ready_cells(row: &NotReady) -> Vec<String> {
     let NotReady { name, key: _, newest, listed_up_to: _, why, last_release: _, silent_since, servers } = row;
-    let silent = silent_since.map(words::silent_since).unwrap_or_default();
+    let silent = silent_since.map(phrases::silent_since).unwrap_or_default();
     let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
     let named = newest.as_ref().map_or_else(|| name.clone(), |newest| format!("{name} {newest}"));
     vec![named, why.clone(), silent, format!("on {}", list(&servers, 3))]

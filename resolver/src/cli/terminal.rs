@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::arguments::ColorWhen;
+use super::args::ColorWhen;
 
 /// Whether the answer is coloured. Left to us, as the field has it: `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, `TERM`, and
 /// never into a file or a pipe.

@@ -6,17 +6,17 @@ use crds::PaperMCServer;
 use crds::paper_mc_server::{TrustedFile, UnmanagedFile};
 use serde_json::json;
 
-use super::arguments::TrustArgs;
-#[cfg(feature = "cluster")]
-use super::ask::in_runtime;
+use super::args::TrustArgs;
 #[cfg(feature = "cluster")]
 use super::cluster;
-use super::gathered::one_server;
-use super::listed::listed;
-use super::{Output, input, manifests};
-use crate::explain::words::in_a_shell;
-use crate::manifest::server_name;
-use crate::nearest::nearest;
+#[cfg(feature = "cluster")]
+use super::explain::in_runtime;
+use super::join::listed;
+use super::session::one_server;
+use super::{Output, files, manifests};
+use crate::did_you_mean::nearest;
+use crate::explain::phrases::in_a_shell;
+use crate::from_api::server_name;
 use crate::upstream::in_words;
 use crate::version::Minecraft;
 
@@ -51,7 +51,7 @@ fn read_server(trust: &TrustArgs, notes: &mut Vec<String>) -> Result<PaperMCServ
         let found = in_runtime(cluster::read_one(&trust.place, &trust.server, notes)).map_err(failed)?;
         return found.map_err(|error| failed(in_words(&error)));
     }
-    let files = input::read(&trust.files).map_err(|error| failed(in_words(&error)))?;
+    let files = files::read(&trust.files).map_err(|error| failed(in_words(&error)))?;
     let mut manifests = manifests::read(&files);
     notes.append(&mut manifests.notes);
     if !manifests.mistakes.is_empty() {

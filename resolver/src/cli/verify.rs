@@ -4,17 +4,17 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::arguments::{Format, VerifyArgs as Asked};
-use super::gathered::{InputSource, end_of, gather_answers, one_server};
+use super::args::{Format, VerifyArgs as Asked};
+use super::session::{InputSource, end_of, gather_answers, one_server};
 use super::table::table;
 use super::{ExitStatus, Output, diff};
 use crate::Unsolvable;
-use crate::explain::words::{date, range, unusable};
-use crate::explain::{Explanation, PaperName, human};
-use crate::facts::UsedFact;
+use crate::compatibility_facts::UsedFact;
+use crate::explain::phrases::{date, range, unusable};
+use crate::explain::{Explanation, PaperName, text};
 use crate::lock::{Difference, Guess, Lock, LockedPlugin};
+use crate::lock_check::{StaleFact, Unmet, broken_facts, unmet, unsaid};
 use crate::upstream::in_words;
-use crate::verify::{StaleFact, Unmet, broken_facts, unmet, unsaid};
 
 /// What came of checking a lock.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
     let (Some(answer), Some(request)) = (answer, request) else { return Ok(said) };
     gathered.say_problems(&mut said);
     let trouble = |said: &mut Output, unsolvable: &Unsolvable| {
-        said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+        said.notes.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
         said.end = ExitStatus::Failed;
     };
     let unmet = unmet(&lock, &gathered.catalog, request, at);
@@ -127,7 +127,7 @@ fn human_verdict(verdict: &VerifyReport, lock: &Lock, at: Timestamp) -> String {
         }
         (None, Some(explanation)) => {
             text.push('\n');
-            text.push_str(&human::render(explanation, at));
+            text.push_str(&text::render(explanation, at));
         }
         (None, None) => text.push_str("\nsolve: gives the same\n"),
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::schedule::{Followed, Schedule};
+use super::from_status::{Followed, Schedule};
 use crate::explain::{Explanation, Hint, HintStep, SolvedExplanation};
 use crate::request::Request;
 
@@ -385,7 +385,7 @@ fn solves_itself_after(hint: &Hint, when: &When) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule::PendingApproval;
+    use super::super::from_status::PendingApproval;
     use super::*;
 
     #[test]

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::ExplainContext;
+use crate::index::java::{choose_image, image_for, java_of_image};
 use crate::request::ImagePolicy;
-use crate::shelf::java::{choose_image, image_for, java_of_image};
 use crate::solve::Decision;
-use crate::solve::answer::java;
+use crate::solve::build_lock::java;
 
 /// The Java and the image of a chosen set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

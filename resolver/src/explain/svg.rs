@@ -3,18 +3,18 @@
 //! One SVG of bounded width for any number of servers, without scripts and without anything from elsewhere. The same
 //! explanations give the same bytes.
 
-use super::human::{named, paper, short};
-use super::words::UNSEEN;
-use super::{Conflict, Explanation, Pinned, ReleaseState, Unanswerable, WhyNotRelease, few};
+use super::phrases::UNSEEN;
+use super::text::{named, paper, short};
+use super::{Conflict, Explanation, Pinned, ReleaseState, Unanswerable, WhyNotRelease, short_form};
 use crate::solve::BudgetExceeded;
 use crate::version::Minecraft;
 
 mod draw;
 mod section;
+mod solved;
 #[cfg(test)]
 mod tests;
 mod xml;
-mod yes;
 
 use section::{DiagramBox, Kind, Section};
 
@@ -33,8 +33,8 @@ pub fn render(explanations: &[Explanation], supposed: &[String]) -> String {
 
 fn section(explanation: &Explanation) -> Section {
     match explanation {
-        Explanation::Solved(solved) => yes::solved(solved),
-        Explanation::WhyNot(why) => yes::why_not(why),
+        Explanation::Solved(solved) => solved::solved(solved),
+        Explanation::WhyNot(why) => solved::why_not(why),
         Explanation::WhyNotRelease(why) => release(why),
         Explanation::Impossible(no) => impossible(no),
         Explanation::Unanswerable(unknown) => unanswerable(unknown),
@@ -57,7 +57,7 @@ fn impossible(no: &Conflict) -> Section {
     } = no;
     let mut section = Section::titled(format!("nothing meets what {} asks for", short(server)));
     section.left_head = "what rules it out";
-    section.left = (reasons.iter().map(|reason| few::reason(*software, reason)))
+    section.left = (reasons.iter().map(|reason| short_form::reason(*software, reason)))
         .map(|(name, note)| DiagramBox::new(Kind::Holds, name, note))
         .collect();
     section.left_unnamed = *more;
@@ -79,7 +79,7 @@ fn release(why: &WhyNotRelease) -> Section {
     let note = match state {
         ReleaseState::Chosen => "in the set that is chosen".to_owned(),
         ReleaseState::Older => "a newer one goes with the rest".to_owned(),
-        ReleaseState::KeptOut { because } => few::because(because),
+        ReleaseState::KeptOut { because } => short_form::because(because),
         ReleaseState::NothingMeets => "nothing meets what is asked for".to_owned(),
         ReleaseState::NoSuchRelease { nearest: _ } => "there is no such release".to_owned(),
     };
@@ -97,7 +97,7 @@ fn release(why: &WhyNotRelease) -> Section {
 
 fn given_up(gave_up: &BudgetExceeded) -> Section {
     let BudgetExceeded { steps: _, limit: _, clashing } = gave_up;
-    let mut section = Section::titled(few::gave_up(&BudgetExceeded { clashing: Vec::new(), ..gave_up.clone() }));
+    let mut section = Section::titled(short_form::gave_up(&BudgetExceeded { clashing: Vec::new(), ..gave_up.clone() }));
     if !clashing.is_empty() {
         section.left_head = "kept clashing";
         section.left = clashing.iter().map(|name| DiagramBox::new(Kind::Holds, name, "")).collect();

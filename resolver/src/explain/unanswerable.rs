@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::PaperName;
 use crate::catalog::{Catalog, ProjectKey};
+use crate::index::Gap;
 use crate::request::Request;
-use crate::shelf::Gap;
 
 /// Why no metadata answers the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::refusal::is_zero;
+use super::conflict::is_zero;
 use super::{Blocker, Hint, HintsLeftOut, OneVersion, PaperName, SharedName, UpstreamAction};
 use crate::software::Software;
 use crate::unusable::Unusable;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fixtures::jar::{self, Entry, PluginYml};
 
-use super::{FactsError, plugin};
+use super::{FactsError, plugin_descriptor};
 
 struct Written {
     _dir: tempfile::TempDir,
@@ -19,8 +19,8 @@ fn written(bytes: &[u8]) -> Written {
     Written { _dir: dir, path }
 }
 
-fn of_plugin(entries: &[Entry]) -> Result<plugin::PluginFacts, FactsError> {
-    plugin::facts(&written(&jar::archive(entries)).path)
+fn of_plugin(entries: &[Entry]) -> Result<plugin_descriptor::PluginFacts, FactsError> {
+    plugin_descriptor::facts(&written(&jar::archive(entries)).path)
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn a_plugin_yml_is_read() {
     yml.libraries = vec!["org.x:y:1".to_owned()];
     yml.api_version = Some("1.20".to_owned());
     yml.folia_supported = true;
-    let facts = plugin::facts(&written(&jar::plugin_with(&yml, 21, &[])).path).unwrap();
+    let facts = plugin_descriptor::facts(&written(&jar::plugin_with(&yml, 21, &[])).path).unwrap();
     assert_eq!(
         facts,
-        plugin::PluginFacts {
+        plugin_descriptor::PluginFacts {
             name: "ViaBackwards".to_owned(),
             version: Some("5.7.1".to_owned()),
             api_version: Some("1.20".to_owned()),
@@ -75,8 +75,8 @@ fn a_paper_plugin_yml_comes_first() {
 
 #[test]
 fn what_is_no_plugin_is_told_apart() {
-    assert!(matches!(plugin::facts(&written(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
-    assert!(matches!(plugin::facts(&written(b"<html>").path), Err(FactsError::NotAJar(_))));
+    assert!(matches!(plugin_descriptor::facts(&written(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
+    assert!(matches!(plugin_descriptor::facts(&written(b"<html>").path), Err(FactsError::NotAJar(_))));
     assert!(matches!(of_plugin(&[Entry::new("README", "")]), Err(FactsError::NoDescription)));
     for (entry, software) in [("velocity-plugin.json", "Velocity"), ("bungee.yml", "BungeeCord")] {
         let error = of_plugin(&[Entry::new(entry, "{}")]).unwrap_err();
@@ -90,7 +90,7 @@ fn what_is_no_plugin_is_told_apart() {
         assert!(matches!(&error, FactsError::Nonsense { entry: "plugin.yml", .. }), "{bad}: {error}");
         assert_eq!(error.to_string().lines().count(), 1, "{error}");
     }
-    assert!(matches!(plugin::facts(&PathBuf::from("/nowhere/x.jar")), Err(FactsError::Open(_))));
+    assert!(matches!(plugin_descriptor::facts(&PathBuf::from("/nowhere/x.jar")), Err(FactsError::Open(_))));
 }
 
 #[test]

@@ -10,11 +10,11 @@ use std::rc::Rc;
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
 use super::BudgetExceeded;
-use super::best_case::BestCase;
-use super::meter::{BudgetMeter, Clashes};
-use super::set::{Index, IndexSet};
+use super::budget::{BudgetMeter, Clashes};
+use super::fast_path::BestCase;
+use super::index_set::{Index, IndexSet};
 use crate::catalog::Release;
-use crate::shelf::{CandidateIndex, PluginCandidates, UnusableClass, class_of};
+use crate::index::{CandidateIndex, PluginCandidates, UnusableClass, class_of};
 use crate::unusable::Unusable;
 
 /// What takes part in a solve.

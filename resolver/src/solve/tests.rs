@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::provider::SolverFailure;
 use super::*;
-use crate::explain::human;
+use crate::explain::text;
 
 mod changed;
 pub(super) mod small;
@@ -53,8 +53,8 @@ proptest! {
     fn a_lock_meets_its_request_and_its_facts_hold(problem in problems()) {
         if let Ok(resolution) = solved(&problem) {
             let Problem { catalog, request, now } = &problem;
-            prop_assert_eq!(crate::verify::broken_facts(&resolution.lock, catalog, *now), Vec::new());
-            prop_assert_eq!(crate::verify::unmet(&resolution.lock, catalog, request, *now), Ok(Vec::new()));
+            prop_assert_eq!(crate::lock_check::broken_facts(&resolution.lock, catalog, *now), Vec::new());
+            prop_assert_eq!(crate::lock_check::unmet(&resolution.lock, catalog, request, *now), Ok(Vec::new()));
         }
     }
 
@@ -74,7 +74,7 @@ proptest! {
         let release = &project.releases[other.index(project.releases.len())];
         locked.release_id.clone_from(&release.id);
         locked.version.clone_from(&release.version);
-        let unmet = crate::verify::unmet(&lock, &problem.catalog, &problem.request, problem.now).unwrap();
+        let unmet = crate::lock_check::unmet(&lock, &problem.catalog, &problem.request, problem.now).unwrap();
         // A world in which nothing but the locked releases exists has an answer exactly if they go together.
         let mut only = problem.clone();
         only.request.paper = PaperRequest::Pin { version: lock.minecraft.clone() };
@@ -181,17 +181,17 @@ proptest! {
         for locked in kept {
             prop_assert_eq!(lock.plugins.iter().find(|other| other.key == locked.key), Some(locked));
         }
-        prop_assert_eq!(crate::verify::unmet(&lock, &after.catalog, &after.request, after.now), Ok(Vec::new()));
+        prop_assert_eq!(crate::lock_check::unmet(&lock, &after.catalog, &after.request, after.now), Ok(Vec::new()));
         if let Ok(Resolution { lock, .. }) = solved(&another) {
-            prop_assert_eq!(crate::verify::broken_facts(&lock, &after.catalog, after.now), Vec::new());
+            prop_assert_eq!(crate::lock_check::broken_facts(&lock, &after.catalog, after.now), Vec::new());
         }
     }
 
     #[test]
     fn no_text_speaks_the_language_of_the_search(problem in problems()) {
         let text = match solved(&problem) {
-            Ok(resolution) => human::render(&resolution.explanation, problem.now),
-            Err(unsolvable) => human::render(&unsolvable.explanation(), problem.now),
+            Ok(resolution) => text::render(&resolution.explanation, problem.now),
+            Err(unsolvable) => text::render(&unsolvable.explanation(), problem.now),
         };
         for word in ["Root", "Plugin(", "incompatib", "derivation", "IndexSet", "Bulk", "satisf", "version set"] {
             prop_assert!(!text.contains(word), "{word} in:\n{text}");

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::cache::Fetched;
+use super::disk_cache::StoredPage;
 use super::http::{Http, HttpResponse, parse};
-use super::store::StoredPage;
+use super::page_cache::Fetched;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::ImageTag;
 
@@ -104,7 +104,7 @@ pub(super) fn page_of(
 
 /// None for a moving tag, another variant, or one without an index digest: it could not be pinned.
 fn read_tag(repository: &DockerHubRepository, tag: wire::DockerHubTag) -> Option<ImageTag> {
-    let digest = super::listing::hash("sha256", 32, tag.digest?.strip_prefix("sha256:"))?;
+    let digest = super::project_page::hash("sha256", 32, tag.digest?.strip_prefix("sha256:"))?;
     is_release(&tag.name).then_some(())?;
     Some(ImageTag { repository: repository.full(), tag: tag.name, digest, pushed: tag.pushed.or(tag.last_updated)? })
 }

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::Upstream;
 use crate::download::DownloadError;
-use crate::foreign::shortened;
 use crate::jar::FactsError;
+use crate::untrusted_text::shortened;
 
 /// Why one page of one upstream could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -8,25 +8,25 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 
-use super::cache::{CachedPage, Pages, Reads, younger};
+use super::catalog_builder::{CatalogBuild, FoundProject, Images, Paper, ReadFailure};
+use super::disk_cache::{DiskStore, PageOrigin, StoredPage};
 use super::docker_hub::{self, DockerHubRepository};
-use super::files::Files;
 use super::fill::{FillBuilds, Listed};
 use super::http::{Http, RetryPolicy};
-use super::listing::{Name, ProjectListing, can_be_a_name};
-use super::reading::{CatalogBuild, FoundProject, Images, Paper, ReadFailure};
-use super::store::{DiskStore, PageOrigin, StoredPage};
+use super::page_cache::{CachedPage, Pages, Reads, younger};
+use super::project_page::{Name, ProjectListing, can_be_a_name};
+use super::url::Files;
 use super::{FetchError, StartError, Upstream, Upstreams, fill, hangar, modrinth, purpur};
 use crate::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
 use crate::explain::PaperName;
 use crate::software::Software;
-use crate::unmanaged::UnmanagedJar;
+use crate::unmanaged_jar::UnmanagedJar;
 use crate::version::Minecraft;
 
-use unseen::VerifiedBuild;
+use verify_builds::VerifiedBuild;
 
-mod by_hash;
-mod unseen;
+mod hash_lookup;
+mod verify_builds;
 
 /// Pages read at the same time.
 const AT_ONCE: usize = 8;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::http::parse;
-use super::listing::hash;
+use super::project_page::hash;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
 use crate::software::Software;

@@ -6,10 +6,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::cache::Fetched;
+use super::disk_cache::StoredPage;
 use super::http::{Http, HttpResponse, parse};
-use super::listing::{Name, ProjectListing, hash};
-use super::store::StoredPage;
+use super::page_cache::Fetched;
+use super::project_page::{Name, ProjectListing, hash};
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 

@@ -11,9 +11,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
-use super::cache::Fetched;
-use super::pace::RateLimiter;
-use super::store::StoredPage;
+use super::disk_cache::StoredPage;
+use super::page_cache::Fetched;
+use super::rate_limit::RateLimiter;
 use super::{FetchError, StartError, Upstream};
 
 /// The largest body we read: forty times the largest list known (`ViaVersion`'s with change logs, 1.5 MB).

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::cache::Fetched;
+use super::disk_cache::StoredPage;
 use super::http::{Http, parse};
-use super::listing::{Name, ProjectListing, hash};
-use super::store::StoredPage;
+use super::page_cache::Fetched;
+use super::project_page::{Name, ProjectListing, hash};
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
 

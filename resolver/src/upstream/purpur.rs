@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::fill::{FillBuilds, Listed};
 use super::http::parse;
-use super::listing::hash;
+use super::project_page::hash;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
 use crate::version::Minecraft;

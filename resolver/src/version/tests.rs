@@ -117,11 +117,11 @@ fn siblings_share_a_protocol_and_neighbours_do_not() {
     for (a, b) in
         [("1.20.3", "1.20.4"), ("1.21.2", "1.21.3"), ("1.21.7", "1.21.8"), ("1.21.9", "1.21.10"), ("26.1", "26.1.1")]
     {
-        assert!(sibling::siblings(&minecraft(a)).any(|sibling| *sibling == minecraft(b)), "{a}");
-        assert!(sibling::siblings(&minecraft(b)).any(|sibling| *sibling == minecraft(a)), "{b}");
+        assert!(hotfix::siblings(&minecraft(a)).any(|sibling| *sibling == minecraft(b)), "{a}");
+        assert!(hotfix::siblings(&minecraft(b)).any(|sibling| *sibling == minecraft(a)), "{b}");
     }
     for alone in ["1.20.2", "1.21.4", "1.21.11", "26.2", "1.21.9-rc1"] {
-        assert_eq!(sibling::siblings(&minecraft(alone)).next(), None, "{alone}");
+        assert_eq!(hotfix::siblings(&minecraft(alone)).next(), None, "{alone}");
     }
 }
 
@@ -142,11 +142,11 @@ fn siblings_are_just_the_neighbours_with_one_recorded_protocol() {
         let [older, newer] = pair else { unreachable!("windows of two") };
         let same = older.protocol == newer.protocol;
         let (a, b) = (&older.minecraft, &newer.minecraft);
-        assert_eq!(sibling::siblings(a).any(|sibling| sibling == b), same, "{a} {b}");
-        assert_eq!(sibling::siblings(b).any(|sibling| sibling == a), same, "{b} {a}");
+        assert_eq!(hotfix::siblings(a).any(|sibling| sibling == b), same, "{a} {b}");
+        assert_eq!(hotfix::siblings(b).any(|sibling| sibling == a), same, "{b} {a}");
         siblings += usize::from(same);
     }
-    let of_the_table: usize = recorded.iter().map(|one| sibling::siblings(&one.minecraft).count()).sum();
+    let of_the_table: usize = recorded.iter().map(|one| hotfix::siblings(&one.minecraft).count()).sum();
     assert_eq!(of_the_table, 2 * siblings, "a pair of the table is recorded, and each is said in both directions");
     assert_eq!(siblings, 12);
 }

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::Release;
+use resolver::compatibility_facts::UsedFact;
 use resolver::explain::{
     Blocker, ChosenPlugin, Explanation, IneligibleCandidate, NewerRelease, SolvedExplanation, UnmetNeed, WhyOlder,
 };
-use resolver::facts::UsedFact;
 use resolver::lock::Lock;
 use resolver::request::VersionRequest;
 use resolver::unusable::Unusable;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::catalog::{Release, Source};
+use resolver::compatibility_facts::{FactSource, UsedFact};
 use resolver::explain::Blocker;
-use resolver::facts::{FactSource, UsedFact};
 use resolver::software::Software;
 use resolver::version::Minecraft;
 

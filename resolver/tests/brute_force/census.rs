@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use resolver::catalog::{Dependency, DependencyKind, Project, Release, Source};
 use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginRequest, Request};
 use resolver::software::Software;
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 
 use super::is_thorough;
 use super::joint::Pair;

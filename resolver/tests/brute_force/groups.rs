@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use jiff::SignedDuration;
-use resolver::explain::{Explanation, human};
+use resolver::explain::{Explanation, text};
 use resolver::request::{PaperRequest, Request};
 use resolver::{Budget, Fleet, Resolution, Unsolvable};
 
@@ -63,7 +63,7 @@ fn said(pair: &Pair, requests: &[Request]) -> String {
     });
     let words = explained.iter().map(|(server, explanation)| {
         let json = serde_json::to_string_pretty(explanation).unwrap();
-        format!("{server}: {json}\n{}", human::render(explanation, pair.now))
+        format!("{server}: {json}\n{}", text::render(explanation, pair.now))
     });
     locks.chain(words).collect::<Vec<_>>().join("\n")
 }
@@ -130,7 +130,7 @@ fn what_a_group_is_told_survives_json_and_is_not_spoiled() {
             if back != explanation {
                 return Err(format!("{server}: {text}"));
             }
-            spoiled(&human::render(&explanation, pair.now))?;
+            spoiled(&text::render(&explanation, pair.now))?;
             shared.set(shared.get() + u64::from(text.contains("oneVersion")));
             held.set(held.get() + u64::from(text.contains("\"heldBy\":[{")));
         }

@@ -2,7 +2,7 @@
 //! all else of a problem stays what it was before there were any.
 
 use resolver::catalog::{Catalog, Declared, Dependency, DependencyKind, Project, Source};
-use resolver::unmanaged::UnmanagedJar;
+use resolver::unmanaged_jar::UnmanagedJar;
 
 use super::generate::{Dice, NAMES};
 use super::problem::Problem;

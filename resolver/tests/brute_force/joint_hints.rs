@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use resolver::explain::{Explanation, Hint, HintStep, human};
+use resolver::explain::{Explanation, Hint, HintStep, text};
 use resolver::request::Hold;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 
@@ -99,7 +99,7 @@ fn hints(answer: &Answer) -> Vec<Hint> {
 /// The answers for both, in words.
 fn said(pair: &Pair) -> String {
     let explanation = |answer: Answer| answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation);
-    answers(pair).into_iter().map(|answer| human::render(&explanation(answer), pair.now)).collect::<Vec<_>>().join("\n")
+    answers(pair).into_iter().map(|answer| text::render(&explanation(answer), pair.now)).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! say of them and of the managed ones. By dice of their own, so that all else of a problem stays what it was before there were any.
 
 use resolver::catalog::{Dependency, DependencyKind, Owner, Source};
-use resolver::facts::{Requirement, VersionFact};
-use resolver::unmanaged::UnmanagedJar;
+use resolver::compatibility_facts::{Requirement, VersionFact};
+use resolver::unmanaged_jar::UnmanagedJar;
 
 use super::generate::Dice;
 use super::problem::Problem;

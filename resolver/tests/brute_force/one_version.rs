@@ -10,7 +10,7 @@ use resolver::explain::{
 };
 use resolver::lock::Lock;
 use resolver::request::{ImagePolicy, PaperRequest, VersionRequest};
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
-use resolver::facts::CompatibilityFacts;
+use resolver::compatibility_facts::CompatibilityFacts;
 use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperRequest, Request, Unlisted, VersionRequest};
 use resolver::software::Software;
 

@@ -2,12 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::Catalog;
-use resolver::explain::{Conflict, Explanation, Hint, HintStep, SolvedExplanation, human};
+use resolver::explain::{Conflict, Explanation, Hint, HintStep, SolvedExplanation, text};
 use resolver::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
     Request, Unlisted, VersionRequest,
 };
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub(super) fn said(problem: &Problem) -> String {
     let explanation = explanation(&answer);
     let lock = answer.map_or_else(|error| format!("{error:?}"), |resolution| resolution.lock.to_json());
     let json = serde_json::to_string_pretty(&explanation).unwrap();
-    format!("{lock}\n{json}\n{}", human::render(&explanation, problem.now))
+    format!("{lock}\n{json}\n{}", text::render(&explanation, problem.now))
 }
 
 /// Tries a property on many problems; what fails is shrunk and written as a scenario.
@@ -57,7 +57,7 @@ fn always_of(drawn: fn(u64) -> Problem, first: u64, property: impl Fn(&Problem) 
         if let Err(fault) = property(&problem) {
             let small = problem.shrunk(|smaller| property(smaller).is_err());
             let fault = property(&small).err().unwrap_or(fault);
-            let text = human::render(&explanation(&answer(&small)), small.now);
+            let text = text::render(&explanation(&answer(&small)), small.now);
             panic!("seed {seed}: {fault}\n{text}\n{}", small.to_scenario(&format!("seed-{seed}")));
         }
     }
@@ -378,7 +378,7 @@ pub(super) fn is_no(problem: &Problem) -> bool {
 
 /// A no has to stay one when everything that it does not name is taken away.
 fn names_enough(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Result<(), String> {
-    let text = human::render(&Explanation::Impossible(impossible.clone()), problem.now);
+    let text = text::render(&Explanation::Impossible(impossible.clone()), problem.now);
     let mut fewer = problem.clone();
     fewer.request.plugins.retain(|wish| {
         let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
@@ -441,5 +441,5 @@ pub(super) fn spoiled(text: &str) -> Result<(), String> {
 
 #[test]
 fn no_text_is_spoiled() {
-    always(11_000_000, |problem| spoiled(&human::render(&explanation(&answer(problem)), problem.now)));
+    always(11_000_000, |problem| spoiled(&text::render(&explanation(&answer(problem)), problem.now)));
 }

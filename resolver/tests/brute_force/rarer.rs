@@ -2,7 +2,7 @@
 //! nobody minds. By dice of their own, so that all else of a problem stays what it was before there were any.
 
 use resolver::request::Hold;
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 
 use super::generate::Dice;
 use super::problem::Problem;

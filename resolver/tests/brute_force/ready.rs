@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, ImageTag, PaperVersion, Project};
 use resolver::request::{PaperRequest, VersionRequest};
 use resolver::software::Software;
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 use resolver::version::Minecraft;
 
 use super::inside;

@@ -1,13 +1,13 @@
 //! Pure. That each fact of a no is one, and keeps what it is said to keep, on random small problems: by the rules of the page alone.
-//! That all of them together rule everything out is tried in `properties.rs`.
+//! That all of them together rule everything out is tried in `server_properties.rs`.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use resolver::Unsolvable;
 use resolver::catalog::Release;
+use resolver::compatibility_facts::UsedFact;
 use resolver::explain::{Conflict, ListedRelease, Reason, Span};
-use resolver::facts::UsedFact;
 use resolver::request::{PaperRequest, PluginRequest, VersionRequest};
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;

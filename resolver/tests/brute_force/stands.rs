@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Channel, Project, Release};
 use resolver::request::{Dependencies, PluginRequest, Unlisted, VersionRequest};
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 

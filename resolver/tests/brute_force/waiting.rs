@@ -4,8 +4,8 @@
 use std::cell::Cell;
 
 use jiff::{SignedDuration, Timestamp};
+use resolver::compatibility_facts::CompatibilityFacts;
 use resolver::explain::{Blocker, ChosenPlugin, Explanation, Reason, WhyOlder};
-use resolver::facts::CompatibilityFacts;
 use resolver::lock::Lock;
 use resolver::request::PaperRequest;
 use resolver::unusable::Unusable;

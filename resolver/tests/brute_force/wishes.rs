@@ -2,13 +2,13 @@
 
 use jiff::SignedDuration;
 use resolver::catalog::{BuildChannel, Catalog, Channel, Project, ProjectKey, Source};
-use resolver::facts::{Requirement, VersionFact};
+use resolver::compatibility_facts::{Requirement, VersionFact};
 use resolver::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
     Request, Running, Unlisted, VersionRequest,
 };
 use resolver::software::Software;
-use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::range::Range;
 
 use super::generate::Dice;

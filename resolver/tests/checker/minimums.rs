@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, Project, Release};
-use resolver::explain::{Explanation, Reason, human};
-use resolver::facts::FactSource;
+use resolver::compatibility_facts::FactSource;
+use resolver::explain::{Explanation, Reason, text};
 use resolver::request::PaperRequest;
 use resolver::{Resolution, Unsolvable, resolve};
 use serde::Deserialize;
@@ -76,7 +76,7 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
     let recorded: Vec<(&str, &str)> = of("ViaVersion/ViaBackwards")
         .filter_map(|tag| Some((tag.tag.as_str(), tag.needs_at_run_time.as_ref()?.get("ViaVersion")?.as_str())))
         .collect();
-    let table: Table = serde_json::from_str(include_str!("../../src/overlay/viabackwards.json")).unwrap();
+    let table: Table = serde_json::from_str(include_str!("../../src/known_constraints/viabackwards.json")).unwrap();
     assert_eq!((recorded.len(), table.at_least.len()), (57, 56));
     for (release, least, _) in &table.at_least {
         let (release, least) = (release.as_str(), least.as_str());
@@ -103,7 +103,7 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
             panic!("{release} with ViaVersion {below} is no no")
         };
         let says_so = |reason: &Reason| matches!(reason, Reason::Needs { fact: Some(fact), .. } if fact.range.as_str() == format!(">={least}"));
-        let text = human::render(&Explanation::Impossible(*no.clone()), now);
+        let text = text::render(&Explanation::Impossible(*no.clone()), now);
         assert!(no.reasons.iter().any(says_so), "{release} with ViaVersion {below}: {:?}\n{text}", no.reasons);
     }
 }
@@ -111,7 +111,7 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
 #[test]
 fn each_row_of_worldguard_is_what_its_tag_is_built_against_and_no_tag_lacks_a_row() {
     let tags: Vec<Row> = read("plugins/facts.json");
-    let table: Table = serde_json::from_str(include_str!("../../src/overlay/worldguard.json")).unwrap();
+    let table: Table = serde_json::from_str(include_str!("../../src/known_constraints/worldguard.json")).unwrap();
     let of_worldguard = tags.iter().filter(|tag| tag.repo == "EngineHub/WorldGuard");
     let built = of_worldguard.filter_map(|tag| built_against(tag, "WorldEdit"));
     let (head, releases): (Vec<_>, Vec<_>) = built.partition(|(tag, _, _)| tag == "HEAD");
@@ -123,8 +123,8 @@ fn each_row_of_worldguard_is_what_its_tag_is_built_against_and_no_tag_lacks_a_ro
 fn each_row_of_viarewind_is_what_its_tag_is_built_against_and_no_tag_that_requires_it_lacks_a_row() {
     let tags: Vec<Row> = read("plugins/viarewind.json");
     for (other, table, rows) in [
-        ("ViaVersion", include_str!("../../src/overlay/viarewind-viaversion.json"), 26),
-        ("ViaBackwards", include_str!("../../src/overlay/viarewind-viabackwards.json"), 23),
+        ("ViaVersion", include_str!("../../src/known_constraints/viarewind-viaversion.json"), 26),
+        ("ViaBackwards", include_str!("../../src/known_constraints/viarewind-viabackwards.json"), 23),
     ] {
         let table: Table = serde_json::from_str(table).unwrap();
         let requires = tags.iter().filter(|tag| tag.depend.iter().any(|name| name == other));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use resolver::explain::Explanation;
 use resolver::lock::{Difference, Lock};
-use resolver::verify::{StaleFact, Unmet};
+use resolver::lock_check::{StaleFact, Unmet};
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use resolver::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use resolver::request::Request;
-use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 
 use super::membership::out;
 use super::needs::{BuiltIn, Leads, Needs, built_in, guessed, is_called};

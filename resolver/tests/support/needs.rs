@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
     Artifact, Catalog, Declared, Dependency, DependencyKind, Project, ProjectKey, Release, Source,
 };
-use resolver::facts::Requirement;
+use resolver::compatibility_facts::Requirement;
 use resolver::request::{Dependencies, Request};
 use resolver::software::Software;
 use resolver::version::Minecraft;
@@ -109,10 +109,10 @@ pub(super) enum Leads {
 type Table = LazyLock<BTreeMap<String, String>>;
 
 /// `ViaBackwards`' least `ViaVersion`, release by release: data with a source of its own, so it is read, not repeated.
-static LEAST: Table = LazyLock::new(|| table(include_str!("../../src/overlay/viabackwards.json")));
+static LEAST: Table = LazyLock::new(|| table(include_str!("../../src/known_constraints/viabackwards.json")));
 
 /// The `WorldEdit` that `WorldGuard` was compiled against.
-static COMPILED: Table = LazyLock::new(|| table(include_str!("../../src/overlay/worldguard.json")));
+static COMPILED: Table = LazyLock::new(|| table(include_str!("../../src/known_constraints/worldguard.json")));
 
 fn table(text: &str) -> BTreeMap<String, String> {
     let table: serde_json::Value = serde_json::from_str(text).unwrap();
@@ -122,8 +122,8 @@ fn table(text: &str) -> BTreeMap<String, String> {
 
 /// The `ViaVersion` and the `ViaBackwards` that `ViaRewind` was compiled against.
 static REWIND: [Table; 2] = [
-    LazyLock::new(|| table(include_str!("../../src/overlay/viarewind-viaversion.json"))),
-    LazyLock::new(|| table(include_str!("../../src/overlay/viarewind-viabackwards.json"))),
+    LazyLock::new(|| table(include_str!("../../src/known_constraints/viarewind-viaversion.json"))),
+    LazyLock::new(|| table(include_str!("../../src/known_constraints/viarewind-viabackwards.json"))),
 ];
 
 /// What `ViaBackwards` needs: the least version of a known release.

@@ -8,7 +8,7 @@ use resolver::explain::Warning;
 use resolver::lock::Lock;
 use resolver::request::Request;
 use resolver::software::Software;
-use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
 use super::called::plain;

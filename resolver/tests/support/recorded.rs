@@ -13,7 +13,7 @@ use resolver::catalog::{
 };
 use resolver::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
 use resolver::software::Software;
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged_jar::UnmanagedPlugins;
 use serde::Deserialize;
 
 /// When the recorded lists were read.
@@ -216,6 +216,6 @@ pub(crate) fn request(paper: PaperRequest, plugins: &[&str]) -> Request {
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: resolver::request::HotfixSiblings::default(),
         unlisted: resolver::request::Unlisted::default(),
-        facts: resolver::facts::CompatibilityFacts::default(),
+        facts: resolver::compatibility_facts::CompatibilityFacts::default(),
     }
 }

@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release};
-use resolver::facts::Requirement;
+use resolver::compatibility_facts::Requirement;
 use resolver::request::{CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, Request, Unlisted};
 use resolver::software::Software;
 use resolver::version::Minecraft;

@@ -9,13 +9,13 @@ use resolver::catalog::{
     BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, OtherSoftware, Owner, Project, ProjectKey,
     Source,
 };
-use resolver::facts::{CompatibilityFacts, Requirement};
+use resolver::compatibility_facts::{CompatibilityFacts, Requirement};
 use resolver::request::{
     CompatibilityOverride, DelistedRelease, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode,
     PaperRequest, PluginRequest, Request, Running, RunningVersion, RunsOn, Unlisted, VersionRequest,
 };
 use resolver::software::Software;
-use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 use serde::Deserialize;
 

@@ -8,11 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
-use super::desk::ConsoleLease;
-use super::shared::SidecarState;
-use super::{Chain, hot_copy, settings};
-use crate::countdown::places::{alone, fill};
-use crate::countdown::{self, AnnouncementLine};
+use super::console_session::ConsoleLease;
+use super::state::SidecarState;
+use super::{Chain, config, online_backup};
+use crate::announcement::placeholder::{alone, fill};
+use crate::announcement::{self, AnnouncementLine};
 use crate::protocol::{Announce, CancelAnnouncement, Place};
 use crate::rcon::{Error, Online};
 
@@ -36,7 +36,7 @@ pub(super) fn begin(shared: &Arc<SidecarState>, announce: Announce) -> Result<()
     if state.announced.as_ref().is_some_and(|known| known.act == announce.act && known.ends == announce.ends) {
         return Ok(());
     }
-    hot_copy::countdown_begins(&state)?;
+    online_backup::countdown_begins(&state)?;
     if let Some(task) = state.announcing.take() {
         task.abort();
     }
@@ -68,7 +68,7 @@ pub(super) async fn end(shared: &Arc<SidecarState>, call_off: &CancelAnnouncemen
 async fn count_down(shared: &Arc<SidecarState>, announce: &Announce) {
     let act = shared.desk.act();
     let mut last_said = said_before(shared, announce).await;
-    while let Some(line) = countdown::next_line(announce.ends, last_said, shared.operators_now()) {
+    while let Some(line) = announcement::next_line(announce.ends, last_said, shared.operators_now()) {
         let wait = line.at.duration_since(shared.operators_now());
         tokio::time::sleep(wait.try_into().unwrap_or(Duration::ZERO)).await;
         if announce.only_empty && somebody_is_on(shared, &act).await {
@@ -86,7 +86,7 @@ async fn count_down(shared: &Arc<SidecarState>, announce: &Announce) {
 }
 
 fn note_path(shared: &SidecarState) -> PathBuf {
-    shared.settings.shared.join(settings::LAST_SAID)
+    shared.settings.shared.join(config::LAST_SAID)
 }
 
 /// What an earlier agent of this pod has said of this very countdown. A note that cannot be read is none: then a line is said once more, with

@@ -7,8 +7,8 @@ use futures::StreamExt;
 
 use super::Chain;
 use crate::protocol::File;
-use crate::staging::hash::Hash;
-use crate::staging::store::{self, ContentStore};
+use crate::staging::content_store::{self, ContentStore};
+use crate::staging::hash_cache::Hash;
 
 /// For a connection and for each pause between two pieces; the whole may take as long as it moves.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ enum SourceError {
     #[error("nothing came for {} s", PATIENCE.as_secs())]
     Silence,
     #[error(transparent)]
-    Store(#[from] store::Error),
+    Store(#[from] content_store::Error),
 }
 
 fn in_words(tries: &[(String, SourceError)]) -> String {

@@ -12,19 +12,21 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::obstacle::PersistentFailure;
-use super::{Chain, asked_restore, copies, new_volume, plugin_data, running, settings, stage};
-use crate::properties;
+use super::persistent_failure::PersistentFailure;
+use super::retry::Backoff;
+use super::{
+    Chain, config, plugin_data_step, pre_update_backup, process_record, requested_restore, seed_volume, stage,
+};
 use crate::protocol::last_words::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
-use crate::staging::disk::{self, Disk, RealFs};
-use crate::staging::hash::HashCache;
-use crate::staging::store::{self, ContentStore};
+use crate::server_properties;
+use crate::staging::content_store::{self, ContentStore};
+use crate::staging::fs_ops::{self, Disk, RealFs};
+use crate::staging::hash_cache::HashCache;
 use crate::staging::swap::{self, SwapReport, swap};
 use crate::staging::{RecordError, Volume};
-use crate::world::lock::{self, SessionLocks};
+use crate::world::session_lock::{self, SessionLocks};
 use crate::world::{WorldRefusal, Worlds, may_open};
 
 /// How often a held `session.lock` is asked for again, and how many of those looks lie between two sentences about it.
@@ -86,38 +88,38 @@ enum Error {
     #[error("could not look for worlds on the volume")]
     Worlds(#[source] io::Error),
     #[error(transparent)]
-    Lock(#[from] lock::Error),
+    Lock(#[from] session_lock::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error("could not fill the store on the volume")]
-    Store(#[from] store::Error),
+    Store(#[from] content_store::Error),
     #[error(transparent)]
     Fetch(#[from] fetch::Error),
     #[error("could not make an HTTP client")]
     Client(#[source] reqwest::Error),
     #[error(transparent)]
-    Copy(#[from] copies::Error),
+    Copy(#[from] pre_update_backup::Error),
     #[error(transparent)]
-    Restore(#[from] copies::RestoreError),
+    Restore(#[from] pre_update_backup::RestoreError),
     #[error("the volume has no world, and is to get that of a copy")]
-    NewVolume(#[from] new_volume::Error),
+    NewVolume(#[from] seed_volume::Error),
     #[error("could not keep the plugins' data, or put them back")]
     PluginData(#[from] crate::plugin_data::Error),
     #[error("the work on a copy ended without an answer")]
     CopyLost,
     #[error(transparent)]
-    Disk(#[from] disk::Error),
+    Disk(#[from] fs_ops::Error),
     #[error("could not make the server's directory equal to the lock")]
     Swap(#[from] swap::Error),
     #[error(transparent)]
-    Properties(#[from] properties::Error),
+    Properties(#[from] server_properties::Error),
     /// For so long that it is told.
     #[error("another server has this world open and holds {0}: nothing starts before that one has ended")]
     WorldOpen(String),
 }
 
 /// Runs until the volume is ready or the start is refused.
-pub async fn run(settings: &settings::InitConfig) -> InitResult {
+pub async fn run(settings: &config::InitConfig) -> InitResult {
     let mut locks = SessionLocks::default();
     let mut backoff = Backoff::default();
     let (mut copies_failed, mut read_only) = (0, 0);
@@ -131,14 +133,14 @@ pub async fn run(settings: &settings::InitConfig) -> InitResult {
                 let why = Chain(&error).to_string();
                 if error.is_final() || copies_failed == COPY_TRIES {
                     if let Ok(set) = read_files(&settings.files) {
-                        copies::note_failure(&Volume::new(&settings.data), &set, why.clone());
+                        pre_update_backup::note_failure(&Volume::new(&settings.data), &set, why.clone());
                     }
                     return refuse(settings, format!("{NO_BACKUP}{why}"));
                 }
                 wait(&mut backoff, &why).await;
             }
             // The kubelet tries it again, and meanwhile the pod says why.
-            Err(Error::NewVolume(new_volume::Error::NotRestored(error))) => {
+            Err(Error::NewVolume(seed_volume::Error::NotRestored(error))) => {
                 let why = Chain(&error);
                 return refuse(settings, format!("{NOT_RESTORED}{why}. {NO_NEW_WORLD}"));
             }
@@ -171,12 +173,12 @@ async fn wait(backoff: &mut Backoff, why: &str) {
     tokio::time::sleep(wait).await;
 }
 
-fn refuse(settings: &settings::InitConfig, words: String) -> InitResult {
+fn refuse(settings: &config::InitConfig, words: String) -> InitResult {
     leave_last_words(settings, &words);
     InitResult::Refused(words)
 }
 
-fn leave_last_words(settings: &settings::InitConfig, words: &str) {
+fn leave_last_words(settings: &config::InitConfig, words: &str) {
     warn!("{words}");
     if let Err(error) = fs::write(&settings.termination_log, words) {
         warn!("could not leave last words at {}: {error}", settings.termination_log.display());
@@ -186,18 +188,18 @@ fn leave_last_words(settings: &settings::InitConfig, words: &str) {
 impl Prepared {
     /// Says what a person could have put in the place of such worlds.
     fn refused(
-        settings: &settings::InitConfig,
+        settings: &config::InitConfig,
         volume: &Volume,
         worlds: &Worlds,
         set: &FileSet,
         refusal: &WorldRefusal,
     ) -> Self {
-        Self::Refused(asked_restore::last_words(&settings.copies, volume, worlds, set, refusal))
+        Self::Refused(requested_restore::last_words(&settings.copies, volume, worlds, set, refusal))
     }
 }
 
 async fn prepare(
-    settings: &settings::InitConfig,
+    settings: &config::InitConfig,
     locks: &mut SessionLocks,
     obstacle: &PersistentFailure,
 ) -> Result<Prepared, Error> {
@@ -207,20 +209,20 @@ async fn prepare(
     let worlds = lock_worlds(&settings.data, locks, obstacle).await?;
     let here = worlds.clone();
     // First: it is told whatever comes of this start.
-    of_copies(&volume, move |volume| running::tell_of_before(&volume, &here)).await?;
+    of_copies(&volume, move |volume| process_record::tell_of_before(&volume, &here)).await?;
 
-    let finished = of_copies(&volume, |volume| copies::finish_restore(&volume)).await??;
+    let finished = of_copies(&volume, |volume| pre_update_backup::finish_restore(&volume)).await??;
     let worlds = if finished.is_some() { lock_anew(&settings.data, locks, obstacle).await? } else { worlds };
     say_restored(finished.as_ref());
 
     let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
-    let fill = move |volume: Volume| new_volume::fill_if_new(&copies, &volume, &here, &files);
+    let fill = move |volume: Volume| seed_volume::fill_if_new(&copies, &volume, &here, &files);
     let filled = of_copies(&volume, fill).await??;
     let worlds = if filled.is_some() { lock_anew(&settings.data, locks, obstacle).await? } else { worlds };
     say_restored(filled.as_ref());
 
     let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
-    let restore = move |volume: Volume| asked_restore::restore_if_asked(&copies, &volume, &here, &files);
+    let restore = move |volume: Volume| requested_restore::restore_if_asked(&copies, &volume, &here, &files);
     let asked = of_copies(&volume, restore).await??;
     let worlds = if asked.is_some() { lock_anew(&settings.data, locks, obstacle).await? } else { worlds };
     say_restored(asked.as_ref());
@@ -231,7 +233,7 @@ async fn prepare(
         // Only a world that cannot be opened as it is makes room for a copy, and only by order.
         opened => {
             let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
-            let restore = move |volume: Volume| copies::restore_if_ordered(&copies, &volume, &here, &files);
+            let restore = move |volume: Volume| pre_update_backup::restore_if_ordered(&copies, &volume, &here, &files);
             match (of_copies(&volume, restore).await??, opened) {
                 (Some(restored), _) => {
                     say_restored(Some(&restored));
@@ -254,15 +256,15 @@ async fn prepare(
     fill_store(settings, &ContentStore::new(volume.clone()), &set, &mut known).await?;
     // Last of all that can take long, and before anything is changed.
     let (copies, files) = (settings.copies.clone(), set.clone());
-    of_copies(&volume, move |volume| copies::copy_if_due(&copies, &volume, &worlds, &files)).await??;
+    of_copies(&volume, move |volume| pre_update_backup::copy_if_due(&copies, &volume, &worlds, &files)).await??;
     let (limit, order, files) = (settings.keep_plugin_data, settings.copies.restore_order.clone(), set.clone());
-    of_copies(&volume, move |volume| plugin_data::before_swap(&volume, &files, limit, order.as_deref())).await??;
+    of_copies(&volume, move |volume| plugin_data_step::before_swap(&volume, &files, limit, order.as_deref())).await??;
     say(&swap(&volume, &set, &mut known, &mut Disk::new(RealFs))?);
-    let settings::InitConfig { rcon_enabled: enabled, rcon_port: port, rcon_password: password, .. } = settings;
-    properties::write(&settings.data, properties::Rcon { enabled: *enabled, port: *port, password })?;
-    copies::step_is_over(&volume)?;
-    plugin_data::step_is_over(&volume, &set)?;
-    running::forget(&volume);
+    let config::InitConfig { rcon_enabled: enabled, rcon_port: port, rcon_password: password, .. } = settings;
+    server_properties::write(&settings.data, server_properties::Rcon { enabled: *enabled, port: *port, password })?;
+    pre_update_backup::step_is_over(&volume)?;
+    plugin_data_step::step_is_over(&volume, &set)?;
+    process_record::forget(&volume);
     info!("ready for Paper {} build {} (lock {})", set.minecraft, set.build, set.lock.get(..16).unwrap_or(&set.lock));
     Ok(Prepared::Ready)
 }
@@ -334,7 +336,7 @@ async fn lock_worlds(data: &Path, locks: &mut SessionLocks, obstacle: &Persisten
 }
 
 async fn fill_store(
-    settings: &settings::InitConfig,
+    settings: &config::InitConfig,
     store: &ContentStore,
     set: &FileSet,
     known: &mut HashCache,

@@ -7,9 +7,9 @@ use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use super::fetch::Fetcher;
-use super::running::{self, ProcessRecord};
-use super::shared::{SidecarState, StopSent};
-use super::{Chain, clock, damage, hot_copy, http, observe, settings, stage, stopping};
+use super::process_record::{self, ProcessRecord};
+use super::state::{SidecarState, StopSent};
+use super::{Chain, api, clock, config, damage_scan, graceful_stop, monitor, online_backup, stage};
 
 /// The sidecar cannot begin. Everything after that is only said.
 #[derive(Debug, thiserror::Error)]
@@ -38,12 +38,12 @@ pub struct Sidecar {
 
 impl Sidecar {
     /// Opens port and socket.
-    pub async fn bind(settings: settings::SidecarConfig) -> Result<Self, Error> {
+    pub async fn bind(settings: config::SidecarConfig) -> Result<Self, Error> {
         let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
         let listen = |place: String| move |source| Error::Listen { place, source };
         let http = TcpListener::bind(settings.listen).await.map_err(listen(settings.listen.to_string()))?;
-        let path = settings.shared.join(settings::SOCKET);
-        let socket = stopping::listen(&path).map_err(listen(path.display().to_string()))?;
+        let path = settings.shared.join(config::SOCKET);
+        let socket = graceful_stop::listen(&path).map_err(listen(path.display().to_string()))?;
         Ok(Self { shared: Arc::new(SidecarState::new(settings, fetcher, clock::now())), http, socket })
     }
 
@@ -57,16 +57,16 @@ impl Sidecar {
         let Self { shared, http, socket } = self;
         // A hook that comes first waits with its look: what is remembered would replace what it has seen.
         let turn = shared.look_turn.lock().await;
-        let hooks = tokio::spawn(stopping::serve(Arc::clone(&shared), socket));
+        let hooks = tokio::spawn(graceful_stop::serve(Arc::clone(&shared), socket));
         remember(&shared).await;
         drop(turn);
         // Beside a server that runs: whoever asked before the first look would be told that there is none, so that nobody is on.
-        observe::look_once(&shared).await;
-        let serving = tokio::spawn(axum::serve(http, http::routes(Arc::clone(&shared))).into_future());
-        let watching = tokio::spawn(observe::watch(Arc::clone(&shared)));
-        let reading = tokio::spawn(damage::keep(Arc::clone(&shared)));
+        monitor::look_once(&shared).await;
+        let serving = tokio::spawn(axum::serve(http, api::routes(Arc::clone(&shared))).into_future());
+        let watching = tokio::spawn(monitor::watch(Arc::clone(&shared)));
+        let reading = tokio::spawn(damage_scan::keep(Arc::clone(&shared)));
         terminated.await;
-        hot_copy::server_stops(&shared);
+        online_backup::server_stops(&shared);
 
         // The kubelet ends us after the server, or together with it when the grace period is used up.
         {
@@ -82,15 +82,15 @@ impl Sidecar {
         // The next pod begins when this one has ended: no pause once the server is seen to be gone.
         let is_gone = || shared.state().witness.is_absent();
         while !is_gone() {
-            observe::look_once(&shared).await;
+            monitor::look_once(&shared).await;
             if !is_gone() {
-                tokio::time::sleep(observe::ENDING).await;
+                tokio::time::sleep(monitor::ENDING).await;
             }
         }
         // Whoever saw the end has also written it down when its turn is over.
         let _turn = shared.look_turn.lock().await;
         info!("the server is gone, and so am I");
-        hot_copy::agent_ends(&shared);
+        online_backup::agent_ends(&shared);
         for task in [watching, hooks, reading] {
             task.abort();
         }
@@ -104,7 +104,7 @@ async fn remember(shared: &Arc<SidecarState>) {
     let read = tokio::task::spawn_blocking(move || {
         let last_stop = std::fs::read(task.volume.last_stop_path()).ok();
         let last_stop = last_stop.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let record = ProcessRecord::inherit(running::unended(&task.volume));
+        let record = ProcessRecord::inherit(process_record::unended(&task.volume));
         let kept = task.store.note_run().and_then(|()| task.store.thin_out());
         match kept {
             Ok(dropped) => stage::say_dropped(&dropped),
@@ -112,7 +112,7 @@ async fn remember(shared: &Arc<SidecarState>) {
         }
         let staged = task.store.staged(None).and_then(|staged| task.store.prune().map(|_| staged));
         let backups = task.settings.backups.as_ref();
-        let hot = backups.and_then(|backups| hot_copy::remembered(&task.volume, backups, clock::now()));
+        let hot = backups.and_then(|backups| online_backup::remembered(&task.volume, backups, clock::now()));
         (last_stop, record, staged, hot)
     });
     match read.await {

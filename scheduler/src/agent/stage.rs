@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::Chain;
-use super::shared::SidecarState;
+use super::state::SidecarState;
 use crate::protocol::{FileSet, Staging};
-use crate::staging::hash::HashCache;
-use crate::staging::store::{self, ContentStore};
+use crate::staging::content_store::{self, ContentStore};
+use crate::staging::hash_cache::HashCache;
 
 /// Begins to stage `set`. The same lock that is under way goes on; another one ends that.
 pub(super) fn begin(shared: &Arc<SidecarState>, set: FileSet) {
@@ -69,7 +69,7 @@ fn note(shared: &SidecarState, set: &FileSet, change: impl FnOnce(&mut Staging))
 async fn on_disk<T: Send + 'static>(
     shared: &Arc<SidecarState>,
     set: &FileSet,
-    work: impl FnOnce(&ContentStore, &FileSet) -> Result<T, store::Error> + Send + 'static,
+    work: impl FnOnce(&ContentStore, &FileSet) -> Result<T, content_store::Error> + Send + 'static,
 ) -> Result<T, String> {
     let (store, set) = (shared.store.clone(), set.clone());
     let done = tokio::task::spawn_blocking(move || work(&store, &set)).await;

@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use super::contents::{BackupSource, Content, Item, holds_chunks, is_gone, text_of};
 use super::{Checksum, LEFT_OUT_NAMED, LiveReads, contents};
 use crate::protocol::OUR_DIR;
-use crate::staging::disk::{self, Disk, FsHook};
-use crate::staging::hash::{Algorithm, Hasher};
+use crate::staging::fs_ops::{self, Disk, FsHook};
+use crate::staging::hash_cache::{Algorithm, Hasher};
 
-mod damaged;
+mod corruption;
 
-pub use damaged::Damaged;
+pub use corruption::Damaged;
 
 /// The archive's name.
 pub(super) const ARCHIVE: &str = "archive.tar.gz";
@@ -46,7 +46,7 @@ pub enum WriteError {
     Contents(#[from] contents::Error),
     /// A step on the disk failed.
     #[error(transparent)]
-    Disk(#[from] disk::Error),
+    Disk(#[from] fs_ops::Error),
     /// Reading a file or writing the archive failed; the cause says which.
     #[error("could not put `{name}` into the archive")]
     Entry {
@@ -261,13 +261,13 @@ struct Sink<'a, 'b, S> {
 }
 
 impl<'a, 'b, S: FsHook> Sink<'a, 'b, S> {
-    fn create(disk: &'a RefCell<&'b mut Disk<S>>, path: PathBuf) -> Result<Self, disk::Error> {
+    fn create(disk: &'a RefCell<&'b mut Disk<S>>, path: PathBuf) -> Result<Self, fs_ops::Error> {
         let file = disk.borrow_mut().step("create", &path, |path| File::create(path))?;
         Ok(Self { disk, path, file, hasher: Hasher::new(Algorithm::Sha256), written: 0 })
     }
 
     /// Brings it to the disk; answers its size and hash.
-    fn close(self) -> Result<(u64, String), disk::Error> {
+    fn close(self) -> Result<(u64, String), fs_ops::Error> {
         self.disk.borrow_mut().step("bring to the disk", &self.path, |_| self.file.sync_all())?;
         // Best effort: what is read back should come from the disk, not from memory.
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
@@ -292,13 +292,13 @@ impl<S: FsHook> Write for Sink<'_, '_, S> {
 /// What is done with the entries of an archive that is read.
 pub(super) trait ArchiveTarget {
     /// A directory, relative to the server's directory.
-    fn directory(&mut self, path: &Path) -> Result<(), disk::Error>;
+    fn directory(&mut self, path: &Path) -> Result<(), fs_ops::Error>;
     /// A file begins.
-    fn begin(&mut self, path: &Path, mode: u32, modified: u64) -> Result<(), disk::Error>;
+    fn begin(&mut self, path: &Path, mode: u32, modified: u64) -> Result<(), fs_ops::Error>;
     /// The next bytes of that file.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), disk::Error>;
+    fn write(&mut self, bytes: &[u8]) -> Result<(), fs_ops::Error>;
     /// That file is whole.
-    fn end(&mut self) -> Result<(), disk::Error>;
+    fn end(&mut self) -> Result<(), fs_ops::Error>;
 }
 
 /// Reads only, and asks the disk before each piece.
@@ -307,16 +307,16 @@ pub(super) struct DiscardTarget<'a, S> {
 }
 
 impl<S: FsHook> ArchiveTarget for DiscardTarget<'_, S> {
-    fn directory(&mut self, _path: &Path) -> Result<(), disk::Error> {
+    fn directory(&mut self, _path: &Path) -> Result<(), fs_ops::Error> {
         Ok(())
     }
-    fn begin(&mut self, _path: &Path, _mode: u32, _modified: u64) -> Result<(), disk::Error> {
+    fn begin(&mut self, _path: &Path, _mode: u32, _modified: u64) -> Result<(), fs_ops::Error> {
         Ok(())
     }
-    fn write(&mut self, _bytes: &[u8]) -> Result<(), disk::Error> {
+    fn write(&mut self, _bytes: &[u8]) -> Result<(), fs_ops::Error> {
         self.disk.step("read back", Path::new(ARCHIVE), |_| Ok(()))
     }
-    fn end(&mut self) -> Result<(), disk::Error> {
+    fn end(&mut self) -> Result<(), fs_ops::Error> {
         Ok(())
     }
 }

@@ -10,8 +10,8 @@ use std::time::UNIX_EPOCH;
 use walkdir::{DirEntry, WalkDir};
 
 use super::{Contents, LEFT_OUT_NAMED, LiveReads};
-use crate::properties;
 use crate::protocol::OUR_DIR;
+use crate::server_properties;
 use crate::world::Worlds;
 
 /// Places, relative to the server's directory, whose content comes back by itself. None lies in a world folder.
@@ -40,7 +40,7 @@ const SECRETS: [&str; 2] = [".rcon-cli.env", ".rcon-cli.yaml"];
 
 /// What holds the RCON password, or may: what somebody who was killed has left beside `server.properties` too.
 fn is_secret(name: &Path) -> bool {
-    let is_beside = name.as_os_str().as_bytes().starts_with(properties::BESIDE.as_bytes());
+    let is_beside = name.as_os_str().as_bytes().starts_with(server_properties::BESIDE.as_bytes());
     is_beside || SECRETS.iter().any(|place| name == Path::new(place))
 }
 
@@ -210,7 +210,7 @@ impl BackupSource<'_> {
             if metadata.len() > LARGEST_PROPERTIES {
                 return Err(Error::Properties { size: metadata.len() });
             }
-            Content::Bytes(properties::without_secrets(&fs::read(entry.path()).map_err(error)?))
+            Content::Bytes(server_properties::without_secrets(&fs::read(entry.path()).map_err(error)?))
         } else {
             Content::File { path: entry.path().to_owned(), size: metadata.len() }
         };

@@ -17,10 +17,10 @@ use walkdir::WalkDir;
 use super::Backup;
 use super::archive::{self, ArchiveTarget, Damaged, plain};
 use super::contents::{is_gone, stays};
-use super::shelf::BackupRepository;
+use super::repository::BackupRepository;
 use crate::protocol::{OUR_DIR, Restored};
-use crate::staging::disk::{self, Disk, FsHook, is_there};
-use crate::staging::store::SPARE;
+use crate::staging::content_store::SPARE;
+use crate::staging::fs_ops::{self, Disk, FsHook, is_there};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::{Worlds, damage};
 
@@ -29,7 +29,7 @@ use crate::world::{Worlds, damage};
 pub enum Error {
     /// A step on the disk failed.
     #[error(transparent)]
-    Disk(#[from] disk::Error),
+    Disk(#[from] fs_ops::Error),
     /// The copy must not be used.
     #[error("the copy `{id}` is damaged and cannot be used")]
     Damaged {
@@ -177,7 +177,7 @@ pub(crate) fn free_for(volume: &Volume) -> io::Result<u64> {
     let left = WalkDir::new(volume.restoring_dir()).into_iter().filter_map(Result::ok);
     let files = left.filter_map(|entry| entry.metadata().ok()).filter(Metadata::is_file);
     let goes: u64 = files.map(|file| file.len()).sum();
-    Ok(disk::free_bytes(volume.root())?.saturating_add(goes))
+    Ok(fs_ops::free_bytes(volume.root())?.saturating_add(goes))
 }
 
 /// Where these worlds lie, relative to `root`.
@@ -189,7 +189,7 @@ fn folders(root: &Path, worlds: &Worlds) -> Vec<PathBuf> {
 /// What lies right in a server's directory and goes into a copy of everything, in order.
 fn what_lies_in(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source| RecordError::Read { path: root.display().to_string(), source };
-    let names = disk::entries(root).map_err(read)?.into_iter().map(|entry| PathBuf::from(entry.file_name()));
+    let names = fs_ops::entries(root).map_err(read)?.into_iter().map(|entry| PathBuf::from(entry.file_name()));
     let mut names: Vec<PathBuf> = names.filter(|name| !stays(name)).collect();
     names.sort();
     Ok(names)
@@ -317,11 +317,11 @@ struct Unpacking<'a, S> {
 }
 
 impl<S: FsHook> ArchiveTarget for Unpacking<'_, S> {
-    fn directory(&mut self, path: &Path) -> Result<(), disk::Error> {
+    fn directory(&mut self, path: &Path) -> Result<(), fs_ops::Error> {
         self.disk.make_directory(&self.into.join(path))
     }
 
-    fn begin(&mut self, path: &Path, mode: u32, modified: u64) -> Result<(), disk::Error> {
+    fn begin(&mut self, path: &Path, mode: u32, modified: u64) -> Result<(), fs_ops::Error> {
         let path = self.into.join(path);
         if let Some(parent) = path.parent() {
             self.disk.make_directory(parent)?;
@@ -333,14 +333,14 @@ impl<S: FsHook> ArchiveTarget for Unpacking<'_, S> {
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), disk::Error> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), fs_ops::Error> {
         match &mut self.open {
             Some((path, file, _, _)) => self.disk.step("write", path, |_| file.write_all(bytes)),
             None => Ok(()),
         }
     }
 
-    fn end(&mut self) -> Result<(), disk::Error> {
+    fn end(&mut self) -> Result<(), fs_ops::Error> {
         let Some((path, file, mode, modified)) = self.open.take() else { return Ok(()) };
         self.disk.step("bring to the disk", &path, |_| {
             file.set_permissions(fs::Permissions::from_mode(mode))?;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use scheduler::agent::{Chain, init, settings, sidecar, stop};
+use scheduler::agent::{Chain, config, init, pre_stop_hook, sidecar};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
 
@@ -17,11 +17,11 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Makes the volume ready for one start of the server, or waits and says why.
-    Init(settings::InitConfig),
+    Init(config::InitConfig),
     /// Watches, stages, announces, saves and stops, beside the server.
-    Sidecar(settings::SidecarConfig),
+    Sidecar(config::SidecarConfig),
     /// Asks the sidecar to stop the server: the preStop hook.
-    Stop(settings::StopConfig),
+    Stop(config::StopConfig),
 }
 
 /// The world on the volume must not be opened by this lock.
@@ -68,7 +68,7 @@ async fn main() -> ExitCode {
             }
         },
         Command::Stop(settings) => {
-            info!("{:?}", stop::run(&settings).await);
+            info!("{:?}", pre_stop_hook::run(&settings).await);
             ExitCode::SUCCESS
         }
     }

@@ -9,7 +9,7 @@ use walkdir::WalkDir;
 
 use super::Error;
 use crate::backup::LEFT_OUT_NAMED;
-use crate::staging::disk::{Disk, FsHook};
+use crate::staging::fs_ops::{Disk, FsHook};
 
 /// Copies the folder `from` to `to`, which is not there yet: files, folders, and links as the links that they are, with their modes and
 /// times. Follows no link. Answers what cannot be copied, relative to `from`. Nothing is on the disk yet when this

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::keep::{forget_old, keep, step_is_over};
-use super::put_back::{finish, put_back};
+use super::restore::{finish, put_back};
+use super::snapshot::{forget_old, keep, step_is_over};
 use super::*;
 use crate::protocol::plugin_data::{PluginDataRestored, Settings, WhyNotKept};
-use crate::staging::disk::{Disk, FsHook, RealFs};
+use crate::staging::fs_ops::{Disk, FsHook, RealFs};
 
 mod failing;
 mod faults;

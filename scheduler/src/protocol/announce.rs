@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::countdown::places;
-use crate::seen::Disruption;
+use crate::announcement::placeholder;
+use crate::observation::Disruption;
 
 /// Tell the players, with true times, until `ends`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl Announce {
     #[must_use]
     pub fn in_english(self) -> Self {
         let Self { act, ends, text, short, show, only_empty, in_languages: _ } = self;
-        let (text, short) = (places::in_english(&text), short.as_deref().map(places::in_english));
+        let (text, short) = (placeholder::in_english(&text), short.as_deref().map(placeholder::in_english));
         Self { act, ends, text, short, show, only_empty, in_languages: false }
     }
 }
@@ -82,7 +82,7 @@ fn is_the_chat(show: &BTreeSet<Place>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seen::Revision;
+    use crate::observation::Revision;
 
     #[test]
     fn what_players_were_told_is_found_again_as_long_as_it_is_true_and_no_longer_than_what_would_be_told() {

@@ -85,7 +85,7 @@ async fn several_commands_of_one_act_share_one_connection_and_carry_their_namesp
     let mut console = console(address);
     assert_eq!(console.list(SOON).await.unwrap(), Online::Known { count: 2, max: 20 });
     console.tellraw_all("The server restarts", SOON).await.unwrap();
-    assert!(text::says_saved(&console.save_flush(SOON).await.unwrap()));
+    assert!(responses::says_saved(&console.save_flush(SOON).await.unwrap()));
     assert_eq!(console.plugins(SOON).await.unwrap(), Some(BTreeMap::from([("Demo".into(), true)])));
     console.stop(SOON).await.unwrap();
     for expected in [
@@ -159,7 +159,7 @@ async fn an_answer_of_exactly_4096_units_may_have_more_behind_it() {
 async fn a_text_that_no_server_reads_is_refused_before_it_is_sent() {
     let (address, mut commands) = serve(vec![Reply::Text(String::new())]).await;
     let mut console = console(address);
-    let around = format!("minecraft:tellraw{}", text::tellraw_arguments("")).len();
+    let around = format!("minecraft:tellraw{}", responses::tellraw_arguments("")).len();
     let error = console.tellraw_all(&"x".repeat(LONGEST_COMMAND - around + 1), SOON).await.unwrap_err();
     assert!(matches!(error, Error::TooLong { bytes: 1447, .. }), "{error:?}");
     console.tellraw_all(&"x".repeat(LONGEST_COMMAND - around), SOON).await.unwrap();

@@ -1,8 +1,8 @@
 //! Pure. What is not begun on a server whose process ends again and again.
 
 use super::has_goal_begun;
-use crate::gate::Gate;
-use crate::seen::{Goal, Observation};
+use crate::maintenance::Gate;
+use crate::observation::{Goal, Observation};
 
 /// Whether nothing may begin by itself here, whatever the gate says: it would be judged by what was broken before, and a newer Minecraft could
 /// not be taken back. What has begun goes on, and what a person asks for is not asked about.

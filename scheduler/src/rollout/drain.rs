@@ -8,10 +8,10 @@
 
 use jiff::Timestamp;
 
-use super::clearance::{StopPreconditions, clear_to_stop};
+use super::stop_preconditions::{StopPreconditions, clear_to_stop};
 use super::{DECISION_COUNTS, Step, WaitingOn};
-use crate::gate::later;
-use crate::seen::{Disruption, EvictionSeen, Goal, NodeState, Observation, PodPhase};
+use crate::maintenance::later;
+use crate::observation::{Disruption, EvictionSeen, Goal, NodeState, Observation, PodPhase};
 
 /// `step`, or what the server's node asks for instead.
 pub(super) fn before_an_eviction(goal: &Goal, seen: &Observation, step: Step, now: Timestamp) -> Step {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::seen::{DataVersion, Disruption, Partition, PodUid, Revision};
+use crate::observation::{DataVersion, Disruption, Partition, PodUid, Revision};
 
 /// One step, done by the edge with what was seen (uid, resourceVersion, pod UID) and never after `not_after`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum Step {
         /// When this decision is void.
         not_after: Timestamp,
     },
-    /// The settled template, and the door in the same write. Open while [`crate::seen::Set::current`] is something else
+    /// The settled template, and the door in the same write. Open while [`crate::observation::Set::current`] is something else
     /// (history was lost): the pod is of this revision already, so nothing is stopped, and a pod that is lost comes back
     /// as this one.
     Restore {
@@ -189,7 +189,7 @@ impl Step {
 pub enum WaitingOn {
     /// The gate is shut, or too little is left of this opening to begin.
     Window {
-        /// When it opens. None: never again, or it is open and too late; [`crate::gate::Windows::next_opening`] knows.
+        /// When it opens. None: never again, or it is open and too late; [`crate::maintenance::Windows::next_opening`] knows.
         opens: Option<Timestamp>,
     },
     /// Players were told, and have this long.

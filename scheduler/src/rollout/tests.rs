@@ -1,7 +1,7 @@
 //! The steps one by one, with times in them. What no single look can show is explored in `tests/rollout_model`.
 
 use super::*;
-use crate::seen::{
+use crate::observation::{
     AgentMemory, Announced, DataVersion, EvictionSeen, NodeState, PlayerPolicy, PodUid, RecordedFacts, SavedWorld,
     WorldState,
 };

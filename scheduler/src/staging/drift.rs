@@ -1,8 +1,8 @@
 //! Edge (reads). Whether the server's directory still is what the manifest says, asked at each start of the server's process.
 
 use super::swap::{Error, jars, relative};
-use super::{StagedManifest, Volume, jar};
-use crate::staging::hash::Hash;
+use super::{StagedManifest, Volume, jar_descriptor};
+use crate::staging::hash_cache::Hash;
 
 /// How the directory differs, each by path, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,9 +29,9 @@ pub fn drift(volume: &Volume, manifest: &StagedManifest) -> Result<Drift, Error>
         if manifest.files.contains_key(&path_text) {
             continue;
         }
-        let Ok(Some(name)) = jar::plugin_name(&path) else { continue };
+        let Ok(Some(name)) = jar_descriptor::plugin_name(&path) else { continue };
         let mut plugins = manifest.files.values().filter_map(|managed| managed.plugin.as_deref());
-        if plugins.any(|plugin| jar::same_plugin(plugin, &name)) {
+        if plugins.any(|plugin| jar_descriptor::same_plugin(plugin, &name)) {
             drift.changed.push(path_text);
         }
     }

@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{io, iter};
 
-use super::disk::{self, Disk, FsHook, beside};
-use super::hash::{Hash, HashCache};
+use super::fs_ops::{self, Disk, FsHook, beside};
+use super::hash_cache::{Hash, HashCache};
 use super::update_folder::update_folder;
-use super::{Journal, Managed, RecordError, StagedManifest, Volume, WantedSet, all, checked, jar, replaced};
+use super::{
+    Journal, Managed, RecordError, StagedManifest, Volume, WantedSet, all, checked, displaced_jars, jar_descriptor,
+};
 use crate::protocol::{FileHash, FileSet};
 
 /// The directory is not equal to the lock yet. What was done stays done; doing it again goes on from there.
@@ -21,7 +23,7 @@ pub enum Error {
     Record(#[from] RecordError),
     /// A step on the disk failed.
     #[error(transparent)]
-    Disk(#[from] disk::Error),
+    Disk(#[from] fs_ops::Error),
     /// A file could not be looked at.
     #[error("could not read `{path}`")]
     Read {
@@ -154,9 +156,10 @@ fn rivals<'a>(
             continue;
         }
         // A JAR that cannot be read is loaded by no server.
-        let Ok(Some(name)) = jar::plugin_name(&path) else { continue };
-        let in_the_way =
-            |want: &&WantedSet| want.file.plugin.as_deref().is_some_and(|plugin| jar::same_plugin(plugin, &name));
+        let Ok(Some(name)) = jar_descriptor::plugin_name(&path) else { continue };
+        let in_the_way = |want: &&WantedSet| {
+            want.file.plugin.as_deref().is_some_and(|plugin| jar_descriptor::same_plugin(plugin, &name))
+        };
         if let Some(want) = wanted.iter().find(in_the_way) {
             rivals.push((path, want));
         }
@@ -169,7 +172,7 @@ pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
     let mut jars = Vec::new();
     for directory in iter::once(volume.plugins()).chain(update_folder(volume).filter(|folder| folder.is_dir())) {
         let error = |source| Error::Read { path: directory.display().to_string(), source };
-        for entry in disk::entries(&directory).map_err(error)? {
+        for entry in fs_ops::entries(&directory).map_err(error)? {
             let path = entry.path();
             if path.is_file() && path.extension().is_some_and(|extension| extension == "jar") {
                 jars.push(path);
@@ -267,7 +270,7 @@ impl<S: FsHook> Work<'_, S> {
             target = directory.join(format!("{name}.{number}"));
         }
         let (from, to) = (relative(self.volume, path), relative(self.volume, &target));
-        replaced::note(self.volume, self.disk, from.clone(), to.clone())?;
+        displaced_jars::note(self.volume, self.disk, from.clone(), to.clone())?;
         self.disk.rename(path, &target)?;
         self.touch(path);
         self.touched.insert(directory.clone());

@@ -12,11 +12,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::damage::DamageTold;
-use crate::staging::disk::{self, Disk, FsHook, RealFs};
+use crate::staging::fs_ops::{self, Disk, FsHook, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
-use lines::{shown, telling};
+use log_patterns::{shown, telling};
 
-mod lines;
+mod log_patterns;
 
 /// How much is read in one look. What is left is read in the next one.
 const MOST: u64 = 16 * 1024 * 1024;
@@ -45,7 +45,7 @@ pub enum Error {
     Record(#[from] RecordError),
     /// The record cannot be written.
     #[error(transparent)]
-    Disk(#[from] disk::Error),
+    Disk(#[from] fs_ops::Error),
 }
 
 /// `damage.json`.
@@ -152,7 +152,7 @@ impl DamageLog {
 }
 
 /// Other worlds lie there now. What the log has told until now is about those that were there before.
-pub(crate) fn forget<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), disk::Error> {
+pub(crate) fn forget<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), fs_ops::Error> {
     // A log that cannot be read now is told of once more at worst.
     let log = open(volume.root()).ok().flatten().map(|log| LogOffset { offset: log.length, ..log.beginning });
     disk.write_record(&volume.damage_path(), &DamageRecord { log, told: None })

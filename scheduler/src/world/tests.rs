@@ -316,8 +316,8 @@ fn names_are_compared_by_their_numbers() {
     ];
     for (at, older) in sorted.iter().enumerate() {
         for (other, newer) in sorted.iter().enumerate() {
-            assert_eq!(level::is_older(older, newer), at < other, "{older} {newer}");
+            assert_eq!(level_dat::is_older(older, newer), at < other, "{older} {newer}");
         }
     }
-    assert!(!level::is_older("26.1", "26.1.0") && !level::is_older("26.1.0", "26.1"));
+    assert!(!level_dat::is_older("26.1", "26.1.0") && !level_dat::is_older("26.1.0", "26.1"));
 }

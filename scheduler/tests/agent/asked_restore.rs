@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use scheduler::agent::clock;
-use scheduler::backup::shelf::BackupRepository;
+use scheduler::backup::repository::BackupRepository;
 use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::restore::{AskedRestore, NOBODY, RestoreRefused};

@@ -5,12 +5,12 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use scheduler::backup::create::{BackupSpec, take};
+use scheduler::backup::repository::BackupRepository;
 use scheduler::backup::restore::unpack;
-use scheduler::backup::shelf::BackupRepository;
-use scheduler::backup::take::{BackupSpec, take};
 use scheduler::backup::{Contents, LiveReads, Trigger};
 use scheduler::protocol::FileSet;
-use scheduler::staging::disk::{Disk, RealFs};
+use scheduler::staging::fs_ops::{Disk, RealFs};
 use scheduler::world::Worlds;
 
 use crate::paper::Paper;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use scheduler::agent::{settings, stop};
+use scheduler::agent::{config, pre_stop_hook};
 use scheduler::protocol::{AgentReport, PlayerCount, Server};
 
 use crate::ends::{BY_ITS_LOG, TIMEOUT, laid_out, server};
@@ -11,8 +11,8 @@ use crate::paper::Paper;
 use crate::pod::{Pod, free_address, restart_in};
 
 async fn stop_by_the_hook(pod: &Pod) {
-    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
-    stop::run(&asked).await;
+    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    pre_stop_hook::run(&asked).await;
 }
 
 /// Whether players are warned by the hook, so long before (or after) the end of the countdown that they were told of.
@@ -43,7 +43,7 @@ async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it
     let (mut pod, set) = laid_out().await;
     let deaf = server(&pod, &set);
     // A firewall between the agent and the console.
-    pod.start(settings::SidecarConfig { rcon_port: free_address().port(), stop_timeout: TIMEOUT, ..pod.settings() })
+    pod.start(config::SidecarConfig { rcon_port: free_address().port(), stop_timeout: TIMEOUT, ..pod.settings() })
         .await;
     pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
     stop_by_the_hook(&pod).await;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fixtures::jar::{self, PluginYml};
 use fixtures::stand_in::{Config, Handle, start};
 use jiff::SignedDuration;
-use scheduler::agent::{clock, settings, stop};
+use scheduler::agent::{clock, config, pre_stop_hook};
 use scheduler::protocol::{AgentReport, FileSet, NOBODY_ASKED, NOBODY_SAW, PlayerCount, Save, Saved, Server};
 
 use crate::paper::PASSWORD;
@@ -27,7 +27,7 @@ pub(crate) const BY_ITS_LOG: &str = "; its log says that all was saved as it sto
 /// A pod whose init container has made the volume equal to a set, and that set.
 pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
     let (mut pod, set) = laid_out().await;
-    let settings = settings::SidecarConfig { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
+    let settings = config::SidecarConfig { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
     pod.start(settings).await;
     (pod, set)
 }
@@ -76,8 +76,8 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
     assert!(!answer.contains("no such"), "{answer}");
 
     let begun = Instant::now();
-    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
-    let outcome = stop::run(&asked).await;
+    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    let outcome = pre_stop_hook::run(&asked).await;
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(TIMEOUT) + SLACK, "{outcome:?} after {took:?}");
     // The hook is over, and the agent has gone through all it would do, each with its deadline.
@@ -100,13 +100,13 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
 async fn a_stop_that_confirmed_no_save_and_made_one_is_told_as_saved_in_words_that_say_how_that_is_known() {
     let (mut pod, set) = laid_out().await;
     let refusing = server(&pod, &set);
-    let settings = settings::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() };
+    let settings = config::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() };
     pod.start(settings).await;
     pod.report_when("plugins read", is_read).await;
     assert_eq!(refusing.control("fault save-fails"), "ok");
     let begun = clock::now();
-    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
-    assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
+    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    assert_eq!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::Done("ok".into()));
     assert_eq!(refusing.wait().await, 0);
     let last_stop = pod.report_when("gone", |report| report.last_stop.is_some()).await.last_stop.unwrap();
     assert!(last_stop.saved, "{last_stop:?}");
@@ -217,7 +217,7 @@ async fn an_end_that_the_agent_misses_because_it_is_killed_too_is_told_by_the_ne
 
     // The kubelet starts the server again, and then the agent.
     let _second = server(&pod, &set);
-    pod.start(settings::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() }).await;
+    pod.start(config::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() }).await;
     let report = pod.report_when("told", |report| report.last_stop.is_some() && is_read(report)).await;
     let last_stop = report.last_stop.unwrap();
     assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_SAW), "{last_stop:?}");
@@ -234,8 +234,8 @@ async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins
         assert!(plugins["Demo"].enabled && plugins.len() == 1, "{plugins:?}");
 
         let (begun, begun_at) = (Instant::now(), clock::now());
-        let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
-        stop::run(&asked).await;
+        let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+        pre_stop_hook::run(&asked).await;
         assert!(begun.elapsed() < Duration::from_secs(TIMEOUT), "the hook has nothing to wait for");
         pod.report_when("SIGTERM is to come", |report| matches!(report.server, Server::Stopping { .. })).await;
         if is_saved {

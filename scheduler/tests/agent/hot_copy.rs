@@ -8,12 +8,12 @@ use std::path::Path;
 use fastnbt::Value;
 use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{Config, Handle, start};
-use scheduler::agent::{settings, stop};
+use scheduler::agent::{config, pre_stop_hook};
+use scheduler::backup::repository::BackupRepository;
 use scheduler::backup::restore::unpack;
-use scheduler::backup::shelf::BackupRepository;
 use scheduler::backup::{Backup, Contents, Trigger};
 use scheduler::protocol::{AgentReport, CancelAnnouncement, HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy, Server};
-use scheduler::staging::disk::{Disk, RealFs};
+use scheduler::staging::fs_ops::{Disk, RealFs};
 
 use crate::paper::{PASSWORD, Paper};
 use crate::pod::{Pod, restart_in, until};
@@ -292,8 +292,8 @@ async fn a_stop_in_the_middle_is_not_held_up_and_nothing_is_published() {
     until("saving is off", async || !saves(&server)).await;
     let other = ask(&pod, &asked("asked-2")).await;
     assert!(other.0 == 409 && other.1.contains("another copy"), "{other:?}");
-    let asked_to_stop = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert_eq!(stop::run(&asked_to_stop).await, stop::HookResult::Done("ok".into()));
+    let asked_to_stop = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(pre_stop_hook::run(&asked_to_stop).await, pre_stop_hook::HookResult::Done("ok".into()));
     assert_eq!(server.wait().await, 0);
     let is_gone = |report: &AgentReport| report.server == Server::Absent && report.last_stop.is_some();
     let report = pod.report_when("gone", is_gone).await;
@@ -349,7 +349,7 @@ async fn requests_that_make_no_sense_are_refused_with_a_sentence() {
     assert_eq!(hot(&pod.report().await), None, "nothing was begun");
 
     pod.running.abort();
-    pod.start(settings::SidecarConfig { backups: None, ..pod.settings() }).await;
+    pod.start(config::SidecarConfig { backups: None, ..pod.settings() }).await;
     is_up(&pod).await;
     let (status, body) = ask(&pod, &asked("asked-1")).await;
     assert!(status == 400 && body.contains("`spec.backup`"), "{status} {body}");
@@ -362,7 +362,7 @@ async fn older_copies_go_by_the_number_that_is_wanted_and_stay_when_nobody_says_
     let _server = play(&pod).await;
     for (number, (wanted, left)) in [(None, 1), (None, 2), (None, 3), (Some(2), 2)].into_iter().enumerate() {
         pod.running.abort();
-        pod.start(settings::SidecarConfig { backup_max_count: wanted, ..pod.settings() }).await;
+        pod.start(config::SidecarConfig { backup_max_count: wanted, ..pod.settings() }).await;
         is_up(&pod).await;
         let request = format!("asked-{number}");
         begin(&pod, &asked(&request)).await;
@@ -388,7 +388,7 @@ async fn with_one_copy() -> (Pod, Handle, String) {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     put_zeros(&pod, MIB);
     let server = play(&pod).await;
-    pod.start(settings::SidecarConfig { backup_max_count: Some(1), ..pod.settings() }).await;
+    pod.start(config::SidecarConfig { backup_max_count: Some(1), ..pod.settings() }).await;
     is_up(&pod).await;
     let copy = take(&pod, "asked-1").await;
     (pod, server, copy)
@@ -405,7 +405,7 @@ async fn what_is_too_many_goes_before_a_copy_asks_for_room_and_what_is_wanted_st
     put_zeros(&pod, TOO_MUCH);
     for (request, (wanted, left)) in [("asked-4", (10, 3)), ("asked-5", (2, 2))] {
         pod.running.abort();
-        pod.start(settings::SidecarConfig { backup_max_count: Some(wanted), ..pod.settings() }).await;
+        pod.start(config::SidecarConfig { backup_max_count: Some(wanted), ..pod.settings() }).await;
         is_up(&pod).await;
         begin(&pod, &asked(request)).await;
         let why = why_failed(&pod, request).await;

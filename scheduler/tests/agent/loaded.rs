@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{Config, Handle, start};
-use scheduler::agent::{settings, stop};
+use scheduler::agent::{config, pre_stop_hook};
 use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::{AgentReport, Save, Saved, Server};
 use serde_json::json;
@@ -37,8 +37,8 @@ async fn loaded(pod: &Pod) -> Loaded {
 }
 
 async fn stopped(pod: &Pod, server: Handle) {
-    let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
+    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::Done("ok".into()));
     pod.report_when("gone", |report: &AgentReport| report.last_stop.is_some() && report.server == Server::Absent).await;
     server.wait().await;
 }

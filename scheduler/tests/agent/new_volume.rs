@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scheduler::agent::clock;
-use scheduler::backup::shelf::BackupRepository;
+use scheduler::backup::repository::BackupRepository;
 use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
 use scheduler::protocol::{FileSet, NOT_RESTORED, Restored};

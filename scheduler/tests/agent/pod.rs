@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::agent::sidecar::Sidecar;
-use scheduler::agent::{clock, settings};
+use scheduler::agent::{clock, config};
 use scheduler::protocol::signature::{Key, Parts, sign};
 use scheduler::protocol::{AgentReport, Announce, LastStop, in_the_chat};
 use serde::Serialize;
@@ -81,7 +81,7 @@ impl Pod {
     /// A pod on a volume.
     pub(crate) async fn on(data: TempDir, store_url: &str) -> Self {
         let mut pod = Self::without_agent(data);
-        pod.start(settings::SidecarConfig { store_url: store_url.to_owned(), ..pod.settings() }).await;
+        pod.start(config::SidecarConfig { store_url: store_url.to_owned(), ..pod.settings() }).await;
         pod
     }
 
@@ -97,8 +97,8 @@ impl Pod {
     }
 
     /// What its agent is told.
-    pub(crate) fn settings(&self) -> settings::SidecarConfig {
-        settings::SidecarConfig {
+    pub(crate) fn settings(&self) -> config::SidecarConfig {
+        config::SidecarConfig {
             data: self.data.path().to_owned(),
             shared: self.shared.path().to_owned(),
             store_url: String::new(),
@@ -121,7 +121,7 @@ impl Pod {
     }
 
     /// Starts its agent, or the next one.
-    pub(crate) async fn start(&mut self, settings: settings::SidecarConfig) {
+    pub(crate) async fn start(&mut self, settings: config::SidecarConfig) {
         let sidecar = Sidecar::bind(settings).await.unwrap();
         self.agent = sidecar.address().unwrap();
         let (terminate, terminated) = oneshot::channel::<()>();

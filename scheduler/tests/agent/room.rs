@@ -4,7 +4,7 @@ use std::fs;
 
 use scheduler::agent::clock;
 use scheduler::backup::Contents;
-use scheduler::backup::shelf::BackupRepository;
+use scheduler::backup::repository::BackupRepository;
 use scheduler::protocol::FileSet;
 use scheduler::protocol::restore::AskedRestore;
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use fixtures::jar::{self, Minecraft, PluginYml};
 use fixtures::stand_in::{Config, start};
-use scheduler::agent::{settings, stop};
+use scheduler::agent::{config, pre_stop_hook};
 use scheduler::protocol::{AgentReport, FileSet, PlayerCount, ReplacedJar, Server};
 
 use crate::paper::PASSWORD;
@@ -82,8 +82,8 @@ async fn a_server_lives_is_updated_and_lives_again() {
             // Nothing is fetched between stop and start.
             fs::remove_dir_all(web.path()).unwrap();
         }
-        let asked = settings::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-        assert_eq!(stop::run(&asked).await, stop::HookResult::Done("ok".into()));
+        let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+        assert_eq!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::Done("ok".into()));
         let stopped_once = |report: &AgentReport| report.last_stop.is_some() && report.server == Server::Absent;
         let report = pod.report_when("gone", stopped_once).await;
         assert!(report.last_stop.unwrap().saved);

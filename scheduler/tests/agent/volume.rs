@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use scheduler::agent::clock;
-use scheduler::backup::shelf::BackupRepository;
-use scheduler::backup::take::{BackupSpec, take};
+use scheduler::backup::create::{BackupSpec, take};
+use scheduler::backup::repository::BackupRepository;
 use scheduler::backup::{Backup, Contents, LiveReads, Trigger};
 use scheduler::protocol::{File, FileHash, FileSet};
-use scheduler::staging::disk::{Disk, RealFs};
+use scheduler::staging::fs_ops::{Disk, RealFs};
 use scheduler::world::Worlds;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;

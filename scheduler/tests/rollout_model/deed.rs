@@ -1,7 +1,7 @@
 //! Pure. What a step does to the world, what is remembered of it, and one that is carried out late.
 
+use scheduler::observation::{Disruption, Partition};
 use scheduler::rollout::Step;
-use scheduler::seen::{Disruption, Partition};
 
 use crate::look::{NOTICE, asked_at, due, is_short};
 use crate::world::{Rev, State};

@@ -1,6 +1,6 @@
 //! Pure. The images of the goal, as far as the operator knows whether the node of the server has them.
 
-use scheduler::seen::ImagesOnNode;
+use scheduler::observation::ImagesOnNode;
 
 use crate::moves::{Kind, Moves};
 use crate::world::{Scenario, State};

@@ -1,13 +1,13 @@
 //! Pure. How the small world looks to `next_step`.
 
 use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::{Gate, Windows};
-use scheduler::rollout::{Step, is_held_by_crashes, is_left_to_a_person, next_step, opportunity};
-use scheduler::seen::{
+use scheduler::maintenance::{Gate, Windows};
+use scheduler::observation::{
     AgentMemory, Announced, DataVersion, Disruption, DrainSeen, EvictionSeen, Goal, ImagesOnNode, NodeState,
     Observation, Partition, PlayerPolicy, Players, PodPhase, PodUid, PodView, RecordedFacts, RestartDue,
     RestartStarted, Revision, SavedWorld, StableSet, StatefulSetView, Verification, WorldState,
 };
+use scheduler::rollout::{Step, is_held_by_crashes, is_left_to_a_person, next_step, opportunity};
 
 use crate::copies::{ColdCopy, Wish};
 use crate::deed::{F, For};

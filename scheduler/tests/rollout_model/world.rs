@@ -3,7 +3,7 @@
 //! Time is abstracted: a clock is "not yet" or "over", and "over" may come at any moment. UIDs and openings of the window are
 //! abstracted to "is it the one of now?"; a fact about an older one is kept, because only then a forgotten key is noticed.
 
-use scheduler::seen::{ImagesOnNode, Revision};
+use scheduler::observation::{ImagesOnNode, Revision};
 
 use crate::copies::{ColdCopy, Order, Wish};
 use crate::deed::{Again, F, For, Held};

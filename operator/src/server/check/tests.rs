@@ -251,5 +251,5 @@ fn a_language_that_nobody_has_words_for_is_refused_where_it_stands_and_with_thos
 
 #[test]
 fn the_schema_lets_in_the_languages_that_the_agent_has_words_for() {
-    assert_eq!(crds::schema::LANGUAGES, scheduler::countdown::language::LANGUAGES.map(|language| language.code));
+    assert_eq!(crds::schema::LANGUAGES, scheduler::announcement::locale::LANGUAGES.map(|language| language.code));
 }

@@ -5,12 +5,12 @@ use std::fmt;
 use crds::paper_mc_server::{self, BackupSchedule, MaintenanceWindow, NamedWindow, RestartOnlyIf};
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::{BackupTimes, Blackout, Restarts, Window, WindowError, WindowField, Windows};
-use scheduler::seen::PlayerPolicy;
+use scheduler::maintenance::{BackupTimes, Blackout, Restarts, Window, WindowError, WindowField, Windows};
+use scheduler::observation::PlayerPolicy;
 
 use super::texts::{RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT};
 use super::{Announcement, CheckedRestart, Complaint, Complaints, policy_of};
-use crate::chain::ErrorChain;
+use crate::error_chain::ErrorChain;
 
 /// For how long after its instant a restart may begin, on top of its countdown and of a wait for players: longer than another
 /// operator needs to take over, shorter than the time in which people who come in the morning would meet it.

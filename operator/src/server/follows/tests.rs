@@ -1,13 +1,13 @@
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::SignedDuration;
-use scheduler::seen::{Announced, Disruption, PodUid, RecordedFacts, Revision, StatefulSetView};
+use scheduler::observation::{Announced, Disruption, PodUid, RecordedFacts, Revision, StatefulSetView};
 use serde_json::{Value, json};
 
-use super::look::{circle_of, state_of};
+use super::followed_server::{circle_of, state_of};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::hot_copies::tests::at_rest;
+use crate::server::online_backup::tests::at_rest;
 
 const HOUR: i64 = 3_600;
 

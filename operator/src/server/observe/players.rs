@@ -1,8 +1,8 @@
 //! Pure. Who is on, by what the agent says of the server's ping.
 
 use jiff::{SignedDuration, Timestamp};
+use scheduler::observation::Players;
 use scheduler::protocol::{self, AgentReport, Server};
-use scheduler::seen::Players;
 
 /// A server that has answered so lately answers: its agent pings every 5 s and waits for 3 s.
 const ANSWERS_FOR: SignedDuration = SignedDuration::from_secs(9);

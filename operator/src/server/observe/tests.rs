@@ -114,7 +114,7 @@ fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says
 
 #[test]
 fn a_copy_that_was_estimated_when_the_server_was_stopped_is_not_given_up_by_an_operator_that_has_just_started() {
-    let mut seen = crate::server::hot_copies::tests::seen(true, &json!(null));
+    let mut seen = crate::server::online_backup::tests::seen(true, &json!(null));
     let revision = Revision(0xb);
     seen.report = None;
     seen.pod_revision = Some(revision);

@@ -78,7 +78,7 @@ fn a_request_with_a_scope_counts_as_one_without_and_is_known_by_its_whole_value(
 
 #[test]
 fn the_gate_of_what_is_urgent_opens_for_it_alone_and_not_while_another_set_is_on_trial() {
-    let urgent = PartialSelection::Early(UrgentUpdate::Urgent(resolver::scope::Scope::default()));
+    let urgent = PartialSelection::Early(UrgentUpdate::Urgent(resolver::partial::Scope::default()));
     let known: AvailableUpdate = serde_json::from_value(json!({
         "digest": "00", "version": "1.21.10", "build": 1, "oneWay": false, "summary": "", "foundAt": at(3), "staged": true,
     }))
@@ -97,7 +97,7 @@ fn no_window_is_taken_for_a_request() {
 
 #[test]
 fn a_request_that_a_blackout_refuses_is_told_as_refused_and_others_are_not() {
-    let blackout = scheduler::gate::Blackout::once("event", at(2), at(10)).unwrap();
+    let blackout = scheduler::maintenance::Blackout::once("event", at(2), at(10)).unwrap();
     let dark = Windows { blackouts: vec![blackout], ..windows() };
     let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
     assert_eq!(requested_by_hand(&fresh, &dark, at(1)), Some(Gate::Open { opened_at: at(0), until: at(2) }));
@@ -116,7 +116,7 @@ fn a_request_that_a_blackout_refuses_is_told_as_refused_and_others_are_not() {
 
 #[test]
 fn a_request_for_one_set_is_refused_by_a_blackout_too_and_nothing_outranks_the_want_of_an_approval() {
-    let blackout = scheduler::gate::Blackout::once("event", at(2), at(10)).unwrap();
+    let blackout = scheduler::maintenance::Blackout::once("event", at(2), at(10)).unwrap();
     let dark = Windows { blackouts: vec![blackout], ..windows() };
     let mut other = server(&json!({}));
     (other.metadata.annotations, other.metadata.uid) = (None, Some("uid".to_owned()));

@@ -12,11 +12,11 @@ use scheduler::protocol::{self, BackupSeen, BackupsSeen, FileSet, HotCopyOutcome
 
 use super::PassReport;
 use super::conditions::refusal;
-use crate::chain::cut;
+use crate::error_chain::cut;
 use crate::k8s::events::EventText;
+use crate::server::backups::{cold_copy, copies};
 use crate::server::check::CheckedServer;
-use crate::server::copies::{cold_copy, copies};
-use crate::server::hot_copies::{OnlineBackups, WITH_THE_NEXT_RESTART};
+use crate::server::online_backup::{OnlineBackups, WITH_THE_NEXT_RESTART};
 
 /// The condition's name.
 pub(super) const BACKUP_READY: &str = "BackupReady";

@@ -3,7 +3,7 @@
 use crds::{PaperMCServer, PaperMCServerStatus};
 
 use super::{LONGEST_MESSAGE, PassReport};
-use crate::chain::cut;
+use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::server::check::check;
     use crate::server::check::tests::server;
-    use crate::server::hot_copies::OnlineBackups;
+    use crate::server::online_backup::OnlineBackups;
     use crate::server::report::tests::Pass;
     use crate::server::report::{PlanningError, conditions};
 

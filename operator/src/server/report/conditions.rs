@@ -4,33 +4,33 @@ use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use resolver::explain::human;
-use scheduler::gate::Gate;
+use resolver::explain::text;
+use scheduler::maintenance::Gate;
+use scheduler::observation::{Players, PodPhase, Verification};
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
-use scheduler::seen::{Players, PodPhase, Verification};
 
 use super::backup::BACKUP_READY;
 use super::backup_schedule::BACKUP_CRON_VALID;
-use super::new_volume::RESTORED_FROM;
-use super::notes::{approval_needed, waits_in_words};
-use super::stuck::{no_backup, past_refusal, undo_would_lose};
+use super::events::{approval_needed, waits_in_words};
+use super::manual_recovery::{no_backup, past_refusal, undo_would_lose};
+use super::seed_volume::RESTORED_FROM;
 use super::waiting::{asleep_in_words, players_in_words, turn_in_words};
 use super::{
-    LONGEST_MESSAGE, PassReport, backup, backup_schedule, blocked, condition, crashes, damage, drain, drift, images,
-    in_words, is_open, new_volume, replaced,
+    LONGEST_MESSAGE, PassReport, backup, backup_schedule, condition, crash_loop, displaced_jars, drain, drift,
+    image_pull, in_words, is_open, seed_volume, update_blocked, world_damage,
 };
-use crate::chain::cut;
-use crate::server::change;
+use crate::error_chain::cut;
+use crate::server::backups::copies;
+use crate::server::changes;
 use crate::server::check::CheckedServer;
-use crate::server::copies::copies;
-use crate::server::crashes::CRASH_LOOP;
-use crate::server::in_place::stopped_at;
-use crate::server::outlook::{SPOILT, SUSPENDED};
-use crate::server::restore;
-use crate::server::scope::early::UrgentUpdate;
+use crate::server::crash_loop::CRASH_LOOP;
+use crate::server::in_game_stop::stopped_at;
+use crate::server::next_window::{SPOILT, SUSPENDED};
+use crate::server::partial::urgent::UrgentUpdate;
+use crate::server::requested_restore;
 
-mod prepare;
+mod init_container;
 mod unplanned;
 
 pub(super) use unplanned::{build_failure, build_on_trial, build_trouble};
@@ -69,19 +69,19 @@ pub(super) fn build_conditions(
     let words = in_words(&plan.explanation);
     let mut conditions = vec![of("Ready", Some(up), reason, message)];
     conditions.push(if plan.solved {
-        of("Resolved", Some(true), "Solved", first_line(&human::render(&plan.explanation, now)))
+        of("Resolved", Some(true), "Solved", first_line(&text::render(&plan.explanation, now)))
     } else if !plan.is_impossible() {
         of("Resolved", None, "MetadataMissing", words)
     } else {
         of("Resolved", Some(false), "NoSolution", words)
     });
     conditions.push(if update {
-        of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&change::in_words(&plan.changes), 1_024))
+        of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&changes::in_words(&plan.changes), 1_024))
     } else {
         of("UpdateAvailable", Some(false), "UpToDate", "what should run runs".to_owned())
     });
-    let (blocked, why, message) = blocked::in_words(plan, before);
-    conditions.push(of(blocked::UPDATE_BLOCKED, blocked, &why, message));
+    let (blocked, why, message) = update_blocked::in_words(plan, before);
+    conditions.push(of(update_blocked::UPDATE_BLOCKED, blocked, &why, message));
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
         // While nobody can be asked, what was said last stands.
         let is_silent = holds.is_none() && reason == "AgentUnreachable";
@@ -101,19 +101,25 @@ pub(super) fn build_conditions(
         // While it is tried again, what was said last stands.
         conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
     }
-    conditions.extend(images::pulled(report).map(|(what, holds, reason, message)| of(what, holds, reason, message)));
+    conditions
+        .extend(image_pull::pulled(report).map(|(what, holds, reason, message)| of(what, holds, reason, message)));
     conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
-    if let Some((reason, message)) = crashes::in_words(checked, report, before) {
+    if let Some((reason, message)) = crash_loop::in_words(checked, report, before) {
         conditions.push(of(CRASH_LOOP, Some(true), reason, cut(&message, LONGEST_MESSAGE)));
     }
-    conditions.extend(damage::condition(checked, report, before, |what, reason, message| {
+    conditions.extend(world_damage::condition(checked, report, before, |what, reason, message| {
         of(what, Some(true), reason, message)
     }));
     conditions.extend(of_own_jars(report, before, |message| {
-        of(replaced::JARS_SET_ASIDE, Some(true), replaced::IN_THE_WAY, message)
+        of(displaced_jars::JARS_SET_ASIDE, Some(true), displaced_jars::IN_THE_WAY, message)
     }));
-    if let Some(message) = blocked::shared_names(&plan.explanation) {
-        conditions.push(of("DuplicatePluginName", Some(true), blocked::TWO_FILES_ONE_NAME, cut(&message, 1_024)));
+    if let Some(message) = update_blocked::shared_names(&plan.explanation) {
+        conditions.push(of(
+            "DuplicatePluginName",
+            Some(true),
+            update_blocked::TWO_FILES_ONE_NAME,
+            cut(&message, 1_024),
+        ));
     }
     if let Some(undo) = &plan.undo {
         let message = cut(&undo.in_words(&checked.namespace, &checked.name, history), 1_024);
@@ -128,7 +134,7 @@ pub(super) fn build_conditions(
     if checked.restore_from.is_some() {
         // While nobody can be asked, what was said last stands.
         let known = before.iter().find(|old| old.type_ == RESTORED_FROM).cloned();
-        let said = new_volume::came_of(checked, report);
+        let said = seed_volume::came_of(checked, report);
         let said = said.map(|(done, reason, message)| of(RESTORED_FROM, Some(done), reason, message));
         conditions.extend(said.or(known));
     }
@@ -168,8 +174,8 @@ fn of_the_pod(report: &PassReport<'_>) -> impl Iterator<Item = (&'static str, &'
 /// JARs of people that made room. While nobody can be asked, what was said last stands.
 fn of_own_jars(report: &PassReport<'_>, before: &[Condition], of: impl Fn(String) -> Condition) -> Option<Condition> {
     match report.seen.report.as_deref() {
-        Some(agent) => replaced::in_words(agent).map(of),
-        None => before.iter().find(|old| old.type_ == replaced::JARS_SET_ASIDE).cloned(),
+        Some(agent) => displaced_jars::in_words(agent).map(of),
+        None => before.iter().find(|old| old.type_ == displaced_jars::JARS_SET_ASIDE).cloned(),
     }
 }
 
@@ -195,9 +201,11 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static st
             (false, "VerificationFailed", report.plan.proof.problem.clone())
         }
         Some(PodPhase::Up) => (true, "Running", "the server answers".to_owned()),
-        Some(PodPhase::Starting { .. }) => {
-            (false, "Starting", cut(&format!("the server is starting{}", prepare::awaited(report)), LONGEST_MESSAGE))
-        }
+        Some(PodPhase::Starting { .. }) => (
+            false,
+            "Starting",
+            cut(&format!("the server is starting{}", init_container::awaited(report)), LONGEST_MESSAGE),
+        ),
         Some(PodPhase::Down) if report.seen.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
             let message = "the server was stopped from inside (`/stop`), and is started again";
             (false, "StoppedInGame", message.to_owned())
@@ -218,8 +226,8 @@ fn refused(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static 
     if let Some(why) = backup::refused(report) {
         return (false, "BackupFailed", why);
     }
-    if let Some(why) = new_volume::refused(report) {
-        return (false, new_volume::NOT_RESTORED_YET, why);
+    if let Some(why) = seed_volume::refused(report) {
+        return (false, seed_volume::NOT_RESTORED_YET, why);
     }
     let silent = || "the agent refused to open the world; see the log of container `prepare`".to_owned();
     let why = refusal(report).unwrap_or_else(silent);
@@ -236,7 +244,7 @@ fn refused(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static 
 pub(super) fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
     format!(
         "The copy `{copy}` takes the place of the worlds, and what was built since is lost, by `{}`",
-        restore::command(checked, copy)
+        requested_restore::command(checked, copy)
     )
 }
 
@@ -311,11 +319,11 @@ fn waiting_in_words(
         WaitingOn::PodMissing => (true, "PodMissing", "the StatefulSet controller has to make the pod".to_owned()),
         WaitingOn::PodStopping { .. } => (true, "PodStopping", "the pod is being stopped".to_owned()),
         WaitingOn::Start { until } => {
-            let message = format!("the server has until {until} to start{}", prepare::awaited(report));
+            let message = format!("the server has until {until} to start{}", init_container::awaited(report));
             (true, "Starting", cut(&message, LONGEST_MESSAGE))
         }
-        WaitingOn::Images => (true, "PullingImages", images::awaited(report)),
-        WaitingOn::NoImage => (false, "NoImage", images::problem(report).unwrap_or_default()),
+        WaitingOn::Images => (true, "PullingImages", image_pull::awaited(report)),
+        WaitingOn::NoImage => (false, "NoImage", image_pull::problem(report).unwrap_or_default()),
         WaitingOn::Proof { until } => {
             let what = if report.plan.seen.is_restarted() { "restarted: the server" } else { "the new set" };
             (true, "Proving", format!("{what} must stay well until {until}"))
@@ -349,11 +357,11 @@ fn waiting_in_words(
         WaitingOn::WorldRefused => refused(checked, report),
         WaitingOn::NoBackup => (false, "NoBackup", no_backup(checked, report)),
         WaitingOn::RollbackWouldLoseProgress => (false, "RollbackWouldLoseProgress", undo_would_lose(checked, report)),
-        WaitingOn::ServerDown => (false, "ServerDown", cut(&prepare::why_down(report), LONGEST_MESSAGE)),
+        WaitingOn::ServerDown => (false, "ServerDown", cut(&init_container::why_down(report), LONGEST_MESSAGE)),
         WaitingOn::FirstStartFailed => (
             false,
             "FirstStartFailed",
-            new_volume::refused(report).unwrap_or_else(|| {
+            seed_volume::refused(report).unwrap_or_else(|| {
                 "the first start did not succeed; correct the spec and it is tried at once".to_owned()
             }),
         ),

@@ -1,14 +1,14 @@
 //! Pure. What a person reads who empties the server's node: why it waits, until when, and the way out.
 
 use crds::PaperMCServerStatus;
-use scheduler::countdown;
+use scheduler::announcement;
+use scheduler::observation::{Disruption, EvictionSeen};
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{Disruption, EvictionSeen};
 
 use super::PassReport;
 use crate::k8s::events::EventText;
+use crate::server::act::StepOutcome;
 use crate::server::check::CheckedServer;
-use crate::server::rollout::StepOutcome;
 
 /// The condition. There is none while the node stays.
 pub(super) const DRAINING: &str = "Draining";
@@ -44,7 +44,7 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
             ("PreparingEviction", "evictions are refused until players were told and the world is saved".to_owned())
         }
         Step::Wait(WaitingOn::Players { until }) => {
-            let notice = countdown::in_words(server.notice);
+            let notice = announcement::in_words(server.notice);
             let words = format!(
                 "evictions are refused while somebody is on, until {until} at most; then players are warned for {notice}. {}",
                 way_out(server)
@@ -127,7 +127,7 @@ pub(super) fn notes(server: &CheckedServer, report: &PassReport<'_>, before: &Pa
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use scheduler::seen::PodUid;
+    use scheduler::observation::PodUid;
     use serde_json::json;
 
     use super::*;

@@ -1,8 +1,8 @@
 //! Pure. What of the server that runs is not as it was planned: its image, and files on its volume.
 
 use super::{LONGEST_MESSAGE, PassReport};
-use crate::chain::cut;
-use crate::server::proof::other_image;
+use crate::error_chain::cut;
+use crate::server::verify::other_image;
 
 /// The reason and the words of the condition; there is none while all is as planned. For its image no agent has to be asked.
 pub(super) fn in_words(report: &PassReport<'_>) -> Option<(&'static str, String)> {

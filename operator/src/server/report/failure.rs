@@ -1,13 +1,13 @@
 //! Pure. Why a set failed: the Event, `status.lastUpdate` and the channels say the same.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use scheduler::seen::PodPhase;
+use scheduler::observation::PodPhase;
 
 use super::PassReport;
 use super::backup::failed_for;
 use super::conditions::refusal;
-use crate::chain::cut;
-use crate::server::crashes::end_in_words;
+use crate::error_chain::cut;
+use crate::server::crash_loop::end_in_words;
 use crate::server::observe::{has_refused, last_end, prepare_of, server_of};
 
 /// Never empty. A pod whose init container refused has no proof to speak of, and one that never came up has none that has ended.
@@ -60,12 +60,12 @@ fn by_the_kubelet(container: &ContainerStatus) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use scheduler::seen::Verification;
+    use scheduler::observation::Verification;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::proof::VerificationResult;
     use crate::server::report::tests::Pass;
+    use crate::server::verify::VerificationResult;
 
     const LATE: Option<PodPhase> = Some(PodPhase::Starting { gives_up_at: Timestamp::UNIX_EPOCH });
 
@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn a_refusal_goes_before_the_proof_and_the_proof_before_what_is_seen() {
         let mut pass = Pass::new();
-        pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::PodView { life: LATE.unwrap(), ..pod });
+        pass.plan.seen.pod =
+            pass.plan.seen.pod.map(|pod| scheduler::observation::PodView { life: LATE.unwrap(), ..pod });
         let pending = Verification::Pending { until: Timestamp::UNIX_EPOCH };
         pass.plan.proof = VerificationResult { verdict: pending, problem: String::new() };
         assert!(why_it_failed(&pass.report()).starts_with("the server did not come up by its deadline"));

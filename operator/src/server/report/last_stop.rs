@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Pod;
 use scheduler::protocol::{self, LastStop, NOBODY_ASKED, NOBODY_SAW};
 
 use super::PassReport;
-use crate::chain::cut;
+use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::in_place::stopped_at;
+use crate::server::in_game_stop::stopped_at;
 
 /// What a volume says of an older stop, to an operator that has never seen it, is no news.
 const IS_NEWS: SignedDuration = SignedDuration::from_hours(24);

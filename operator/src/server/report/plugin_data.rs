@@ -6,7 +6,7 @@ use scheduler::protocol;
 use scheduler::protocol::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 
 use super::PassReport;
-use crate::chain::cut;
+use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 
 /// As many as the schema lets in.

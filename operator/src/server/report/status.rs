@@ -9,22 +9,22 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::explain::{Explanation, NotUpdatedWithLatest};
 use resolver::lock::{Lock, LockReason};
+use scheduler::observation::{RecordedFacts, Verification};
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{RecordedFacts, Verification};
 
-use super::cost::{DowntimeEstimate, down_without_copy};
-use super::notes::interrupted;
-use super::{PassReport, backup, blocked, held_back, images, is_open, last_stop, plugin_data};
-use crate::chain::cut;
+use super::downtime_estimate::{DowntimeEstimate, down_without_copy};
+use super::events::interrupted;
+use super::{PassReport, backup, image_pull, is_open, last_stop, plugin_data, short_reason, update_blocked};
+use crate::error_chain::cut;
 use crate::k8s::labels;
-use crate::server::change::{ServerChange, in_words};
+use crate::server::act::{MarkedStable, StepOutcome};
+use crate::server::approval::noted;
+use crate::server::changes::{ServerChange, in_words};
 use crate::server::check::CheckedServer;
-use crate::server::consent::noted;
+use crate::server::partial::PartialSelection;
+use crate::server::pinned_set::{SetOrigin, history, still_noted};
 use crate::server::plan::{opens, running_version};
-use crate::server::rollout::{MarkedStable, StepOutcome};
-use crate::server::scope::PartialSelection;
-use crate::server::strangers::{kept, strangers};
-use crate::server::undo::{SetOrigin, history, still_noted};
+use crate::server::unmanaged_jars::{kept, strangers};
 
 mod last_update;
 
@@ -45,7 +45,7 @@ pub(super) fn build_status(
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    let held_back = held_back::in_short(report);
+    let held_back = short_reason::in_short(report);
     // What will not come is not promised.
     let opens = plan.outlook.next_opening.filter(|_| held_back.is_none());
     let next_restart = plan.restarts.comes_at(&plan.goal, &plan.seen, opens.filter(|_| update && !is_open(plan.gate)));
@@ -85,7 +85,7 @@ pub(super) fn build_status(
         next_restart: next_restart
             .map(|at| if at <= report.now { "now".to_owned() } else { for_people(at, &checked.zone, report.now) }),
         next_restart_at: next_restart,
-        held_by: blocked::held_by(plan, before),
+        held_by: update_blocked::held_by(plan, before),
         plugins: plugin_states(settled, lock, unfollowed(&plan.explanation)),
         unmanaged: agent.map_or_else(|| before.unmanaged.clone(), |agent| kept(strangers(agent), &server.spec)),
         available_update: update.then(|| AvailableUpdate {
@@ -98,9 +98,9 @@ pub(super) fn build_status(
             plugins: planned_plugins(&plan.changes),
             cost: DowntimeEstimate::of(checked, report, before).in_words().map(|cost| cut(&cost, 253)),
             staged: plan.seen.staged,
-            image_problem: images::problem(report),
+            image_problem: image_pull::problem(report),
         }),
-        update_blocked: blocked::build_status(plan, before),
+        update_blocked: update_blocked::build_status(plan, before),
         last_update: build_last_update(report, before),
         history: history(
             &before.history,

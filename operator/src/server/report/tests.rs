@@ -6,22 +6,22 @@ use crds::paper_mc_server::HandledRequests;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use resolver::{BudgetExceeded, Limit};
-use scheduler::rollout::WaitingOn;
-use scheduler::seen::{
+use scheduler::observation::{
     DataVersion, ImagesOnNode, Partition, PlayerPolicy, Players, Revision, StableSet, StatefulSetView, Verification,
 };
+use scheduler::rollout::WaitingOn;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::memory::Rendered;
+use crate::caches::Rendered;
+use crate::server::approval::ApprovalState;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::consent::ApprovalState;
-use crate::server::hot_copies::tests::seen as seen_of;
-use crate::server::images::pull::{Pull, PullError};
-use crate::server::proof::VerificationResult;
-use crate::server::record::LockRecord;
-use crate::server::restart::Restarts;
+use crate::server::image_pull::state::{Pull, PullError};
+use crate::server::online_backup::tests::seen as seen_of;
+use crate::server::records::LockRecord;
+use crate::server::scheduled_restart::Restarts;
+use crate::server::verify::VerificationResult;
 
 const REVISION: Revision = Revision(2);
 
@@ -109,7 +109,7 @@ impl Pass {
 
     /// What Events of a reason say.
     pub(super) fn said(&self, reason: &str) -> Vec<String> {
-        let notes = notes::build_notes(&self.checked, &self.report(), &self.before);
+        let notes = events::build_notes(&self.checked, &self.report(), &self.before);
         notes.into_iter().filter(|note| note.reason == reason).map(|note| note.text).collect()
     }
 
@@ -159,9 +159,9 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
     // The pass after it sees the record that was written.
     let mut pass = pass.next();
     pass.seen.settled_lock = Some(record(130));
-    pass.seen.settled = Some(Arc::new(crate::server::record::SettledRecord {
+    pass.seen.settled = Some(Arc::new(crate::server::records::SettledRecord {
         template: PodTemplateSpec::default(),
-        baseline: crate::server::proof::Baseline::default(),
+        baseline: crate::server::verify::Baseline::default(),
         unproven: Some("the server's log could not be read".to_owned()),
     }));
     let mut pass = pass.next();
@@ -182,8 +182,8 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
 #[test]
 fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
     let mut pass = Pass::new();
-    let late = scheduler::seen::PodPhase::Starting { gives_up_at: at(-1) };
-    pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::PodView { life: late, ..pod });
+    let late = scheduler::observation::PodPhase::Starting { gives_up_at: at(-1) };
+    pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::observation::PodView { life: late, ..pod });
     pass.plan.proof = VerificationResult { verdict: Verification::Pending { until: at(9) }, problem: String::new() };
     pass.done = StepOutcome::MarkedFailed;
     let why = "the server did not come up by its deadline; see the log of container `papermc`";
@@ -374,9 +374,9 @@ fn no_window_is_promised_for_what_a_loop_of_crashes_a_missing_image_or_a_full_vo
 fn a_node_that_cannot_be_asked_is_told_once_and_holds_nothing_up_and_one_that_cannot_pull_does() {
     let mut pass = Pass::new();
     pass.plan.goal.revision = Revision(3);
-    let goal = crate::server::images::question::tests::goal(("game:2", "IfNotPresent"), "agent:1");
-    let pod = serde_json::from_value(crate::server::images::question::tests::pod("game:1")).unwrap();
-    let question = crate::server::images::question::PullRequest::of(&goal, &pod).unwrap();
+    let goal = crate::server::image_pull::request::tests::goal(("game:2", "IfNotPresent"), "agent:1");
+    let pod = serde_json::from_value(crate::server::image_pull::request::tests::pod("game:1")).unwrap();
+    let question = crate::server::image_pull::request::PullRequest::of(&goal, &pod).unwrap();
     let problem = |is_of_an_image| PullError { is_of_an_image, what: "node `a`".to_owned(), why: "full".to_owned() };
     let of = |is_of_an_image| {
         let mut pull = Pull::new(question.clone());
@@ -489,6 +489,6 @@ fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned
     assert_eq!(status.history.first().map(|past| past.version.as_str()), Some("1.21.10-130"));
     assert_eq!(message(&status, "UpdateAvailable"), None, "nobody knows");
     assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("Stable"));
-    let notes = notes::of_the_server(&pass.checked, &pass.report(), &pass.before);
+    let notes = events::of_the_server(&pass.checked, &pass.report(), &pass.before);
     assert!(notes.iter().all(|note| note.reason != "UpdatePlanned"), "nothing is planned");
 }

@@ -1,13 +1,13 @@
 //! Pure. What an update waits for that may not begin yet: its turn, or players; and what becomes of one while the server sleeps.
 
 use jiff::Timestamp;
-use scheduler::gate::Gate;
+use scheduler::maintenance::Gate;
+use scheduler::observation::Partition;
 use scheduler::rollout::LATEST_START;
-use scheduler::seen::Partition;
 
 use super::PassReport;
 use crate::server::check::CheckedServer;
-use crate::turns::SlotUnavailable;
+use crate::update_slots::SlotUnavailable;
 
 /// So many of those that come before are named.
 const NAMED_BEFORE: usize = 5;
@@ -93,7 +93,7 @@ mod tests {
         let mut pass = Pass::new();
         let mut sleeps = |door| {
             pass.plan.seen.set =
-                pass.plan.seen.set.map(|set| scheduler::seen::StatefulSetView { door, asleep: true, ..set });
+                pass.plan.seen.set.map(|set| scheduler::observation::StatefulSetView { door, asleep: true, ..set });
             asleep_in_words(&pass.report())
         };
         let waits = sleeps(Partition::Closed);

@@ -23,17 +23,17 @@ use serde_json::{Value, json};
 use self::script::{BEGINS, Script, Step, What};
 use self::transcript::{Names, line};
 use super::Fleet;
-use super::scene::FleetScenario;
+use super::scenario::FleetScenario;
 use crate::clock::now;
 use crate::clock::simulated;
 use crate::k8s::labels::APPLY_NOW;
+use crate::simulation::catalog::Releases;
+use crate::simulation::cluster::SimCluster;
 use crate::simulation::faults::{Fault, InjectedCrash};
-use crate::simulation::layout::write_level_dats;
-use crate::simulation::operator::{Bounds, plugin_of};
-use crate::simulation::person::{ASKED_FOR, UserAction};
-use crate::simulation::releases::Releases;
+use crate::simulation::operator_process::{Bounds, plugin_of};
 use crate::simulation::scenario::{Extra, Scenario, ServerIndex};
-use crate::simulation::world::SimCluster;
+use crate::simulation::user_actions::{ASKED_FOR, UserAction};
+use crate::simulation::world_layout::write_level_dats;
 use crate::simulation::{address, on_this_thread};
 
 /// Between two steps of a script no more happens.
@@ -427,17 +427,17 @@ impl SimCluster {
     fn change_annotation(&mut self, name: &str, value: Option<&str>) {
         let name = format!("nightshift.dev/{name}");
         let value = value.map(|value| self.fill_in(value));
-        if [APPLY_NOW, crds::approval::APPLY, crds::approval::ROLLBACK_TO].contains(&name.as_str()) {
+        if [APPLY_NOW, crds::annotations::APPLY, crds::annotations::ROLLBACK_TO].contains(&name.as_str()) {
             self.ledger.asked_until = Some(now() + ASKED_FOR);
         }
-        if name == crds::approval::ROLLBACK_TO && value.is_some() {
+        if name == crds::annotations::ROLLBACK_TO && value.is_some() {
             self.note_taken_back();
         }
-        if name == crds::approval::APPROVE {
+        if name == crds::annotations::APPROVE {
             self.ledger.approved.extend(value.clone());
         }
         if let Some((backup, "overwrite")) =
-            value.as_deref().filter(|_| name == crds::approval::RESTORE_FROM).and_then(|value| value.split_once(';'))
+            value.as_deref().filter(|_| name == crds::annotations::RESTORE_FROM).and_then(|value| value.split_once(';'))
         {
             self.note_asked(backup);
         }

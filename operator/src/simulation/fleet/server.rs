@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::clock::now;
-use crate::simulation::shared::ClusterHandle;
+use crate::simulation::cluster_handle::ClusterHandle;
 
 /// A server, and what the walk knows of it beside its own world.
 pub(super) struct Server {

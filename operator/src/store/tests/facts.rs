@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fixtures::jar::{self, Entry, Minecraft};
 use resolver::jar::FactsError;
 
-use super::super::paper;
+use super::super::paper_descriptor;
 
 struct Written {
     _dir: tempfile::TempDir,
@@ -23,9 +23,10 @@ const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556,
 
 #[test]
 fn a_paper_jar_says_its_world_format_and_where_mojangs_jar_is() {
-    let facts =
-        paper::facts(&written(&jar::paper(&MINECRAFT, 130, "https://piston-data.mojang.com/x/server.jar")).path)
-            .unwrap();
+    let facts = paper_descriptor::facts(
+        &written(&jar::paper(&MINECRAFT, 130, "https://piston-data.mojang.com/x/server.jar")).path,
+    )
+    .unwrap();
     assert_eq!((facts.minecraft.as_deref(), facts.data_version), (Some("1.21.10"), Some(4556)));
     let mojang = facts.mojang.unwrap();
     assert_eq!(mojang.file_name, "mojang_1.21.10.jar");
@@ -35,15 +36,15 @@ fn a_paper_jar_says_its_world_format_and_where_mojangs_jar_is() {
 
 #[test]
 fn an_old_paper_jar_says_nothing() {
-    let facts = paper::facts(&written(&jar::archive(&[Entry::new("patch.properties", "x")])).path).unwrap();
-    assert_eq!(facts, paper::PaperFacts { data_version: None, minecraft: None, mojang: None });
+    let facts = paper_descriptor::facts(&written(&jar::archive(&[Entry::new("patch.properties", "x")])).path).unwrap();
+    assert_eq!(facts, paper_descriptor::PaperFacts { data_version: None, minecraft: None, mojang: None });
 }
 
 #[test]
 fn a_download_context_cannot_name_a_path() {
     let sha = "ab".repeat(32);
     let of = |context: String| {
-        paper::facts(&written(&jar::archive(&[Entry::new("META-INF/download-context", context)])).path)
+        paper_descriptor::facts(&written(&jar::archive(&[Entry::new("META-INF/download-context", context)])).path)
     };
     assert!(of(format!("{sha}\thttps://x/y.jar\tmojang_1.jar\n")).is_ok());
     for bad in ["../../eula.txt", "/etc/passwd", "a/b.jar", "", ".hidden", "a b"] {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::doubt::Because;
+use super::finding::Because;
 use super::*;
 use crate::catalog::Catalog;
-use crate::jar::plugin::PluginFacts;
+use crate::jar::plugin_descriptor::PluginFacts;
 
 fn now() -> Timestamp {
     "2026-01-20T00:00:00Z".parse().unwrap()
@@ -56,7 +56,7 @@ fn catalog() -> Catalog {
 fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let plugin = |name: &&str| {
         let facts = PluginFacts {
-            name: crate::file_pattern::stem(name),
+            name: crate::jar_pattern::stem(name),
             version: None,
             api_version: None,
             depend: Vec::new(),
@@ -70,7 +70,7 @@ fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
         PluginFile { file: (*name).to_owned(), facts, sha256: String::new(), sha512: sha512(name) }
     };
     let files: Vec<PluginFile> = names.iter().map(plugin).collect();
-    let found = origin::IdentifiedFiles { catalog: catalog(), owners: BTreeMap::new(), otherwise: Because::Unknown };
+    let found = identify::IdentifiedFiles { catalog: catalog(), owners: BTreeMap::new(), otherwise: Because::Unknown };
     let minecraft: Minecraft = "1.21.10".parse().unwrap();
     let origins = found.origins(&files, &minecraft);
     let mut doubts = Vec::new();
@@ -87,7 +87,7 @@ fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     };
     let text = draft.render("lobby", now());
     let file = InputFile { name: "written".to_owned(), text: text.clone() };
-    let checked = checked::check(manifests::read(&[file]), &mut Vec::new()).unwrap();
+    let checked = requests::check(manifests::read(&[file]), &mut Vec::new()).unwrap();
     for (_, answer) in answers(&found.catalog, &checked.requests, now()) {
         compare(&answer.unwrap().lock, &draft, &files, &mut doubts);
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::cli::listed::listed;
+use crate::cli::join::listed;
 
 /// Why a cluster could not be asked.
 #[derive(Debug, thiserror::Error)]

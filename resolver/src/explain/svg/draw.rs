@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::section::{DiagramBox, Kind, Section};
 use super::xml::{escaped, fitted};
-use crate::explain::words::list;
+use crate::explain::phrases::list;
 
 /// All lengths are in pixels. 840 fits a page of documentation and half a screen.
 pub(super) const WIDTH: usize = 840;

@@ -1,6 +1,6 @@
 //! Pure. Text inside XML: what names hold comes from upstream, and is shown, never obeyed.
 
-use crate::foreign::visible;
+use crate::untrusted_text::visible;
 
 /// How wide a letter is, in tenths of a pixel: the text is set in a fixed pitch of 12 pixels.
 const LETTER: usize = 74;

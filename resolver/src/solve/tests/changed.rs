@@ -4,10 +4,10 @@ use jiff::SignedDuration;
 
 use super::small::Problem;
 use crate::catalog::Channel;
+use crate::index::{CandidateIndex, PluginCandidates, UnusableClass};
 use crate::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, OverrideMode, PaperRequest, Request, VersionRequest,
 };
-use crate::shelf::{CandidateIndex, PluginCandidates, UnusableClass};
 
 /// What may be done to a problem, given one of the plugins that are asked for.
 pub(super) const CHANGES: [fn(&mut Problem, usize); 12] = [

@@ -7,11 +7,11 @@ use crate::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
+use crate::index::CandidateIndex;
 use crate::lock::Lock;
 use crate::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
-use crate::shelf::CandidateIndex;
 use crate::software::Software;
-use crate::unmanaged::UnmanagedPlugins;
+use crate::unmanaged_jar::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
 const PAPERS: [&str; 4] = ["1.21.4", "1.21.5", "1.21.6", "1.21.11"];
@@ -100,7 +100,7 @@ fn request(plugins: Vec<PluginRequest>, paper: PaperRequest) -> Request {
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: crate::request::HotfixSiblings::default(),
         unlisted: crate::request::Unlisted::default(),
-        facts: crate::facts::CompatibilityFacts::default(),
+        facts: crate::compatibility_facts::CompatibilityFacts::default(),
     }
 }
 

@@ -182,8 +182,8 @@ async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
         }],
     }))
     .unwrap();
-    let store = crate::upstream::store::DiskStore::open(&dir.path().join("store")).unwrap();
-    let files = crate::upstream::files::Files::offline(&dir.path().join("files"), &store);
+    let store = crate::upstream::disk_cache::DiskStore::open(&dir.path().join("store")).unwrap();
+    let files = crate::upstream::url::Files::offline(&dir.path().join("files"), &store);
     let facts = |catalog: &Catalog| {
         let releases = &catalog.projects[0].releases;
         let api = releases.iter().map(|release| release.api_version.as_ref().map(ToString::to_string));

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::catalog::{Artifact, ImageTag};
 use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
-use crate::unseen::announced_md5;
+use crate::unverified_build::announced_md5;
 use crate::upstream::docker_hub::{self, DockerHubRepository};
-use crate::upstream::listing::{Name, ProjectListing};
+use crate::upstream::project_page::{Name, ProjectListing};
 use crate::upstream::{FetchError, fill, hangar, in_words, modrinth, purpur};
 
 static URL: LazyLock<Url> = LazyLock::new(|| Url::parse("https://upstream.example/an/address").unwrap());

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::Release;
-use crate::upstream::listing::{Name, ProjectListing};
 use crate::upstream::modrinth;
+use crate::upstream::project_page::{Name, ProjectListing};
 
 fn file(name: &str, primary: bool, kind: Option<&str>) -> Value {
     json!({

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 use super::*;
 use crate::software::Software;
-use crate::unmanaged::UnmanagedJar;
+use crate::unmanaged_jar::UnmanagedJar;
 
 fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
     UnmanagedJar {

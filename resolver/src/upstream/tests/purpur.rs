@@ -6,7 +6,7 @@ use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
 use super::*;
-use crate::explain::{PaperName, human};
+use crate::explain::{PaperName, text};
 use crate::request::Request as Wish;
 use crate::software::Software;
 use crate::{Unsolvable, resolve};
@@ -119,7 +119,7 @@ async fn the_one_that_is_chosen_is_brought_once_and_known_for_ever() {
     let unseen = read(&fetcher(), &[], now()).await;
     let lacks = resolve(&unseen.catalog, &wish(), now()).unwrap_err();
     assert_eq!(lacks.builds_to_see(), [name(2621)], "the newest that succeeded");
-    let said = human::render(&lacks.explanation(), now());
+    let said = text::render(&lacks.explanation(), now());
     let line = "  Purpur 26.2 (build 2621)  its source gives only an md5, and nobody has seen its bytes; fetch the catalog once with a network";
     assert!(said.lines().any(|said| said == line), "{said}");
 
@@ -154,7 +154,7 @@ async fn bytes_with_another_md5_are_no_answer_and_both_are_named() {
         let answer = resolve(&reading.catalog, &wish(), now()).unwrap_err();
         assert!(matches!(answer, Unsolvable::Unanswerable(_)), "no lock: {answer:?}");
         assert_eq!(answer.builds_to_see(), [], "it brings the same again");
-        let said = human::render(&answer.explanation(), now());
+        let said = text::render(&answer.explanation(), now());
         let (announced, came) = (format!("md5:{}", "ab".repeat(16)), format!("md5:{}", right(2621)));
         for part in ["Purpur 26.2 (build 2621)  could not be read: ", announced.as_str(), came.as_str()] {
             assert!(said.contains(part), "{said}");

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::backup::take::{BackupSpec, take};
+use crate::backup::create::{BackupSpec, take};
 use crate::backup::{Contents, LiveReads, Trigger};
-use crate::staging::disk::RealFs;
+use crate::staging::fs_ops::RealFs;
 
 const OLD: [(&str, &[u8]); 5] = [
     ("world/level.dat", b"old"),

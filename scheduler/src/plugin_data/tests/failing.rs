@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::*;
-use crate::staging::disk::failing::{FaultyFs, told};
+use crate::staging::fs_ops::faulty::{FaultyFs, told};
 
 #[test]
 fn a_disk_that_fails_at_any_operation_while_data_are_kept_names_the_file_and_nothing_that_is_kept_is_half_a_folder() {

@@ -1,8 +1,8 @@
 //! Edge (writes). The settings of plugins that stay as they are while the set changes.
 
-use super::super::settings::{self, ConfigCopied, CopyLimits};
+use super::super::config_files::{self, ConfigCopied, CopyLimits};
 use super::*;
-use crate::staging::store::SPARE;
+use crate::staging::content_store::SPARE;
 
 const PLACE: &str = ".nightshift/kept-settings/20270115T080000Z-aaaaaaaa";
 
@@ -162,7 +162,7 @@ fn what_is_looked_at_and_copied_is_bounded_over_all_folders_and_what_lies_at_the
         let mut disk = Disk::new(RealFs);
         for (folder, expected) in [("One", one), ("Two", two)] {
             let ConfigCopied { files, of: _ } =
-                settings::keep(&server.volume, folder, &partial, &mut left, &mut disk).unwrap();
+                config_files::keep(&server.volume, folder, &partial, &mut left, &mut disk).unwrap();
             let found: Vec<String> = below(&partial.join(folder)).into_keys().collect();
             assert_eq!(found, expected, "{folder}, {left:?}");
             assert_eq!(files, expected.len(), "{folder}, {left:?}");

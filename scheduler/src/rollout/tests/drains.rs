@@ -1,7 +1,7 @@
 //! A node is emptied: its server is made ready, and let go; whatever else stops it goes first.
 
 use super::*;
-use crate::seen::{DrainSeen, RestartDue};
+use crate::observation::{DrainSeen, RestartDue};
 
 /// When the node's mark was first seen, in minutes: outside of every window.
 const MARKED: i64 = SUNDAY - 1_000;

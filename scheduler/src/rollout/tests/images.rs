@@ -1,7 +1,7 @@
 //! The images of the goal: nobody is warned and nothing is stopped for what the node would still have to pull.
 
 use super::*;
-use crate::seen::RestartDue;
+use crate::observation::RestartDue;
 
 const WAITS: [(ImagesOnNode, WaitingOn); 2] =
     [(ImagesOnNode::OnTheirWay, WaitingOn::Images), (ImagesOnNode::Failed, WaitingOn::NoImage)];

@@ -1,9 +1,9 @@
 //! Updates outside of windows: only where nobody minds, and no longer than that.
 
 use super::*;
-use crate::gate::{Blackout, Windows};
+use crate::maintenance::{Blackout, Windows};
+use crate::observation::RestartDue;
 use crate::rollout::{Opportunity, OpportunityReason, opportunity};
-use crate::seen::RestartDue;
 
 const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// When the last player left, in minutes: outside of every window, and not at midnight.

@@ -1,7 +1,7 @@
 //! Restarts by the clock: they begin only where everything else is at rest, and stop a server as an update does.
 
 use super::*;
-use crate::seen::{RestartDue, RestartStarted};
+use crate::observation::{RestartDue, RestartStarted};
 
 /// When the restart is due, in minutes: outside of every window.
 const NIGHT: i64 = SUNDAY - 1_000;

@@ -5,11 +5,11 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::super::disk::RealFs;
+use super::super::content_store::ContentStore;
 use super::super::drift::{Drift, drift};
-use super::super::hash::{Algorithm, HashCache, Hasher};
-use super::super::jar::tests::jar;
-use super::super::store::ContentStore;
+use super::super::fs_ops::RealFs;
+use super::super::hash_cache::{Algorithm, HashCache, Hasher};
+use super::super::jar_descriptor::tests::jar;
 use super::*;
 use crate::protocol::File;
 
@@ -69,7 +69,7 @@ impl Server {
 
     /// What the agent reports of them: file and place.
     fn told(&self) -> Vec<(String, String)> {
-        replaced::replaced(&self.volume).into_iter().map(|jar| (jar.file, jar.place)).collect()
+        displaced_jars::replaced(&self.volume).into_iter().map(|jar| (jar.file, jar.place)).collect()
     }
 
     fn swap(&self, set: &FileSet) -> SwapReport {

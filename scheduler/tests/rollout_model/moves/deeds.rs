@@ -1,6 +1,6 @@
 //! Pure. What a deed does to the world, and what must be true when it is done.
 
-use scheduler::seen::ImagesOnNode;
+use scheduler::observation::ImagesOnNode;
 
 use super::Moves;
 use crate::copies::{Order, Wish};

@@ -1,7 +1,7 @@
 //! Pure. What goes wrong, and what other people do to our objects. Each costs one fault.
 
 use super::{Kind, Moves};
-use scheduler::seen::ImagesOnNode;
+use scheduler::observation::ImagesOnNode;
 
 use crate::world::{L, P, Rev, Rule, State};
 

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{AGENT_REFUSES, build_conditions};
-use crate::chain::cut;
+use crate::error_chain::cut;
 use crate::server::check::CheckedServer;
-use crate::server::crashes::CRASH_LOOP;
-use crate::server::report::damage::WORLD_DAMAGED;
-use crate::server::report::replaced::JARS_SET_ASIDE;
+use crate::server::crash_loop::CRASH_LOOP;
+use crate::server::report::displaced_jars::JARS_SET_ASIDE;
 use crate::server::report::status::has_come;
+use crate::server::report::world_damage::WORLD_DAMAGED;
 use crate::server::report::{LONGEST_MESSAGE, PassBlocked, PassReport, condition};
 
 /// Conditions when nothing could be planned: what runs goes on running, and `Ready` says what is known of it.

@@ -5,13 +5,13 @@ use crds::paper_mc_server::LastUpdate;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol;
 
-use crate::chain::cut;
-use crate::server::change::in_words;
-use crate::server::record::LockRecord;
+use crate::error_chain::cut;
+use crate::server::act::{MarkedStable, StepOutcome};
+use crate::server::changes::in_words;
+use crate::server::records::LockRecord;
 use crate::server::report::PassReport;
+use crate::server::report::events::{downtime, interrupted, stopped_at};
 use crate::server::report::failure::why_it_failed;
-use crate::server::report::notes::{downtime, interrupted, stopped_at};
-use crate::server::rollout::{MarkedStable, StepOutcome};
 
 /// The last update, after this pass.
 pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
@@ -114,14 +114,14 @@ fn applied(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use scheduler::observation::{Revision, Verification};
     use scheduler::rollout::{Step, WaitingOn};
-    use scheduler::seen::{Revision, Verification};
     use serde_json::json;
 
     use super::*;
-    use crate::server::proof::VerificationResult;
     use crate::server::report::counted_stop;
     use crate::server::report::tests::{Pass, record};
+    use crate::server::verify::VerificationResult;
 
     const WHY: &str = "Shop did not enable";
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::simulation::world::SimCluster;
+use crate::simulation::cluster::SimCluster;
 
 /// A line that begins with `expect`.
 #[derive(Debug)]

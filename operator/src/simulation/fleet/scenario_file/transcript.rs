@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use crate::simulation::world::SimCluster;
+use crate::simulation::cluster::SimCluster;
 
 impl SimCluster {
     /// Somebody has created an object. Events are what users read.

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use super::*;
 use crate::backup::retention::Retention;
-use crate::staging::disk::failing::{FaultyFs, told};
+use crate::staging::fs_ops::faulty::{FaultyFs, told};
 
 /// For each n: the operation n fails while `part` is put in the place of what `server` makes, whose files are `there`. In the end it is what the
 /// copy holds, and nothing of what was there is lost.

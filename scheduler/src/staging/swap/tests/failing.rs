@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::super::super::disk::failing::{FaultyFs, told};
+use super::super::super::fs_ops::faulty::{FaultyFs, told};
 use super::*;
 
 /// For each n: the operation n fails on the way from one set to the other. Looked at, and tried again: there, or back.

@@ -1,0 +1,165 @@
+//! Edge (reads). Keeps one catalog for all servers: read at its own pace, shared as one `Arc`, announced only when its
+//! content changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, stream};
+use jiff::Timestamp;
+use resolver::catalog::{Catalog, ProjectKey};
+use resolver::request::Request;
+use resolver::unmanaged_jar::UnmanagedJar;
+use resolver::upstream::{CatalogQuery, Fetcher};
+use tokio::sync::{Notify, watch};
+use tracing::{info, warn};
+
+use crate::clock::now;
+use crate::solve_groups::Requests;
+use crate::template_revision::digest;
+
+/// Of what was read, without the dates of reading: the same whenever that was.
+pub(crate) type Content = [u8; 32];
+
+/// One reading of all upstreams.
+pub(crate) struct Snapshot {
+    pub(crate) catalog: Catalog,
+    pub(crate) content: Content,
+    /// What could not be read, by subject (`modrinth/viaversion`).
+    pub(crate) problems: BTreeMap<String, CatalogSourceError>,
+    pub(crate) read_at: Timestamp,
+}
+
+#[cfg(test)]
+impl Snapshot {
+    /// One that no upstream was asked for.
+    pub(crate) fn of(catalog: Catalog, problems: BTreeMap<String, CatalogSourceError>) -> Self {
+        let (content, read_at) = (content_of(&catalog), catalog.paper_read_at);
+        Self { catalog, content, problems, read_at }
+    }
+}
+
+/// Why something could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CatalogSourceError {
+    /// A word of a closed set: [`resolver::upstream::FetchError::category`].
+    pub(crate) category: &'static str,
+    pub(crate) words: String,
+}
+
+/// Shares the newest snapshot, and learns from the servers what it has to hold.
+#[derive(Clone)]
+pub(crate) struct CatalogKeeper {
+    newest: watch::Sender<Option<Arc<Snapshot>>>,
+    /// What all servers ask for.
+    pub(crate) requests: Requests,
+    poke: Arc<Notify>,
+}
+
+impl Default for CatalogKeeper {
+    fn default() -> Self {
+        Self { newest: watch::Sender::new(None), requests: Requests::default(), poke: Arc::new(Notify::new()) }
+    }
+}
+
+impl CatalogKeeper {
+    /// The newest reading; None until the first one is complete.
+    pub(crate) fn newest(&self) -> Option<Arc<Snapshot>> {
+        self.newest.borrow().clone()
+    }
+
+    /// As if this had been read.
+    #[cfg(test)]
+    pub(crate) fn set(&self, snapshot: Arc<Snapshot>) {
+        self.newest.send_replace(Some(snapshot));
+    }
+
+    /// Notes what a server asks for, and says whether that is something new. A project or a JAR of somebody's own that no reading
+    /// was asked for yet is read soon, not at the next turn.
+    pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) -> bool {
+        let unread = self.requests.names_more(request);
+        let new = self.requests.note(namespace, server, Some(request));
+        if unread || self.newest.borrow().is_none() {
+            self.poke.notify_one();
+        }
+        new
+    }
+
+    /// Reads again soon: something beside the pages is known now.
+    pub(crate) fn read_soon(&self) {
+        self.poke.notify_one();
+    }
+
+    /// One item per reading whose content differs from the one before.
+    pub(crate) fn changes(&self) -> impl Stream<Item = ()> + Send + 'static {
+        let receiver = self.newest.subscribe();
+        stream::unfold(receiver, |mut receiver| async move {
+            receiver.changed().await.ok()?;
+            Some(((), receiver))
+        })
+        .boxed()
+    }
+
+    /// Reads for ever, every `pause` and whenever somebody needs something new.
+    pub(crate) async fn run(self, fetcher: Fetcher, image_repository: Option<String>, pause: Duration) {
+        loop {
+            let requests = self.requests.all();
+            if !requests.is_empty() {
+                self.read(&fetcher, image_repository.as_deref(), &requests).await;
+            }
+            let poked = tokio::time::timeout(pause, self.poke.notified());
+            // Either way the next turn comes.
+            drop(poked.await);
+        }
+    }
+
+    async fn read(&self, fetcher: &Fetcher, images: Option<&str>, requests: &[Request]) {
+        let at = now();
+        let named = requests.iter().flat_map(|request| request.plugins.iter().map(|wish| wish.key.clone()));
+        let projects: Vec<ProjectKey> = named.collect::<BTreeSet<_>>().into_iter().collect();
+        let missing = |catalog: &Catalog| {
+            let missing: BTreeSet<ProjectKey> =
+                requests.iter().flat_map(|request| resolver::needed_projects(catalog, request)).collect();
+            missing.into_iter().collect()
+        };
+        let own: Vec<UnmanagedJar> = requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
+        let wanted = CatalogQuery { projects: &projects, images, own: &own, ..CatalogQuery::default() };
+        let reading = fetcher.catalog(wanted, missing, at).await;
+        for problem in &reading.problems {
+            warn!(subject = problem.subject, "{problem}");
+        }
+        let content = content_of(&reading.catalog);
+        let problems: BTreeMap<String, CatalogSourceError> = reading
+            .problems
+            .iter()
+            .map(|problem| {
+                let known = CatalogSourceError { category: problem.error.category(), words: problem.to_string() };
+                (problem.subject.clone(), known)
+            })
+            .collect();
+        let old = self.newest();
+        let same = old.as_ref().is_some_and(|old| old.content == content && old.problems == problems);
+        // The age of a catalog is that of the last reading that went well.
+        let read_at = old.as_ref().filter(|_| !problems.is_empty()).map_or(at, |old| old.read_at);
+        let snapshot = Arc::new(Snapshot { catalog: reading.catalog, content, problems, read_at });
+        if same {
+            // Newer dates of reading are worth having, and not worth waking anybody for.
+            self.newest.send_if_modified(|slot| {
+                *slot = Some(snapshot);
+                false
+            });
+        } else {
+            info!(projects = projects.len(), "the catalog has changed");
+            self.newest.send_replace(Some(snapshot));
+        }
+    }
+}
+
+fn content_of(catalog: &Catalog) -> Content {
+    let mut undated = catalog.clone();
+    undated.paper_read_at = Timestamp::UNIX_EPOCH;
+    for project in &mut undated.projects {
+        project.read_at = Timestamp::UNIX_EPOCH;
+    }
+    digest(&serde_json::to_value(&undated).expect("a catalog has string keys only"))
+}

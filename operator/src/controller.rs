@@ -1,0 +1,190 @@
+//! Edge (reads). The controllers: which changes wake which object. What a pass does stands in `server` and `plugin`.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use crds::{PaperMCServer, Plugin};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::controller::{Action, Controller, Error};
+use kube::runtime::reflector::{self, ObjectRef, reflector};
+use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
+use kube::{Api, Client, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::Config;
+use crate::context::Context;
+use crate::k8s::labels;
+use crate::k8s::namespace_scope::scoped;
+use crate::telemetry::health::{Readiness, ReadyGate};
+use crate::{plugin, server};
+
+/// Both controllers before they run; their stores are what every pass reads from.
+pub(crate) struct Controllers {
+    pub(crate) servers: Controller<PaperMCServer>,
+    pub(crate) plugins: Controller<Plugin>,
+}
+
+impl Controllers {
+    /// Watches both kinds.
+    pub(crate) fn new(client: &Client, config: &Config) -> Self {
+        let (servers, writer) = reflector::store();
+        let changes = reflector(writer, asked(scoped(client, config))).applied_objects();
+        Self {
+            servers: Controller::for_stream(
+                changes.predicate_filter(what_is_asked, PredicateConfig::default()),
+                servers,
+            ),
+            plugins: Controller::new(scoped(client, config), watcher::Config::default()),
+        }
+    }
+
+    /// Runs until a signal.
+    pub(crate) async fn run(
+        self,
+        ctx: Arc<Context>,
+        woken: mpsc::UnboundedReceiver<ObjectRef<PaperMCServer>>,
+        readiness: Readiness,
+    ) {
+        let (client, config) = (ctx.client.clone(), ctx.config.clone());
+        let (server_store, plugin_store) = (ctx.servers.clone(), ctx.plugins.clone());
+        let ours = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY.0, labels::MANAGED_BY.1));
+        let everything = watcher::Config::default();
+        let plugins_asked_for = asked(scoped::<Plugin>(&client, &config))
+            .touched_objects()
+            .predicate_filter(what_is_asked, PredicateConfig::default());
+        let servers = self
+            .servers
+            .with_config(kube::runtime::controller::Config::default().concurrency(config.concurrency))
+            .owns(scoped::<StatefulSet>(&client, &config), ours.clone())
+            .watches(scoped::<Pod>(&client, &config), ours, |pod| server_of(&pod))
+            // A Plugin that changes, comes or goes may matter to any server of its namespace: labels decide, in the pass.
+            .watches_stream(plugins_asked_for, move |plugin| {
+                in_namespace(&server_store, plugin.metadata.namespace.as_ref())
+            })
+            .reconcile_all_on(ctx.catalog.changes())
+            .reconcile_on(items_of(woken))
+            .shutdown_on_signal()
+            .run(pass_of_its_own, never::<PaperMCServer>, ctx.clone())
+            .for_each(|pass| {
+                if let Err(Error::ObjectNotFound(object)) = pass {
+                    let namespace = object.namespace.as_deref().unwrap_or_default();
+                    server::forget(&ctx, namespace, &object.name, object.extra.uid.as_deref());
+                }
+                std::future::ready(())
+            });
+        let plugins = self
+            .plugins
+            .watches(scoped::<PaperMCServer>(&client, &config), everything, move |server| {
+                in_namespace(&plugin_store, server.metadata.namespace.as_ref())
+            })
+            .reconcile_all_on(ctx.catalog.changes())
+            .shutdown_on_signal()
+            .run(plugin::reconcile, never::<Plugin>, ctx.clone())
+            .for_each(|_| async {});
+        let ready = async {
+            let both = futures::join!(ctx.servers.wait_until_ready(), ctx.plugins.wait_until_ready());
+            if let (Ok(()), Ok(())) = both {
+                readiness.open(ReadyGate::Stores);
+            }
+        };
+        futures::join!(servers, plugins, ready);
+    }
+}
+
+/// A pass as a task: kube polls all passes that wait each time that one of them goes on, and on one core.
+async fn pass_of_its_own(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Action, Infallible> {
+    // Whoever drops it, because the Lease is lost, ends it.
+    let pass = AbortOnDropHandle::new(tokio::spawn(server::reconcile(server, ctx)));
+    pass.await.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))
+}
+
+/// Passes turn their own failures into outcomes: there is no error left for kube's runtime.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is kube's")]
+fn never<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
+    match *error {}
+}
+
+/// What is watched of a kind of ours. A deletion changes no generation: it is left without one, so that nobody takes it for nothing new.
+fn asked<K>(api: Api<K>) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher(api, watcher::Config::default()).map_ok(|event| match event {
+        watcher::Event::Delete(mut gone) => {
+            gone.meta_mut().generation = None;
+            watcher::Event::Delete(gone)
+        }
+        event @ (watcher::Event::Apply(_)
+        | watcher::Event::Init
+        | watcher::Event::InitApply(_)
+        | watcher::Event::InitDone) => event,
+    })
+}
+
+/// Spec, labels and annotations; None, which always counts as news, without a generation. A status is written by us: of a hundred servers that
+/// wrote theirs, each would wake the Plugins, whose statuses name servers, and each of those all the servers.
+pub(crate) fn what_is_asked<K: kube::Resource>(object: &K) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    (object.meta().generation?, object.labels(), object.annotations()).hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+fn server_of(pod: &Pod) -> Option<ObjectRef<PaperMCServer>> {
+    let server = pod.labels().get(labels::SERVER)?;
+    Some(ObjectRef::new(server).within(&pod.namespace()?))
+}
+
+fn in_namespace<K>(store: &kube::runtime::reflector::Store<K>, namespace: Option<&String>) -> Vec<ObjectRef<K>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + 'static,
+{
+    let all = store.state();
+    all.iter()
+        .filter(|object| object.meta().namespace.as_ref() == namespace)
+        .map(|object| ObjectRef::from_obj(&**object))
+        .collect()
+}
+
+fn items_of<T: Send + 'static>(receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T> + Send {
+    futures::stream::unfold(receiver, |mut receiver| async move { receiver.recv().await.map(|item| (item, receiver)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plugin(generation: Option<i64>, labels: &[(&str, &str)], annotations: &[(&str, &str)], newest: &str) -> Plugin {
+        let map = |of: &[(&str, &str)]| {
+            of.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect::<serde_json::Map<_, _>>()
+        };
+        let metadata =
+            json!({"name": "p", "generation": generation, "labels": map(labels), "annotations": map(annotations)});
+        let spec = json!({"source": {"type": "modrinth", "project": "viaversion"}, "instanceSelector": {}});
+        let object = json!({
+            "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+            "metadata": metadata, "spec": spec, "status": {"newest": newest},
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn what_we_write_ourselves_is_no_news_and_what_people_write_is() {
+        let before = what_is_asked(&plugin(Some(1), &[], &[], "1"));
+        assert_eq!(what_is_asked(&plugin(Some(1), &[], &[], "2")), before, "a status");
+        let news = [
+            plugin(Some(2), &[], &[], "1"),
+            plugin(Some(1), &[("mode", "survival")], &[], "1"),
+            plugin(Some(1), &[], &[("nightshift.dev/hold", "true")], "1"),
+        ];
+        assert!(news.iter().all(|plugin| what_is_asked(plugin) != before));
+        assert_eq!(what_is_asked(&plugin(None, &[], &[], "1")), None, "one that is gone");
+    }
+}

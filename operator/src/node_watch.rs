@@ -1,0 +1,175 @@
+//! Edge (reads). Which nodes are to be emptied. Of a node nothing is kept but that.
+//!
+//! An eviction that is refused leaves no trace anywhere (measured), so this is how somebody is noticed who wants a server off its node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1;
+use kube::api::Api;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Client, ResourceExt as _};
+use tracing::warn;
+
+use crate::context::Context;
+use crate::error_chain::ErrorChain;
+
+/// Why a node is to be emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DrainMark {
+    /// Nothing new is placed on it: `kubectl drain` begins with that.
+    Cordoned,
+    /// The cluster autoscaler is about to remove it.
+    ClusterAutoscaler,
+    /// Karpenter is about to remove it.
+    Karpenter,
+}
+
+impl DrainMark {
+    /// In words, behind the name of the node.
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Cordoned => "is cordoned",
+            Self::ClusterAutoscaler => "is about to be removed by the cluster autoscaler",
+            Self::Karpenter => "is about to be removed by Karpenter",
+        }
+    }
+}
+
+/// The taints with which autoscalers mark a node that they have begun to empty. What they only consider is no mark.
+const TAINTS: [(&str, DrainMark); 3] = [
+    ("ToBeDeletedByClusterAutoscaler", DrainMark::ClusterAutoscaler),
+    ("karpenter.sh/disrupted", DrainMark::Karpenter),
+    // Its name before Karpenter 1.0.
+    ("karpenter.sh/disruption", DrainMark::Karpenter),
+];
+
+/// The mark of a node, if it has one. Who cordons is a person, an autoscaler or both: the more exact word counts.
+fn mark_of(node: &v1::Node) -> Option<DrainMark> {
+    let spec = node.spec.as_ref()?;
+    let has = |key: &str| spec.taints.iter().flatten().any(|taint| taint.key == key);
+    let by_taint = TAINTS.into_iter().find(|(key, _)| has(key)).map(|(_, mark)| mark);
+    by_taint.or_else(|| (spec.unschedulable == Some(true)).then_some(DrainMark::Cordoned))
+}
+
+/// What is known of one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeObservation {
+    /// Nodes are not watched, or have not been read yet.
+    Unknown,
+    /// It has no mark; or there is no node to look at.
+    Stays,
+    /// It has one.
+    Leaves(DrainMark),
+}
+
+/// All nodes with a mark.
+pub(crate) struct Nodes {
+    are_watched: bool,
+    known: Mutex<MarkedNode>,
+}
+
+#[derive(Debug, Default)]
+struct MarkedNode {
+    is_read: bool,
+    marked: BTreeMap<String, DrainMark>,
+    /// Of a list that is being read.
+    listed: BTreeMap<String, DrainMark>,
+}
+
+/// Whose servers have to be looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    On(BTreeSet<String>),
+    /// The nodes are known from now on.
+    All,
+}
+
+impl Nodes {
+    pub(crate) fn new(are_watched: bool) -> Self {
+        Self { are_watched, known: Mutex::default() }
+    }
+
+    /// Whether the operator was told that it may read them.
+    pub(crate) fn are_watched(&self) -> bool {
+        self.are_watched
+    }
+
+    /// What is known of this node.
+    pub(crate) fn look(&self, node: Option<&str>) -> NodeObservation {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.is_read {
+            return NodeObservation::Unknown;
+        }
+        node.and_then(|node| known.marked.get(node))
+            .map_or(NodeObservation::Stays, |mark| NodeObservation::Leaves(*mark))
+    }
+
+    /// What a watch tells.
+    pub(crate) fn take(&self, event: Event<v1::Node>) -> Changed {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).take(event)
+    }
+}
+
+impl MarkedNode {
+    fn take(&mut self, event: Event<v1::Node>) -> Changed {
+        match event {
+            Event::Init => {
+                self.listed.clear();
+                Changed::On(BTreeSet::new())
+            }
+            Event::InitApply(node) => {
+                self.listed.extend(mark_of(&node).map(|mark| (node.name_any(), mark)));
+                Changed::On(BTreeSet::new())
+            }
+            Event::InitDone => {
+                let before = std::mem::replace(&mut self.marked, std::mem::take(&mut self.listed));
+                if !std::mem::replace(&mut self.is_read, true) {
+                    return Changed::All;
+                }
+                let names = before.keys().chain(self.marked.keys());
+                Changed::On(names.filter(|name| before.get(*name) != self.marked.get(*name)).cloned().collect())
+            }
+            Event::Apply(node) => self.note(node.name_any(), mark_of(&node)),
+            Event::Delete(node) => self.note(node.name_any(), None),
+        }
+    }
+
+    fn note(&mut self, node: String, mark: Option<DrainMark>) -> Changed {
+        let before = match mark {
+            Some(mark) => self.marked.insert(node.clone(), mark),
+            None => self.marked.remove(&node),
+        };
+        Changed::On(if before == mark { BTreeSet::new() } else { BTreeSet::from([node]) })
+    }
+}
+
+/// Reads nodes for ever, and has the servers looked at whose node has changed.
+pub(crate) async fn watch(ctx: Arc<Context>) {
+    let nodes: Api<v1::Node> = Api::all(Client::clone(&ctx.client));
+    let events = watcher(nodes, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => wake(&ctx, &ctx.nodes.take(event)),
+            Err(error) => {
+                warn!(error = %ErrorChain(&error), "nodes cannot be read; no drain is begun or ended meanwhile");
+            }
+        }
+    }
+}
+
+fn wake(ctx: &Context, changed: &Changed) {
+    let servers = ctx.memory.placed.keys_of(|node| match changed {
+        Changed::On(nodes) => nodes.contains(node),
+        Changed::All => true,
+    });
+    for (namespace, name) in servers {
+        ctx.look_again(&namespace, &name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

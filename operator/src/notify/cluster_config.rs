@@ -1,0 +1,272 @@
+//! Pure. The file of the channels that are told about all servers: read strictly, or refused with the place of the mistake.
+
+use std::collections::BTreeSet;
+
+use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationTexts, NotifyChannel, PLACES, SecretKey};
+use serde::Deserialize;
+
+use super::channel::Channel;
+
+/// As many as a server may have of its own: each stands in the status of every server.
+const MOST: usize = 4;
+/// The longest name, and the longest text, as `spec.notify` has them.
+const LONGEST_NAME: usize = 40;
+const LONGEST_TEXT: usize = 1_000;
+/// The longest name of a Secret, and of a key in it.
+const LONGEST_KEY: usize = 253;
+
+/// What is wrong with the file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// It is no YAML, or not of the form.
+    #[error(
+        "it does not have the form `channels: [{{name, type, secret: {{name, key}}, occasions, texts}}]` of docs/guides/notify.md"
+    )]
+    Form(#[source] serde_saphyr::Error),
+    /// More than a status has room for.
+    #[error(
+        "it has {0} channels, and at most {MOST} are told; leave some out, or name them in the servers that they are for"
+    )]
+    TooMany(usize),
+    /// A name that a status could not hold.
+    #[error(
+        "`channels[{at}].name` is `{name}`; write at most {LONGEST_NAME} lower-case letters, digits and dashes, with no dash at an end"
+    )]
+    Name {
+        /// Which channel, from 0.
+        at: usize,
+        /// What it is called.
+        name: String,
+    },
+    /// Two of one name.
+    #[error("two channels are called `{0}`; give one of them another name")]
+    Twice(String),
+    /// A name that no Secret and no key can have.
+    #[error("`channels[{at}].secret.{field}` has {length} characters; write between 1 and {LONGEST_KEY}")]
+    Secret {
+        /// Which channel, from 0.
+        at: usize,
+        /// Which field of it.
+        field: &'static str,
+        /// Its length.
+        length: usize,
+    },
+    /// A text that is empty or too long.
+    #[error("`channels[{at}].texts.{field}` has {length} characters; write between 1 and {LONGEST_TEXT}")]
+    Length {
+        /// Which channel, from 0.
+        at: usize,
+        /// Which field of it.
+        field: &'static str,
+        /// Its length.
+        length: usize,
+    },
+    /// A brace that begins or ends no place.
+    #[error("`channels[{at}].texts.{field}` holds `{found}`, which is no place; the places are {}", in_braces())]
+    Place {
+        /// Which channel, from 0.
+        at: usize,
+        /// Which field of it.
+        field: &'static str,
+        /// From the brace on, as far as a place would go.
+        found: String,
+    },
+}
+
+fn in_braces() -> String {
+    PLACES.map(|place| format!("`{{{place}}}`")).join(", ")
+}
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChannelFile {
+    channels: Vec<RawChannel>,
+}
+
+/// A [`NotifyChannel`] as it stands in the file. In an object the API server takes out what it does not know; here nobody would.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawChannel {
+    name: String,
+    #[serde(rename = "type")]
+    kind: ChatKind,
+    secret: WrittenSecret,
+    #[serde(default)]
+    occasions: Vec<NotificationEvent>,
+    #[serde(default)]
+    texts: WrittenTexts,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSecret {
+    name: String,
+    key: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WrittenTexts {
+    planned: Option<String>,
+    soon: Option<String>,
+    done: Option<String>,
+    rolled_back: Option<String>,
+    failed: Option<String>,
+    blocked: Option<String>,
+    backup_failed: Option<String>,
+    crash_loop: Option<String>,
+    world_damaged: Option<String>,
+}
+
+impl RawChannel {
+    fn read(self, at: usize) -> Result<NotifyChannel, ConfigError> {
+        let Self { name, kind, secret: WrittenSecret { name: secret, key }, occasions, texts } = self;
+        if !is_name(&name) {
+            return Err(ConfigError::Name { at, name });
+        }
+        for (field, text) in [("name", &secret), ("key", &key)] {
+            let length = text.chars().count();
+            if !(1..=LONGEST_KEY).contains(&length) {
+                return Err(ConfigError::Secret { at, field, length });
+            }
+        }
+        Ok(NotifyChannel { name, kind, secret: SecretKey { name: secret, key }, occasions, texts: texts.read(at)? })
+    }
+}
+
+impl WrittenTexts {
+    fn read(self, at: usize) -> Result<NotificationTexts, ConfigError> {
+        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
+        for (field, text) in [
+            ("planned", &planned),
+            ("soon", &soon),
+            ("done", &done),
+            ("rolledBack", &rolled_back),
+            ("failed", &failed),
+            ("blocked", &blocked),
+            ("backupFailed", &backup_failed),
+            ("crashLoop", &crash_loop),
+            ("worldDamaged", &world_damaged),
+        ] {
+            let Some(text) = text else { continue };
+            let length = text.chars().count();
+            if !(1..=LONGEST_TEXT).contains(&length) {
+                return Err(ConfigError::Length { at, field, length });
+            }
+            if let Some(found) = no_place(text) {
+                return Err(ConfigError::Place { at, field, found: found.to_owned() });
+            }
+        }
+        Ok(NotificationTexts {
+            planned,
+            soon,
+            done,
+            rolled_back,
+            failed,
+            blocked,
+            backup_failed,
+            crash_loop,
+            world_damaged,
+        })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(is_inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+/// The first brace that belongs to no place, with what follows it up to the next one.
+fn no_place(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        let from = &rest[at..];
+        let place = PLACES.iter().find_map(|place| from.strip_prefix('{')?.strip_prefix(place)?.strip_prefix('}'));
+        let Some(after) = place else {
+            let end = from[1..].find(['{', '}']).map_or(from.len(), |end| end + 2);
+            return Some(&from[..end]);
+        };
+        rest = after;
+    }
+    None
+}
+
+/// The channels that stand in the text of a file, YAML or JSON. Their Secrets are in this namespace, the operator's own.
+pub(crate) fn read(text: &str, namespace: &str) -> Result<Vec<Channel>, ConfigError> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let ChannelFile { channels } = serde_saphyr::from_str_with_options(text, options).map_err(ConfigError::Form)?;
+    if channels.len() > MOST {
+        return Err(ConfigError::TooMany(channels.len()));
+    }
+    let mut names = BTreeSet::new();
+    let channels = channels.into_iter().enumerate().map(|(at, channel)| {
+        let channel = channel.read(at)?;
+        if !names.insert(channel.name.clone()) {
+            return Err(ConfigError::Twice(channel.name));
+        }
+        Ok(Channel::of_the_cluster(namespace, channel))
+    });
+    channels.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error_chain::ErrorChain;
+
+    const ONE: &str = "channels:
+- name: staff
+  type: Slack
+  secret: {name: chat, key: staff}
+  occasions: [Failed, Blocked]
+  texts: {failed: '{namespace}/{server}: {what}'}
+";
+
+    fn said(text: &str) -> String {
+        ErrorChain(&read(text, "nightshift-system").unwrap_err()).to_string()
+    }
+
+    #[test]
+    fn a_file_is_read_whole_and_an_empty_list_too() {
+        let channels = read(ONE, "nightshift-system").unwrap();
+        assert_eq!((channels.len(), channels[0].name.as_str()), (1, "cluster/staff"));
+        assert_eq!(channels[0].namespace, "nightshift-system");
+        assert!(channels[0].wants(NotificationEvent::Failed) && !channels[0].wants(NotificationEvent::Done));
+        assert_eq!(channels[0].written.texts.failed.as_deref(), Some("{namespace}/{server}: {what}"));
+        assert_eq!(read("channels: []", "nightshift-system").unwrap(), []);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_place_and_a_way_out() {
+        let long = format!("texts: {{failed: '{}'}}", "x".repeat(1_001));
+        for (from, to, says) in [
+            ("occasions", "occasion", &["unknown field", "occasion", "line 5"][..]),
+            ("Blocked", "Block", &["Block", "line 5"]),
+            ("Slack", "slack", &["slack", "Slack"]),
+            ("{failed: ", "{faild: ", &["unknown field", "faild"]),
+            ("key: staff", "keys: staff", &["unknown field", "keys"]),
+            ("key: staff", "key: ''", &["`channels[0].secret.key` has 0 characters"]),
+            ("name: staff", "name: Staff", &["`channels[0].name` is `Staff`", "lower-case"]),
+            ("name: staff", "name: cluster/staff", &["`channels[0].name` is `cluster/staff`"]),
+            ("name: staff", "name: -staff", &["`channels[0].name`"]),
+            ("{server}", "{sever}", &["`channels[0].texts.failed` holds `{sever}`", "`{server}`"]),
+            ("{server}", "{server", &["holds `{server: {`"]),
+            ("{server}", "server}", &["holds `}: {`"]),
+            ("texts: {failed: '{namespace}/{server}: {what}'}", &long, &["texts.failed` has 1001 characters"]),
+            ("channels:", "channel:", &["unknown field", "docs/guides/notify.md"]),
+        ] {
+            let text = said(&ONE.replacen(from, to, 1));
+            for part in says {
+                assert!(text.contains(part), "{part} is not in:\n{text}");
+            }
+        }
+        let again = ONE.trim_start_matches("channels:\n");
+        assert_eq!(said(&format!("{ONE}{again}")), "two channels are called `staff`; give one of them another name");
+        let many: String = (0..5).map(|at| again.replace("name: staff", &format!("name: staff{at}"))).collect();
+        assert!(said(&format!("channels:\n{many}")).starts_with("it has 5 channels, and at most 4 are told"));
+    }
+}

@@ -1,0 +1,94 @@
+//! Pure. The address of a webhook: a password that happens to be a URL.
+
+use std::fmt;
+
+use reqwest::Url;
+use resolver::download::is_inside;
+
+use super::delivery_error::DeliveryError;
+
+/// The address of a webhook. Whoever has it may write to the channel, so it cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Webhook(Url);
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Webhook(…)")
+    }
+}
+
+/// Which client may ask there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientKind {
+    /// The public Internet, and nothing else.
+    Public,
+    /// Wherever an admin said.
+    Trusted,
+}
+
+impl Webhook {
+    /// From what stands in the Secret; a line break at its end is usual there.
+    pub(crate) fn parse(text: &str) -> Result<Self, DeliveryError> {
+        let url = Url::parse(text.trim()).map_err(|_| DeliveryError::NotAnAddress)?;
+        let is_web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.is_empty());
+        if is_web { Ok(Self(url)) } else { Err(DeliveryError::NotAnAddress) }
+    }
+
+    /// Whether it may be asked, where `origins` are those that an admin of the operator allows.
+    pub(crate) fn reach(&self, origins: &[Url]) -> Result<ClientKind, DeliveryError> {
+        if origins.iter().any(|allowed| allowed.origin() == self.0.origin()) {
+            return Ok(ClientKind::Trusted);
+        }
+        if self.0.scheme() != "https" {
+            return Err(DeliveryError::NotHttps);
+        }
+        if is_inside(self.0.host_str().unwrap_or_default()) {
+            return Err(DeliveryError::Inside);
+        }
+        Ok(ClientKind::Public)
+    }
+
+    /// For the request alone.
+    pub(super) fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(address: &str) -> Result<ClientKind, DeliveryError> {
+        let origins = ["http://mattermost.chat.svc:8065".parse().unwrap()];
+        Webhook::parse(address)?.reach(&origins)
+    }
+
+    #[test]
+    fn the_internet_is_reached_over_https_and_what_lies_inside_only_where_an_admin_said_so() {
+        assert_eq!(reach("https://discord.com/api/webhooks/1/t\n"), Ok(ClientKind::Public));
+        assert_eq!(reach("http://discord.com/api/webhooks/1/t"), Err(DeliveryError::NotHttps));
+        assert_eq!(reach("https://10.0.0.7/hooks/x"), Err(DeliveryError::Inside));
+        assert_eq!(reach("https://[::1]:6443/api"), Err(DeliveryError::Inside));
+        assert_eq!(reach("https://169.254.169.254/latest"), Err(DeliveryError::Inside));
+        assert_eq!(reach("http://mattermost.chat.svc:8065/hooks/x"), Ok(ClientKind::Trusted));
+        assert_eq!(reach("http://mattermost.chat.svc:8066/hooks/x"), Err(DeliveryError::NotHttps), "another port");
+        assert_eq!(
+            reach("https://mattermost.chat.svc:8065/hooks/x"),
+            Ok(ClientKind::Public),
+            "another scheme: looked up, and then refused"
+        );
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_as_such() {
+        for text in ["", "discord", "ftp://example.org/x", "https://", "file:///etc/passwd", "mailto:a@example.org"] {
+            assert_eq!(Webhook::parse(text), Err(DeliveryError::NotAnAddress), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_does_not_show_in_debug_output() {
+        let webhook = Webhook::parse("https://discord.com/api/webhooks/1/geheim").unwrap();
+        assert_eq!(format!("{webhook:?}"), "Webhook(…)");
+    }
+}

@@ -1,0 +1,94 @@
+//! Pure. Why a step was not carried out.
+
+use scheduler::observation::Revision;
+
+use crate::agent_client::AgentError;
+use crate::server::records::RecordError;
+
+/// Why a step was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ActError {
+    #[error("could not {intent} StatefulSet `{name}`")]
+    Write {
+        intent: &'static str,
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("the decision to {intent} is too old to be carried out")]
+    Stale { intent: &'static str },
+    #[error(
+        "the template of revision {revision} is not kept anywhere; write the server's spec so that it can be made anew"
+    )]
+    NoTemplate { revision: Revision },
+    #[error("the pod has no agent to ask")]
+    NoAgent,
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("could not {intent} the order to put worlds or plugins' data back, ConfigMap `{name}`")]
+    Order {
+        intent: &'static str,
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("could not delete Pod `{name}` for its restart")]
+    Delete {
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("could not read the history of StatefulSet `{name}`")]
+    History {
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+}
+
+impl ActError {
+    /// What was seen is not so any more, or was seen too long ago. Nothing was done, and nothing is wrong.
+    pub(crate) fn is_of_an_old_look(&self) -> bool {
+        match self {
+            // A write is refused only for the resourceVersion that it names.
+            Self::Write { source: kube::Error::Api(status), .. }
+            | Self::Order { source: kube::Error::Api(status), .. } => status.is_conflict(),
+            Self::Stale { .. } => true,
+            Self::Write { .. }
+            | Self::NoTemplate { .. }
+            | Self::NoAgent
+            | Self::Agent(_)
+            | Self::Record(_)
+            | Self::Order { .. }
+            | Self::Delete { .. }
+            | Self::History { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_is_refused_for_what_somebody_changed_meanwhile_is_looked_at_again_and_no_failure() {
+        let write = |code: u16, reason: &str| {
+            let status = serde_json::from_value(serde_json::json!({
+                "status": "Failure", "message": "", "reason": reason, "code": code,
+            }));
+            ActError::Write {
+                intent: "open the door of",
+                name: "lobby".to_owned(),
+                source: kube::Error::Api(Box::new(status.unwrap())),
+            }
+        };
+        assert!(write(409, "Conflict").is_of_an_old_look());
+        assert!(ActError::Stale { intent: "commit" }.is_of_an_old_look());
+        for (code, reason) in [(422, "Invalid"), (403, "Forbidden"), (500, "InternalError")] {
+            assert!(!write(code, reason).is_of_an_old_look(), "{reason} is told");
+        }
+        assert!(!ActError::NoAgent.is_of_an_old_look());
+    }
+}

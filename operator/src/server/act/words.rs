@@ -1,0 +1,29 @@
+//! Pure. What players read before a stop, and where.
+
+use jiff::Timestamp;
+use scheduler::announcement::placeholder::has_languages;
+use scheduler::observation::Disruption;
+use scheduler::protocol::{Announce, in_the_chat};
+
+use super::StepExecutor;
+use crate::server::check::Announcement;
+
+impl StepExecutor<'_> {
+    /// What players read before this act, and where.
+    pub(super) fn announcement(&self, act: Disruption, ends: Timestamp) -> Announce {
+        let announcement = match (act, &self.server.restart) {
+            (Disruption::Restart { due }, Some(restart)) if self.restore_at(due).is_none() => &restart.announcement,
+            (Disruption::Drain { .. }, _) => &self.server.drain_announcement,
+            (Disruption::Restart { .. } | Disruption::Update { .. } | Disruption::RollBack { .. }, _) => {
+                &self.server.announcement
+            }
+        };
+        let Announcement { text, short } = announcement.clone();
+        let show = self.server.show.clone();
+        // Only who shows it elsewhere than in the chat is asked for something that older agents do not know.
+        let short = (show != in_the_chat()).then_some(short);
+        let only_empty = self.only_empty && matches!(act, Disruption::Update { .. });
+        let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);
+        Announce { act: act.to_string(), ends, text, short, show, only_empty, in_languages }
+    }
+}

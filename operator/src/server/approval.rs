@@ -1,0 +1,197 @@
+//! Pure. What a person has said about one exact set: that it may come (`nightshift.dev/approve`), or that it shall come now
+//! (`nightshift.dev/apply`). Both name the digest of its lock, so neither can be about another set than the one that was
+//! looked at.
+
+use crds::PaperMCServer;
+use crds::annotations::{APPLY, APPROVE, names};
+use crds::paper_mc_server::{Approval, HandledRequests};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+
+use super::pinned_set::PinnedSet;
+
+/// How long a request for a set that is not planned is worth a word: as long as it would have opened the gate.
+const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(30);
+
+/// What was said about the set that is planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApprovalState {
+    /// `approval: Required`, and nobody has approved this set.
+    pub(crate) needs_approval: bool,
+    /// `nightshift.dev/apply` or `nightshift.dev/rollback-to` names this set: when that was first seen.
+    pub(crate) apply_since: Option<Timestamp>,
+    /// `nightshift.dev/apply` names another set than the one that is planned, and than the one that runs, and was written
+    /// lately: one that was served once may stand there for ever.
+    pub(crate) applies_another: Option<String>,
+}
+
+impl ApprovalState {
+    /// About the set `planned`, where `runs` is settled. A first start needs no approval, and neither do other settings of the
+    /// pod for the set that runs.
+    pub(crate) fn of(
+        server: &PaperMCServer,
+        before: Option<&HandledRequests>,
+        planned: &str,
+        runs: Option<&str>,
+        undo: Option<&PinnedSet>,
+        now: Timestamp,
+    ) -> Self {
+        let said = |annotation: &str| server.annotations().get(annotation).map(String::as_str);
+        let apply = said(APPLY);
+        let is_another_set = runs.is_some_and(|runs| runs != planned);
+        let is_approved = is_named(server, planned);
+        let apply_since = apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now));
+        let undo_since = undo.and_then(|undo| match undo {
+            PinnedSet::To { digest, since } if digest == planned => Some(*since),
+            PinnedSet::To { .. } | PinnedSet::Unknown { .. } | PinnedSet::Held { .. } => None,
+        });
+        let is_asked_for = is_approved || undo_since.is_some();
+        Self {
+            needs_approval: server.spec.approval == Approval::Required && is_another_set && !is_asked_for,
+            // Of two requests for it the later one opens the gate for longer.
+            apply_since: apply_since.max(undo_since),
+            applies_another: apply
+                .filter(|digest| !names(digest, planned) && !runs.is_some_and(|runs| names(digest, runs)))
+                .filter(|digest| now < first_seen(before, digest, now) + WORTH_A_WORD)
+                .map(str::to_owned),
+        }
+    }
+}
+
+/// Whether a person has said that exactly this set may come, or shall.
+pub(crate) fn is_named(server: &PaperMCServer, digest: &str) -> bool {
+    let said = |annotation: &str| server.annotations().get(annotation);
+    [said(APPROVE), said(APPLY)].into_iter().flatten().any(|written| names(written, digest))
+}
+
+/// Whether a person has said that exactly this set shall come, not only that it may.
+pub(crate) fn is_asked_for(server: &PaperMCServer, digest: &str) -> bool {
+    server.annotations().get(APPLY).is_some_and(|written| names(written, digest))
+}
+
+/// The request for one exact set, with the instant at which it was first seen, for the status. A request that is taken away
+/// is forgotten, and counts again when it is written again.
+pub(crate) fn noted(
+    server: &PaperMCServer,
+    before: Option<&HandledRequests>,
+    now: Timestamp,
+) -> Option<(String, Timestamp)> {
+    let digest = server.annotations().get(APPLY)?;
+    let kept = crate::error_chain::cut(digest, 253);
+    Some((kept, first_seen(before, digest, now)))
+}
+
+fn first_seen(before: Option<&HandledRequests>, digest: &str, now: Timestamp) -> Timestamp {
+    let same = before.filter(|before| before.apply.as_deref() == Some(crate::error_chain::cut(digest, 253).as_str()));
+    same.and_then(|before| before.apply_seen_at).unwrap_or_else(|| whole_second(now))
+}
+
+/// The second that an instant lies in: all openings of the gate are whole ones.
+pub(super) fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const RUNS: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+    const PLANNED: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+
+    fn server(approval: &str, annotations: &Value) -> PaperMCServer {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby", "annotations": annotations},
+            "spec": {"updateStrategy": "auto", "approval": approval},
+        }))
+        .unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn needs(server: &PaperMCServer, planned: &str, runs: Option<&str>) -> bool {
+        ApprovalState::of(server, None, planned, runs, None, at(0)).needs_approval
+    }
+
+    #[test]
+    fn another_set_than_the_one_that_runs_needs_an_approval_of_exactly_it_where_that_is_required() {
+        let required = |annotations: Value| server("Required", &annotations);
+        assert!(needs(&required(json!({})), PLANNED, Some(RUNS)));
+        assert!(!needs(&server("Automatic", &json!({})), PLANNED, Some(RUNS)));
+        assert!(!needs(&required(json!({})), PLANNED, None), "a first start");
+        assert!(!needs(&required(json!({})), RUNS, Some(RUNS)), "other settings for what runs");
+        for annotation in ["nightshift.dev/approve", "nightshift.dev/apply"] {
+            assert!(!needs(&required(json!({annotation: PLANNED})), PLANNED, Some(RUNS)));
+            assert!(!needs(&required(json!({annotation: &PLANNED[..16]})), PLANNED, Some(RUNS)));
+            assert!(needs(&required(json!({annotation: &PLANNED[..15]})), PLANNED, Some(RUNS)), "too few digits");
+            assert!(needs(&required(json!({annotation: RUNS})), PLANNED, Some(RUNS)), "that was the set before");
+        }
+        assert!(needs(&required(json!({"nightshift.dev/apply-now": "0"})), PLANNED, Some(RUNS)));
+    }
+
+    #[test]
+    fn who_approves_a_set_does_not_ask_for_it_by_that() {
+        let says = |annotation: &str, digest: &str| server("Required", &json!({annotation: digest}));
+        let approves = says("nightshift.dev/approve", PLANNED);
+        assert!(is_named(&approves, PLANNED) && !is_asked_for(&approves, PLANNED));
+        let asks = says("nightshift.dev/apply", PLANNED);
+        assert!(is_named(&asks, PLANNED) && is_asked_for(&asks, PLANNED) && !is_asked_for(&asks, RUNS));
+    }
+
+    #[test]
+    fn who_goes_back_to_a_set_approves_it_and_opens_the_gate_for_it_and_for_no_other() {
+        let required = server("Required", &json!({"nightshift.dev/apply": PLANNED}));
+        let back = |digest: &str, second| PinnedSet::To { digest: digest.to_owned(), since: at(second) };
+        let said = |server: &PaperMCServer, undo: &PinnedSet| {
+            let consent = ApprovalState::of(server, None, PLANNED, Some(RUNS), Some(undo), at(100));
+            (consent.needs_approval, consent.apply_since)
+        };
+        let silent = server("Required", &json!({}));
+        assert_eq!(said(&silent, &back(PLANNED, 7)), (false, Some(at(7))));
+        assert_eq!(said(&silent, &back(RUNS, 7)), (true, None));
+        assert_eq!(said(&silent, &PinnedSet::Unknown { asked: PLANNED.to_owned() }), (true, None));
+        let held = PinnedSet::Held { digest: PLANNED.to_owned(), others: Vec::new() };
+        assert_eq!(said(&silent, &held), (true, None), "to hold a set is not to ask for it");
+        assert_eq!(said(&required, &back(PLANNED, 7)), (false, Some(at(100))), "asked for twice");
+    }
+
+    #[test]
+    fn a_request_for_a_set_counts_from_when_it_was_first_seen_and_again_when_it_is_written_again() {
+        let asks = server("Automatic", &json!({"nightshift.dev/apply": PLANNED}));
+        let half = SignedDuration::from_millis(500);
+        let since = |before: Option<&HandledRequests>| {
+            ApprovalState::of(&asks, before, PLANNED, Some(RUNS), None, at(100) + half).apply_since
+        };
+        assert_eq!(since(None), Some(at(100)), "whole seconds");
+        let handled = |digest: &str| HandledRequests {
+            apply: Some(digest.to_owned()),
+            apply_seen_at: Some(at(7)),
+            ..HandledRequests::default()
+        };
+        assert_eq!(since(Some(&handled(PLANNED))), Some(at(7)));
+        assert_eq!(since(Some(&handled(RUNS))), Some(at(100)), "that was another request");
+        assert_eq!(noted(&asks, Some(&handled(PLANNED)), at(100)), Some((PLANNED.to_owned(), at(7))));
+        assert_eq!(noted(&server("Automatic", &json!({})), Some(&handled(PLANNED)), at(100)), None, "taken away");
+    }
+
+    #[test]
+    fn a_request_for_a_set_that_is_not_planned_is_told_unless_it_runs() {
+        let asks = |digest: &str| server("Automatic", &json!({"nightshift.dev/apply": digest}));
+        let another = |digest| ApprovalState::of(&asks(digest), None, PLANNED, Some(RUNS), None, at(0)).applies_another;
+        assert_eq!(another("333333333333333333"), Some("333333333333333333".to_owned()));
+        assert_eq!((another(RUNS), another(PLANNED)), (None, None));
+        let old = HandledRequests {
+            apply: Some("333333333333333333".to_owned()),
+            apply_seen_at: Some(at(0)),
+            ..HandledRequests::default()
+        };
+        let asked = asks("333333333333333333");
+        let told = |second| {
+            ApprovalState::of(&asked, Some(&old), PLANNED, Some(RUNS), None, at(second)).applies_another.is_some()
+        };
+        assert_eq!((told(1799), told(1800)), (true, false), "it may have been served long ago");
+    }
+}

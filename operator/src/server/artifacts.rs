@@ -1,0 +1,245 @@
+//! Edge (reads). The files of a lock: downloaded once into the store, opened and read, and listed for the agent.
+
+use std::sync::Arc;
+
+use resolver::jar::{FactsError, plugin_descriptor};
+use resolver::lock::{Lock, LockedFile, LockedPlugin};
+use resolver::name_conflict::{JarNameConflict, clashes};
+use scheduler::protocol::{AgentReport, File, FileHash, FileSet};
+
+use super::records::{self, LockRecord, RecordError};
+use super::render::lock_config_map::lock_map_name;
+use super::unmanaged_jars::shared_name;
+use crate::context::Context;
+use crate::store::{FetchError, paper_descriptor};
+
+/// Why the files of a lock could not be brought.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FilesError {
+    #[error("could not bring `{file}`")]
+    Fetch {
+        file: String,
+        #[source]
+        source: FetchError,
+    },
+    #[error("could not read `{file}`")]
+    Read {
+        file: String,
+        #[source]
+        source: FactsError,
+    },
+    #[error(
+        "{} are both the plugin {}, and a server loads only one of them: take one of the two Plugins away, or its label from the server",
+        clash.files.join(" and "), clash.name
+    )]
+    SamePlugin { clash: JarNameConflict },
+    #[error(
+        "{} would both be the plugin {}, and a server loads only one: remove the one that you put into `plugins` yourself, or the Plugin",
+        clash.files.join(" and "), clash.name
+    )]
+    SharedName { clash: JarNameConflict },
+    #[error("`{file}` needs Java {needs} and the set was chosen for Java {has}; it is chosen again with that")]
+    Java { file: String, needs: u32, has: u32 },
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// A lock with its files. What an earlier pass wrote into a `ConfigMap` is taken from there, so that no upstream need be up
+/// for a lock that is known. `runs`: what runs on the server now.
+pub(crate) async fn complete(
+    ctx: &Context,
+    namespace: &str,
+    server: &str,
+    lock: &Lock,
+    runs: Option<&LockRecord>,
+) -> Result<Arc<LockRecord>, FilesError> {
+    let digest = lock.digest();
+    if let Some(known) = kept(ctx, namespace, server, digest.as_str()).await? {
+        return Ok(known);
+    }
+    let paper_file = file_of(&lock.paper, format!(".nightshift/server/{}", lock.paper.name));
+    let path = fetch(ctx, &paper_file).await?;
+    let facts =
+        paper_descriptor::facts(&path).map_err(|source| FilesError::Read { file: lock.paper.name.clone(), source })?;
+    // Without Mojang's own JAR beside it, Paper's launcher asks the Internet at its first start, on exactly the night
+    // that matters.
+    let support: Vec<File> = facts
+        .mojang
+        .iter()
+        .map(|mojang| File {
+            path: format!("cache/{}", mojang.file_name),
+            hash: FileHash(format!("sha256:{}", mojang.sha256)),
+            size: None,
+            url: mojang.url.clone(),
+            plugin: None,
+            provides: Vec::new(),
+        })
+        .collect();
+    for file in &support {
+        fetch(ctx, file).await?;
+    }
+    let mut plugins = Vec::new();
+    for locked in lock.plugins.iter().flat_map(LockedPlugin::files) {
+        let mut file = file_of(locked, format!("plugins/{}", locked.name));
+        let path = match (fetch(ctx, &file).await, there_already(locked, lock.java, runs)) {
+            (Ok(path), _) => path,
+            (Err(_), Some(there)) => {
+                (file.plugin, file.provides) = (there.plugin.clone(), there.provides.clone());
+                plugins.push(file);
+                continue;
+            }
+            (Err(error), None) => return Err(error),
+        };
+        let facts =
+            plugin_descriptor::facts(&path).map_err(|source| FilesError::Read { file: locked.name.clone(), source })?;
+        if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > lock.java) {
+            // The next reading of the catalog finds the JAR in the store, and what it says counts from then on.
+            ctx.catalog.read_soon();
+            return Err(FilesError::Java { file: locked.name.clone(), needs, has: lock.java });
+        }
+        file.plugin = Some(facts.name);
+        file.provides = facts.provides;
+        plugins.push(file);
+    }
+    plugins.sort_by(|a, b| a.path.cmp(&b.path));
+    no_name_twice(&plugins)?;
+    let files = FileSet {
+        lock: digest.to_string(),
+        minecraft: lock.minecraft.to_string(),
+        build: lock.build,
+        data_version: facts.data_version,
+        server: paper_file,
+        support,
+        plugins,
+    };
+    ctx.store.register(all(&files));
+    Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
+}
+
+/// A plugin's file that runs already and is known from inside. It lies on the server's volume, where the agent takes it by its hash. What this
+/// replica lost of its own store it brings again, because what is inside counts when versions are chosen; but nothing has to answer at
+/// an address any more, for its page may have lost it. With an older Java than what runs has it would have to be looked at.
+fn there_already<'a>(locked: &LockedFile, java: u32, runs: Option<&'a LockRecord>) -> Option<&'a File> {
+    let runs = runs.filter(|runs| runs.lock.java <= java)?;
+    runs.files.plugins.iter().find(|file| file.hash.0 == locked.hash && file.plugin.is_some())
+}
+
+/// Of two files that declare or provide one name the server loads one, and nobody knows which.
+fn no_name_twice(plugins: &[File]) -> Result<(), FilesError> {
+    let files = plugins.iter().map(|file| {
+        let names = file.plugin.iter().chain(&file.provides).map(String::as_str);
+        (file.path.strip_prefix("plugins/").unwrap_or(&file.path), names.collect())
+    });
+    match clashes(files).into_iter().next() {
+        None => Ok(()),
+        Some(clash) => Err(FilesError::SamePlugin { clash }),
+    }
+}
+
+/// Whether these files can lie in `plugins` beside those that people put there themselves.
+pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &AgentReport) -> Result<Arc<LockRecord>, FilesError> {
+    match shared_name(&record.files, report) {
+        None => Ok(record),
+        Some(clash) => Err(FilesError::SharedName { clash }),
+    }
+}
+
+/// What an earlier pass wrote about a lock, with its files known to the store; None when nothing of it is kept.
+pub(crate) async fn kept(
+    ctx: &Context,
+    namespace: &str,
+    server: &str,
+    digest: &str,
+) -> Result<Option<Arc<LockRecord>>, RecordError> {
+    let name = lock_map_name(server, digest);
+    let known = records::read_lock(&ctx.client, &ctx.memory, namespace, &name).await?;
+    if let Some(known) = &known {
+        offer(ctx, known);
+    }
+    Ok(known)
+}
+
+/// Lets the store have the files of a set for the agents, which ask it for them.
+pub(crate) fn offer(ctx: &Context, record: &LockRecord) {
+    ctx.store.register(all(&record.files));
+}
+
+async fn fetch(ctx: &Context, file: &File) -> Result<std::path::PathBuf, FilesError> {
+    ctx.store.fetch(file).await.map_err(|source| FilesError::Fetch { file: file.path.clone(), source })
+}
+
+fn file_of(locked: &LockedFile, path: String) -> File {
+    File {
+        path,
+        hash: FileHash(locked.hash.clone()),
+        size: locked.size,
+        url: locked.url.clone(),
+        plugin: None,
+        provides: Vec::new(),
+    }
+}
+
+fn all(files: &FileSet) -> impl Iterator<Item = &File> {
+    std::iter::once(&files.server).chain(&files.support).chain(&files.plugins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jar(path: &str, name: &str, provides: &[&str]) -> File {
+        File {
+            path: format!("plugins/{path}"),
+            hash: FileHash(String::new()),
+            size: None,
+            url: String::new(),
+            plugin: Some(name.to_owned()),
+            provides: provides.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_file_that_runs_is_taken_as_it_is_known_unless_it_would_get_an_older_java() {
+        let lock: Lock = serde_json::from_value(serde_json::json!({
+            "server": "games/lobby", "minecraft": "1.21.10", "build": 7, "java": 21,
+            "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
+        }))
+        .unwrap();
+        let hash = |hash: &str| FileHash(format!("sha256:{hash}"));
+        let files = FileSet {
+            lock: String::new(),
+            minecraft: "1.21.10".to_owned(),
+            build: 7,
+            data_version: None,
+            server: jar("paper.jar", "", &[]),
+            support: Vec::new(),
+            plugins: vec![
+                File { hash: hash("aa"), ..jar("warps.jar", "Warps", &["Homes"]) },
+                File { hash: hash("bb"), plugin: None, ..jar("old.jar", "", &[]) },
+            ],
+        };
+        let runs = LockRecord { lock, files };
+        let there = |of: &str, java, runs| {
+            let locked = LockedFile { name: "w.jar".to_owned(), url: String::new(), size: None, hash: hash(of).0 };
+            there_already(&locked, java, runs).and_then(|file: &File| file.plugin.clone())
+        };
+        assert_eq!(there("aa", 21, Some(&runs)).as_deref(), Some("Warps"));
+        assert_eq!(there("aa", 25, Some(&runs)).as_deref(), Some("Warps"));
+        assert_eq!(there("aa", 17, Some(&runs)), None, "it may need the newer one");
+        assert_eq!(there("bb", 21, Some(&runs)), None, "nobody has read it");
+        assert_eq!(there("cc", 21, Some(&runs)), None);
+        assert_eq!(there("aa", 21, None), None);
+    }
+
+    #[test]
+    fn a_set_with_one_plugin_name_twice_is_refused_whether_it_is_declared_or_provided() {
+        let fawe = jar("FAWE.jar", "FastAsyncWorldEdit", &["WorldEdit"]);
+        let error = no_name_twice(&[fawe.clone(), jar("we.jar", "worldedit", &[])]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "FAWE.jar and we.jar are both the plugin WorldEdit, and a server loads only one of them: take one of the two Plugins away, \
+             or its label from the server"
+        );
+        assert!(no_name_twice(&[fawe, jar("wg.jar", "WorldGuard", &["FlagProvider", "flagprovider"])]).is_ok());
+    }
+}

@@ -1,0 +1,236 @@
+//! Pure. A server that settled and whose process ends with an error again and again. The kubelet starts it again each time, and nobody can
+//! tell it not to; what is done here is to count, to say so, and to begin nothing on top of it. Whoever wants an end of it has the pod taken
+//! away ([`stopped`]).
+
+use crds::PaperMCServerStatus;
+use crds::paper_mc_server::CrashStatus;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use scheduler::maintenance::Gate;
+use scheduler::rollout::is_held_by_crashes;
+
+use super::observe::{Observed, last_end, server_of};
+use super::plan::Plan;
+
+pub(crate) mod stopped;
+
+use stopped::still_stopped;
+
+/// The condition; there is none while its process stays.
+pub(crate) const CRASH_LOOP: &str = "CrashLoop";
+/// So many ends within [`LOOKS_BACK`] are no accident any more.
+const MAKE_A_LOOP: usize = 3;
+/// The kubelet waits 5 minutes at most between two starts, so a loop that never gets well shows at least ten ends in it.
+const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(1);
+/// As many as the status takes.
+const MOST: usize = 10;
+
+/// The ends of the server's process in the pod of now, within the last hour. What the kubelet remembers is the last one only, so the others
+/// are those that the status has kept. None: there was none.
+pub(crate) fn next_crashes(before: Option<&CrashStatus>, pod: &Pod, now: Timestamp) -> Option<CrashStatus> {
+    let uid = pod.metadata.uid.as_ref()?;
+    let mut at: Vec<Timestamp> = before.filter(|before| before.pod == *uid).map(|it| it.at.clone()).unwrap_or_default();
+    let ended = crash_of(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
+    at.extend(ended.filter(|ended| !at.contains(ended)));
+    at.retain(|ended| now < *ended + LOOKS_BACK);
+    at.sort_unstable();
+    at.drain(..at.len().saturating_sub(MOST));
+    (!at.is_empty()).then(|| CrashStatus { pod: uid.clone(), at, stopped: None })
+}
+
+/// How the server's process ended last, if that was with an error and nobody was stopping it. After `/stop` it ends without one.
+fn crash_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    last_end(server_of(pod)?).filter(|ended| ended.exit_code != 0)
+}
+
+/// Whether a server's process stays, by the word of the kubelet, which needs no agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProcessExit {
+    /// It has not ended with an error, or has run for the time to settle since.
+    Stays,
+    /// It was started again, or is about to be; then it is known.
+    Unsettled { until: Timestamp },
+    /// It has ended with an error, does not run, and has ended so many times in all.
+    Ends { times: u32 },
+}
+
+/// What the kubelet says of the process in this pod.
+pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> ProcessExit {
+    let (Some(ended), Some(server)) = (crash_of(pod), server_of(pod)) else { return ProcessExit::Stays };
+    let running = server.state.as_ref().and_then(|state| state.running.as_ref());
+    let first = ended.finished_at.as_ref().filter(|_| server.restart_count == 0);
+    let since = running.map_or(first, |running| running.started_at.as_ref());
+    match since.map(|since| since.0 + settle) {
+        Some(until) if now < until => ProcessExit::Unsettled { until },
+        _ if running.is_some() => ProcessExit::Stays,
+        _ => ProcessExit::Ends { times: server.restart_count.unsigned_abs() + 1 },
+    }
+}
+
+/// `exit code 137 (OOMKilled)`
+pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
+    let why = ended.reason.as_deref().filter(|reason| *reason != "Error");
+    why.map_or_else(|| format!("exit code {}", ended.exit_code), |why| format!("exit code {} ({why})", ended.exit_code))
+}
+
+/// Once it is one it ends with an hour without an end: a server that crashes every half an hour would else be in one and out of it in turns.
+/// One that is stopped for it has no end of its process any more, and is in it until it is started again.
+fn is_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
+    crashes.stopped.is_some() || crashes.at.len() >= MAKE_A_LOOP || was_loop(before)
+}
+
+/// Whether these conditions tell of a loop.
+fn was_loop(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| condition.type_ == CRASH_LOOP)
+}
+
+/// `3 times`
+fn times_in_words(crashes: &CrashStatus) -> String {
+    match crashes.at.len() {
+        1 => "once".to_owned(),
+        count if count == MOST => format!("at least {count} times"),
+        count => format!("{count} times"),
+    }
+}
+
+/// The loop that a server is in, and what a person can do. None: it is in none.
+pub(crate) fn loop_in_words(crashes: Option<&CrashStatus>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
+    let crashes = crashes.filter(|crashes| is_loop(crashes, before))?;
+    let times = times_in_words(crashes);
+    let last = pod.and_then(crash_of).map(|ended| format!(", last with {}", end_in_words(ended))).unwrap_or_default();
+    Some(format!(
+        "the server's process has ended {times} within an hour{last}; see the log of container `papermc`, also with \
+         `--previous`. The kubelet starts it again each time, up to 5 minutes later. No update begins by itself meanwhile; annotate \
+         nightshift.dev/apply-now to apply one, or go back with nightshift.dev/rollback-to"
+    ))
+}
+
+impl Plan {
+    /// Counts, and shuts the gate for what would begin by itself on a server that is in a loop; on one that is stopped for it for whatever stood
+    /// there before, since what is new starts it. What is on trial has a deadline of its own.
+    pub(crate) fn hold_while_it_crashes(
+        &mut self,
+        before: &PaperMCServerStatus,
+        seen: &Observed,
+        by_itself: bool,
+        now: Timestamp,
+    ) {
+        let stopped = still_stopped(before, seen);
+        let is_stopped = stopped.is_some();
+        let settled = seen.pod.as_ref().filter(|_| seen.facts.settled.is_some() && !Self::is_on_trial(seen));
+        self.crashes = stopped.or_else(|| settled.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now)));
+        let is_loop = self.crashes.as_ref().is_some_and(|crashes| is_loop(crashes, &before.conditions));
+        self.seen.crash_loop = is_loop;
+        self.held_by_crashes = (by_itself || is_stopped) && is_held_by_crashes(&self.goal, &self.seen, self.gate);
+        if self.held_by_crashes {
+            self.gate = Gate::Shut { opens: None };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_second(60 * minute).unwrap()
+    }
+
+    fn pod(uid: &str, terminated: &Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby-0", "uid": uid},
+            "status": {"containerStatuses": [{
+                "name": "papermc", "ready": false, "restartCount": 1, "image": "", "imageID": "",
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": terminated},
+            }]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_kubelet_knows_without_an_agent_whether_a_process_stays() {
+        let settle = SignedDuration::from_mins(1);
+        let with = |restarts: u32, state: &Value, exit: i32| {
+            let mut pod = serde_json::to_value(pod("a", &crashed(10))).unwrap();
+            let server = &mut pod["status"]["containerStatuses"][0];
+            (server["restartCount"], server["state"]) = (json!(restarts), state.clone());
+            server["lastState"]["terminated"]["exitCode"] = json!(exit);
+            serde_json::from_value::<Pod>(pod).unwrap()
+        };
+        let (waits, runs) = (json!({"waiting": {}}), json!({"running": {"startedAt": at(14).to_string()}}));
+        let just_before = |minute| at(minute) - SignedDuration::from_secs(1);
+        assert_eq!(process_of(&with(3, &waits, 1), settle, at(14)), ProcessExit::Ends { times: 4 });
+        assert_eq!(process_of(&with(4, &runs, 1), settle, just_before(15)), ProcessExit::Unsettled { until: at(15) });
+        assert_eq!(process_of(&with(4, &runs, 1), settle, at(15)), ProcessExit::Stays);
+        assert_eq!(process_of(&with(0, &waits, 1), settle, just_before(11)), ProcessExit::Unsettled { until: at(11) });
+        assert_eq!(
+            process_of(&with(0, &waits, 1), settle, at(11)),
+            ProcessExit::Ends { times: 1 },
+            "nobody has started it again"
+        );
+        assert_eq!(process_of(&with(3, &waits, 0), settle, at(14)), ProcessExit::Stays, "by a person");
+    }
+
+    fn crashed(minute: i64) -> Value {
+        json!({"exitCode": 1, "reason": "Error", "finishedAt": at(minute).to_string()})
+    }
+
+    /// The server of pod `a` crashed in these minutes, and each was seen twice.
+    fn after(minutes: &[i64]) -> Option<CrashStatus> {
+        minutes.iter().fold(None, |before, minute| {
+            let pod = pod("a", &crashed(*minute));
+            let once = next_crashes(before.as_ref(), &pod, at(*minute));
+            next_crashes(once.as_ref(), &pod, at(*minute))
+        })
+    }
+
+    #[test]
+    fn three_crashes_within_an_hour_are_a_loop_and_each_is_counted_once() {
+        let says = |minutes: &[i64]| loop_in_words(after(minutes).as_ref(), &[], None);
+        assert_eq!(says(&[0, 10]), None);
+        assert!(says(&[0, 10, 59]).unwrap().starts_with("the server's process has ended 3 times within an hour; see"));
+        assert_eq!(says(&[0, 10, 60]), None, "the first is an hour old");
+        assert!(says(&(0..50).collect::<Vec<_>>()).unwrap().contains("at least 10 times"));
+    }
+
+    #[test]
+    fn a_loop_ends_with_an_hour_without_an_end() {
+        let says = |before: &[Condition], minutes: &[i64]| loop_in_words(after(minutes).as_ref(), before, None);
+        // A leak that ends the process every 25 minutes.
+        assert_eq!(says(&[], &[0, 25, 65]), None);
+        let before: [Condition; 1] = [serde_json::from_value(json!({
+            "type": CRASH_LOOP, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(50).to_string(),
+        }))
+        .unwrap()];
+        assert!(says(&before, &[0, 25, 65]).unwrap().contains("ended 2 times within"));
+        assert!(says(&before, &[65]).unwrap().contains("ended once within"));
+        assert_eq!(says(&before, &[]), None);
+    }
+
+    #[test]
+    fn what_a_person_did_is_no_crash_and_another_pod_begins_anew() {
+        let before = after(&[0, 1, 2]).unwrap();
+        let next = |pod: &Pod| next_crashes(Some(&before), pod, at(3)).map(|crashes| crashes.at.len());
+        assert_eq!(next(&pod("a", &crashed(3))), Some(4));
+        let stopped = json!({"exitCode": 0, "finishedAt": at(3).to_string()});
+        assert_eq!(next(&pod("a", &stopped)), Some(3), "/stop");
+        let mut deleted = serde_json::to_value(pod("a", &crashed(3))).unwrap();
+        deleted["metadata"]["deletionTimestamp"] = json!(at(3).to_string());
+        assert_eq!(next(&serde_json::from_value(deleted).unwrap()), Some(3), "its pod is deleted");
+        assert_eq!(next(&pod("b", &crashed(3))), Some(1));
+        assert_eq!(next_crashes(Some(&before), &pod("a", &stopped), at(62)), None, "an hour later it is forgotten");
+    }
+
+    #[test]
+    fn a_loop_says_how_the_process_ended_last() {
+        let killed = json!({"exitCode": 137, "reason": "OOMKilled", "finishedAt": at(3).to_string()});
+        let words = loop_in_words(after(&[0, 1, 2]).as_ref(), &[], Some(&pod("a", &killed))).unwrap();
+        assert!(words.contains("3 times within an hour, last with exit code 137 (OOMKilled); see"), "{words}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Pure. A server whose loop of crashes is ended, because its owner wishes so (`spec.onCrashLoop: Stop`): when its pod is taken away, and what
+//! brings it back.
+//!
+//! That it is stopped is a fact of the status, written before anything is done about it: whatever dies in between, the next pass finds it. It
+//! ends by a person's word or hand alone, never by a clock, and never by what the scale to 0 itself does: the pod that goes, the hour that passes.
+
+use crds::annotations::{APPLY, RESTORE_FROM, ROLLBACK_TO};
+use crds::paper_mc_server::{CrashStatus, OnCrashLoop, StoppedByCrashes};
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use kube::ResourceExt;
+use scheduler::protocol::{AgentReport, Server};
+use scheduler::rollout::{Step, WaitingOn, is_under_way};
+
+use super::{crash_of, end_in_words, times_in_words};
+use crate::error_chain::cut;
+use crate::k8s::labels::APPLY_NOW;
+use crate::server::approval::whole_second;
+use crate::server::check::CheckedServer;
+use crate::server::observe::{Observed, server_of};
+use crate::server::plan::Plan;
+
+/// The annotations by which a person asks for something that only a server that runs can give.
+const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
+/// As much of a request as the status takes.
+const LONGEST_REQUEST: usize = 128;
+
+/// The count of a server that is stopped. Where it was not scaled down yet, that is so only as long as nothing has happened since: whoever decided
+/// may have died before the pod was taken away, and the server be well for days; or somebody has scaled the `StatefulSet` by hand. Then it is
+/// counted on.
+pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<CrashStatus> {
+    let crashes = before.crashes.clone().filter(|crashes| crashes.stopped.is_some())?;
+    // One that is to be made anew is made without a pod.
+    let is_scaled = seen.shape.map_or(seen.pod.is_none(), |set| set.asleep);
+    let is_as_it_was = || seen.pod.as_ref().is_some_and(|pod| waits_since(pod, &crashes));
+    (is_scaled || is_as_it_was()).then_some(crashes)
+}
+
+/// Whether this is the pod of these crashes, and has not been started since the last of them.
+fn waits_since(pod: &Pod, crashes: &CrashStatus) -> bool {
+    let ended = waits_after(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
+    pod.metadata.uid.as_ref() == Some(&crashes.pod) && ended.is_some() && ended == crashes.at.last().copied()
+}
+
+/// The server as it is to stand: without a pod while it is stopped.
+pub(crate) fn as_it_stands(server: CheckedServer, before: &PaperMCServerStatus, seen: &Observed) -> CheckedServer {
+    if still_stopped(before, seen).is_some() { CheckedServer { replicas: 0, ..server } } else { server }
+}
+
+/// Whether a person has said since the stop that the server is to run: by another spec, or by a request that did not stand there then. The
+/// clocks of people and of the operator have no say in it.
+pub(crate) fn starts_again(server: &PaperMCServer, before: &PaperMCServerStatus) -> bool {
+    let Some(stopped) = before.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()) else { return false };
+    let is_new = |request: &String| !stopped.requests.contains(request);
+    generation_of(server) != stopped.generation || requests_of(server).iter().any(is_new)
+}
+
+fn generation_of(server: &PaperMCServer) -> i64 {
+    server.metadata.generation.unwrap_or_default()
+}
+
+/// As they are written, without those that are empty.
+fn requests_of(server: &PaperMCServer) -> Vec<String> {
+    let written = |name: &&str| {
+        let value = server.annotations().get(*name)?.trim();
+        (!value.is_empty()).then(|| cut(&format!("{name}={value}"), LONGEST_REQUEST))
+    };
+    REQUESTS.iter().filter_map(written).collect()
+}
+
+/// How the process ended, where that was with an error and the kubelet has not started it again. Nobody can be on.
+fn waits_after(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    let state = server_of(pod)?.state.as_ref()?;
+    let is_down = state.running.is_none() && (state.waiting.is_some() || state.terminated.is_some());
+    crash_of(pod).filter(|_| is_down)
+}
+
+/// Whether the agent has seen the server answer after this end. Both are clocks of one node.
+fn is_up_since(report: &AgentReport, ended: &ContainerStateTerminated) -> bool {
+    let Server::Up { since, .. } = &report.server else { return false };
+    ended.finished_at.as_ref().is_some_and(|at| at.0 < *since)
+}
+
+/// Nothing is begun, and nothing that has begun would end by the stop. What a person asked for, and what is urgent, goes first: it may be the
+/// cure. The kubelet knows before the agent that the process is gone, so a server that is at rest by the agent's word counts, too.
+fn rests(step: Step) -> bool {
+    matches!(
+        step,
+        Step::Settled
+            | Step::Wait(
+                WaitingOn::Window { .. }
+                    | WaitingOn::Held { .. }
+                    | WaitingOn::BelowFloor { .. }
+                    | WaitingOn::NoImage
+                    | WaitingOn::ServerDown
+            )
+    )
+}
+
+/// Since when the server is down and why, and how it is started again. None: it is not stopped.
+pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &CrashStatus) -> Option<String> {
+    let StoppedByCrashes { at, last, generation: _, requests: _ } = crashes.stopped.as_ref()?;
+    let CheckedServer { namespace, name, .. } = server;
+    let times = times_in_words(crashes);
+    Some(format!(
+        "the server's process has ended {times} within an hour, last with {last}; it is stopped since {at} \
+         (`spec.onCrashLoop: Stop`). Nothing on its volume was touched; see `logs` and `crash-reports` there. It starts \
+         again when its spec changes, also by `kubectl scale` to 0 and to 1; or by `kubectl -n {namespace} annotate papermcserver \
+         {name} --overwrite {APPLY_NOW}=\"$(date +%s)\"`, which applies an update that waits, too"
+    ))
+}
+
+impl Plan {
+    /// The server is stopped for its crashes.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped_at().is_some()
+    }
+
+    /// Since when.
+    pub(crate) fn stopped_at(&self) -> Option<Timestamp> {
+        self.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()).map(|stopped| stopped.at)
+    }
+
+    /// What the status has to say before the server is stopped, if it is to be. None: it is not, or not now.
+    pub(crate) fn stop_for_crashes(
+        &self,
+        server: &PaperMCServer,
+        checked: &CheckedServer,
+        seen: &Observed,
+        step: Step,
+        now: Timestamp,
+    ) -> Option<CrashStatus> {
+        let is_wanted = checked.on_crash_loop == OnCrashLoop::Stop && checked.replicas > 0;
+        let crashes = self.crashes.clone().filter(|_| is_wanted && self.seen.crash_loop)?;
+        let ended = seen.pod.as_ref().and_then(waits_after)?;
+        // The kubelet may have started it and be late to say so.
+        let is_back = seen.report.as_deref().is_some_and(|report| is_up_since(report, ended));
+        let goes_first = is_back
+            || is_under_way(&self.goal, &self.seen, self.gate)
+            || self.copies.is_running
+            || self.restores.is_open();
+        let stopped = StoppedByCrashes {
+            at: whole_second(now),
+            generation: generation_of(server),
+            last: cut(&end_in_words(ended), 64),
+            requests: requests_of(server),
+        };
+        (rests(step) && !goes_first).then_some(CrashStatus { stopped: Some(stopped), ..crashes })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Pure. What stops a server whose process ends again and again, and what starts it again.
+
+use scheduler::observation::{Partition, Revision, StatefulSetView};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::check::check;
+use crate::server::check::tests::server as server_of_spec;
+use crate::server::online_backup::tests::seen as seen_of;
+
+/// A server of this generation, with these annotations.
+fn server(generation: i64, annotations: &[(&str, &str)]) -> PaperMCServer {
+    let mut server = server_of_spec(json!({"onCrashLoop": "Stop"}));
+    server.metadata.generation = Some(generation);
+    server.metadata.annotations =
+        Some(annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect());
+    server
+}
+
+/// The status of a server of generation 3 that was stopped while these requests stood there.
+fn stopped_with(requests: &[&str]) -> PaperMCServerStatus {
+    let at = "2026-11-22T12:00:00Z";
+    let stopped = json!({"at": at, "generation": 3, "last": "exit code 1", "requests": requests});
+    serde_json::from_value(json!({"crashes": {"pod": "a", "at": [at, at, at], "stopped": stopped}})).unwrap()
+}
+
+/// A server whose `StatefulSet` has so many replicas, and whose container is in this state; None: there is no pod.
+fn seen(replicas: usize, state: Option<&Value>) -> Observed {
+    let mut seen = seen_of(false, &json!({}));
+    let revision = Revision(1);
+    let (template, current, update) = (revision, revision, revision);
+    seen.shape = Some(StatefulSetView {
+        template,
+        current,
+        update,
+        observed: true,
+        door: Partition::Closed,
+        asleep: replicas == 0,
+    });
+    seen.pod = state.map(|state| {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby-0", "uid": "a"},
+            "status": {"containerStatuses": [{
+                "name": "papermc", "ready": false, "restartCount": 3, "image": "", "imageID": "", "state": state,
+                "lastState": ended(1),
+            }]},
+        }))
+        .unwrap()
+    });
+    seen
+}
+
+fn running() -> Value {
+    json!({"running": {"startedAt": "2026-11-22T12:01:00Z"}})
+}
+
+fn ended(code: i32) -> Value {
+    json!({"terminated": {"exitCode": code, "finishedAt": "2026-11-22T12:00:00Z"}})
+}
+
+#[test]
+fn a_server_that_is_stopped_has_no_pod_whatever_becomes_of_the_one_that_it_had() {
+    let replicas = |before: &PaperMCServerStatus, seen: &Observed| {
+        as_it_stands(check(&server(3, &[])).unwrap(), before, seen).replicas
+    };
+    let stopped = stopped_with(&[]);
+    let waiting = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    let stays_down = |seen: &Observed| {
+        assert_eq!(replicas(&stopped, seen), 0);
+        assert_eq!(still_stopped(&stopped, seen), stopped.crashes, "and the count stays as it was");
+    };
+    for (scaled_to, state) in
+        [(1, Some(&waiting)), (1, Some(&ended(1))), (0, Some(&ended(143))), (0, Some(&running())), (0, None)]
+    {
+        stays_down(&seen(scaled_to, state));
+    }
+    stays_down(&Observed { shape: None, ..seen(0, None) });
+    let orphan = Observed { shape: None, ..seen(1, Some(&running())) };
+    assert_eq!(still_stopped(&stopped, &orphan), None, "its StatefulSet was deleted without it");
+    let mut another = seen(1, Some(&waiting));
+    another.pod.as_mut().unwrap().metadata.uid = Some("b".to_owned());
+    let later = json!({"terminated": {"exitCode": 1, "finishedAt": "2026-11-24T12:00:00Z"}});
+    let counts_on = |seen: &Observed, why: &str| {
+        assert_eq!((replicas(&stopped, seen), still_stopped(&stopped, seen)), (1, None), "{why}");
+    };
+    counts_on(&seen(1, Some(&running())), "somebody may be on");
+    counts_on(&seen(1, Some(&later)), "it was well for two days");
+    counts_on(&seen(1, None), "its node was lost before it was stopped");
+    counts_on(&another, "the pod that comes instead");
+    let counted: PaperMCServerStatus =
+        serde_json::from_value(json!({"crashes": {"pod": "a", "at": ["2026-11-22T12:00:00Z"]}})).unwrap();
+    for before in [counted, PaperMCServerStatus::default()] {
+        assert_eq!(replicas(&before, &seen(0, None)), 1);
+    }
+}
+
+#[test]
+fn it_starts_again_by_another_spec_or_by_a_request_that_was_not_there() {
+    let (now, sets) = ("1795348800", "nightshift.dev/apply-now=1795348800");
+    let starts = |server: &PaperMCServer, requests: &[&str]| starts_again(server, &stopped_with(requests));
+    assert!(!starts(&server(3, &[]), &[]), "an operator that has just started knows no more");
+    assert!(starts(&server(4, &[]), &[]));
+    for name in ["apply-now", "apply", "rollback-to", "restore-from"] {
+        let (name, request) = (format!("nightshift.dev/{name}"), format!("nightshift.dev/{name}=previous"));
+        let asks = server(3, &[(name.as_str(), "previous")]);
+        assert!(starts(&asks, &[sets]), "{name}");
+        assert!(!starts(&asks, &[sets, request.as_str()]), "{name} stood there");
+    }
+    assert!(starts(&server(3, &[(APPLY_NOW, "1795348801")]), &[sets]), "once more");
+    assert!(!starts(&server(3, &[]), &[sets]), "one that is taken away asks for nothing");
+    assert!(!starts(&server(3, &[(APPLY, " ")]), &[]));
+    for other in ["nightshift.dev/approve", "nightshift.dev/backup-now", "example.com/look"] {
+        assert!(!starts(&server(3, &[(other, now)]), &[]), "{other}");
+    }
+    assert!(!starts_again(&server(4, &[]), &PaperMCServerStatus::default()), "it is not stopped");
+}
+
+#[test]
+fn nobody_is_on_where_the_process_ended_with_an_error_and_was_not_started_again() {
+    let waits = |change: &dyn Fn(&mut Value)| {
+        let mut pod = serde_json::to_value(seen(1, Some(&ended(1))).pod.unwrap()).unwrap();
+        change(&mut pod);
+        waits_after(&serde_json::from_value(pod).unwrap()).map(|ended| ended.exit_code)
+    };
+    let state = |state: Value, last: Value| {
+        waits(&|pod| {
+            pod["status"]["containerStatuses"][0]["state"] = state.clone();
+            pod["status"]["containerStatuses"][0]["lastState"] = last.clone();
+        })
+    };
+    let waiting = || json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    assert_eq!(waits(&|_| {}), Some(1));
+    assert_eq!(state(waiting(), ended(137)), Some(137));
+    assert_eq!(state(waiting(), ended(0)), None, "somebody wrote /stop");
+    assert_eq!(state(waiting(), json!({})), None, "it has not run yet");
+    assert_eq!(state(running(), ended(1)), None, "it runs again");
+    assert_eq!(state(json!({}), ended(1)), None, "nobody knows");
+    assert_eq!(waits(&|pod| pod["metadata"]["deletionTimestamp"] = json!("2026-11-22T12:00:00Z")), None);
+}

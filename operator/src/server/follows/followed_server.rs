@@ -1,0 +1,108 @@
+//! Edge (reads). How the server that another one follows fares, and who is to be told of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{FollowState, LeaderState, RanSet};
+use crate::context::Context;
+use crate::server::check::{CheckedFollows, CheckedServer};
+use crate::server::records::{RecordError, read_lock};
+use crate::server::render::lock_config_map::lock_map_name;
+use crate::server::report::status_before;
+
+/// What a server follows, and how that one fares by its own status; `None`: nothing.
+pub(crate) async fn look(
+    ctx: &Context,
+    server: &CheckedServer,
+    now: Timestamp,
+) -> Result<Option<FollowState>, RecordError> {
+    let Some(wish) = &server.follows else { return Ok(None) };
+    let all: Vec<Arc<PaperMCServer>> = of_namespace(ctx, &server.namespace).collect();
+    let (state, went_back, sets) = match all.iter().find(|other| other.name_any() == wish.server) {
+        None => (LeaderState::Missing, false, Vec::new()),
+        Some(followed) => {
+            let status = status_before(ctx, followed);
+            let circle = circle_of(&server.name, &wish.server, |name| follows(&all, name)).map(LeaderState::Circle);
+            let sets = sets_of(ctx, followed, &status, wish, now).await?;
+            let went_back = status.last_update.as_ref().is_some_and(|last| !last.successful);
+            (circle.unwrap_or_else(|| state_of(followed, &status)), went_back, sets)
+        }
+    };
+    Ok(Some(FollowState { wish: wish.clone(), state, went_back, sets }))
+}
+
+/// Has those looked at that follow a server: it is there, gone, or something of it has changed.
+pub(crate) fn tell_followers(ctx: &Context, namespace: &str, server: &str) {
+    let follows = |other: &PaperMCServer| other.spec.follows.as_ref().is_some_and(|wish| wish.server == server);
+    for follower in of_namespace(ctx, namespace).filter(|other| follows(other)) {
+        ctx.look_again(namespace, &follower.name_any());
+    }
+}
+
+fn of_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = Arc<PaperMCServer>> {
+    let is_here = move |server: &Arc<PaperMCServer>| {
+        server.namespace().as_deref() == Some(namespace) && server.metadata.deletion_timestamp.is_none()
+    };
+    ctx.servers.state().into_iter().filter(is_here)
+}
+
+fn follows(all: &[Arc<PaperMCServer>], name: &str) -> Option<String> {
+    let server = all.iter().find(|server| server.name_any() == name)?;
+    server.spec.follows.as_ref().map(|wish| wish.server.clone())
+}
+
+/// The way from a server by the one that it follows back to itself. A circle that it is not part of is told to those that are.
+pub(super) fn circle_of(server: &str, followed: &str, follows: impl Fn(&str) -> Option<String>) -> Option<Vec<String>> {
+    let (mut path, mut seen) = (vec![server.to_owned()], BTreeSet::new());
+    let mut next = Some(followed.to_owned());
+    while let Some(name) = next.filter(|name| seen.insert(name.clone())) {
+        path.push(name.clone());
+        if name == server {
+            return Some(path);
+        }
+        next = follows(&name);
+    }
+    None
+}
+
+/// How it fares by its own word.
+pub(super) fn state_of(server: &PaperMCServer, status: &PaperMCServerStatus) -> LeaderState {
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    if server.spec.suspend {
+        LeaderState::Suspended
+    } else if server.spec.replicas == 0 {
+        LeaderState::Asleep
+    } else if let Some(ready) = ready.filter(|ready| ready.status != "True") {
+        LeaderState::Down(ready.reason.clone())
+    } else if status.lock != status.history.first().map(|newest| newest.lock.clone()) {
+        LeaderState::OnTrial
+    } else {
+        LeaderState::Well
+    }
+}
+
+/// The sets that were kept there, back to a proven one that ran when the soak would have had to begin.
+async fn sets_of(
+    ctx: &Context,
+    server: &PaperMCServer,
+    status: &PaperMCServerStatus,
+    wish: &CheckedFollows,
+    now: Timestamp,
+) -> Result<Vec<RanSet>, RecordError> {
+    let namespace = server.namespace().unwrap_or_default();
+    let mut sets = Vec::new();
+    for past in &status.history {
+        // What ran before one that is not kept is not what ran just before.
+        let name = lock_map_name(&wish.server, &past.lock);
+        let Some(record) = read_lock(&ctx.client, &ctx.memory, &namespace, &name).await? else { break };
+        sets.push(RanSet { since: past.settled_at, unproven: past.unproven, record });
+        if !past.unproven && past.settled_at.checked_add(wish.soak).is_ok_and(|soaked| soaked <= now) {
+            break;
+        }
+    }
+    Ok(sets)
+}

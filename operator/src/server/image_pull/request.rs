@@ -1,0 +1,216 @@
+//! Pure. Which images the node of a server has to have before the server is stopped for its next set.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, ImageVolumeSource, Pod, PodSpec, PodTemplateSpec};
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use super::pod_status::not_pulled;
+use crate::template_revision::digest;
+
+/// The policy under which each start asks the registry.
+const ALWAYS: &str = "Always";
+const NEVER: &str = "Never";
+
+/// What one node is asked for, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PullRequest {
+    pub(crate) node: String,
+    /// By image: its pull policy.
+    pub(crate) images: BTreeMap<String, String>,
+    /// 16 hex digits. Another pod, another node, other images and other credentials are other questions.
+    pub(crate) digest: String,
+}
+
+impl PullRequest {
+    /// What the pod of now does not run of what the goal does. None: nothing, or it is on no node yet.
+    pub(crate) fn of(goal: &PodTemplateSpec, pod: &Pod) -> Option<Self> {
+        let node = pod.spec.as_ref()?.node_name.clone()?;
+        let goal = goal.spec.as_ref()?;
+        let here = run_by(pod);
+        let mut images: BTreeMap<String, String> = BTreeMap::new();
+        for (image, policy) in named(goal) {
+            let (Some(image), Some(policy)) = (image, policy) else { continue };
+            // Each start of a container with `Always` asks the registry, so that what runs proves nothing.
+            if policy != ALWAYS && here.contains(image.as_str()) {
+                continue;
+            }
+            let known = images.entry(image.clone()).or_insert_with(|| policy.clone());
+            if policy == ALWAYS || known == NEVER {
+                known.clone_from(policy);
+            }
+        }
+        if images.is_empty() {
+            return None;
+        }
+        let all = json!([pod.uid(), node, images, goal.image_pull_secrets, goal.service_account_name]);
+        Some(Self { node, images, digest: hex::encode(&digest(&all)[..8]) })
+    }
+
+    /// A start asks the registry itself, whatever the node has.
+    pub(crate) fn is_asked_at_each_start(&self) -> bool {
+        self.images.values().any(|policy| policy == ALWAYS)
+    }
+
+    /// The images, for people.
+    pub(crate) fn in_words(&self) -> String {
+        self.images.keys().map(|image| format!("`{image}`")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
+    spec.init_containers.iter().flatten().chain(&spec.containers)
+}
+
+/// Images that are mounted and not run (KEP 4639). The kubelet pulls them in the same way, with the same credentials.
+fn mounted(spec: &PodSpec) -> impl Iterator<Item = &ImageVolumeSource> {
+    spec.volumes.iter().flatten().filter_map(|volume| volume.image.as_ref())
+}
+
+/// All images that a pod of this spec needs, each with its policy.
+fn named(spec: &PodSpec) -> impl Iterator<Item = (Option<&String>, Option<&String>)> {
+    let run = containers(spec).map(|container| (container.image.as_ref(), container.image_pull_policy.as_ref()));
+    run.chain(mounted(spec).map(|volume| (volume.reference.as_ref(), volume.pull_policy.as_ref())))
+}
+
+/// The images that this pod runs or mounts, or has its node pull by itself: one that is starting needs nobody to ask for them. What its node
+/// says that it cannot pull is not among them; a container that waits for what it mounts says so as for its own.
+fn run_by(pod: &Pod) -> BTreeSet<&str> {
+    let status = pod.status.as_ref();
+    let init = status.and_then(|status| status.init_container_statuses.as_ref());
+    let main = status.and_then(|status| status.container_statuses.as_ref());
+    let statuses: Vec<&ContainerStatus> = init.into_iter().chain(main).flatten().collect();
+    let is_refused =
+        |of: &Container| statuses.iter().any(|status| status.name == of.name && not_pulled(status).is_some());
+    let runs = pod.spec.iter().flat_map(containers).filter(|container| !is_refused(container));
+    let waits = statuses.iter().any(|status| not_pulled(status).is_some());
+    let mounts = pod.spec.iter().flat_map(mounted).filter(|_| !waits).filter_map(|volume| volume.reference.as_deref());
+    runs.filter_map(|container| container.image.as_deref()).chain(mounts).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A pod of `lobby` with this game image on `node-a`, which runs it and our agent.
+    pub(crate) fn pod(image: &str) -> Value {
+        let status =
+            |name: &str| json!({"name": name, "image": "", "imageID": "sha256:0", "ready": true, "restartCount": 0});
+        json!({
+            "metadata": {"name": "lobby-0", "namespace": "games", "uid": "u-1"},
+            "spec": {
+                "nodeName": "node-a",
+                "initContainers": [{"name": "prepare", "image": "agent:1"}, {"name": "agent", "image": "agent:1"}],
+                "containers": [{"name": "papermc", "image": image}],
+            },
+            "status": {
+                "initContainerStatuses": [status("prepare"), status("agent")],
+                "containerStatuses": [status("papermc")],
+            },
+        })
+    }
+
+    /// A template with this game image and this agent, as the API server makes it.
+    pub(crate) fn goal(game: (&str, &str), agent: &str) -> PodTemplateSpec {
+        let container =
+            |name: &str, image: &str, policy: &str| json!({"name": name, "image": image, "imagePullPolicy": policy});
+        serde_json::from_value(json!({"spec": {
+            "initContainers": [container("prepare", agent, "IfNotPresent"), container("agent", agent, "IfNotPresent")],
+            "containers": [container("papermc", game.0, game.1)],
+        }}))
+        .unwrap()
+    }
+
+    fn asked(goal: &PodTemplateSpec, pod: &Value) -> Option<PullRequest> {
+        PullRequest::of(goal, &serde_json::from_value(pod.clone()).unwrap())
+    }
+
+    fn images(goal: &PodTemplateSpec, pod: &Value) -> Vec<(String, String)> {
+        asked(goal, pod).map_or_else(Vec::new, |question| question.images.into_iter().collect())
+    }
+
+    fn pair(image: &str, policy: &str) -> (String, String) {
+        (image.to_owned(), policy.to_owned())
+    }
+
+    #[test]
+    fn a_node_is_asked_for_what_its_pod_does_not_run_and_for_nothing_else() {
+        let kept = "IfNotPresent";
+        assert_eq!(images(&goal(("game:1", kept), "agent:1"), &pod("game:1")), []);
+        assert_eq!(images(&goal(("game:2", kept), "agent:1"), &pod("game:1")), [pair("game:2", kept)]);
+        let both = [pair("agent:2", kept), pair("game:2", kept)];
+        assert_eq!(images(&goal(("game:2", kept), "agent:2"), &pod("game:1")), both, "each once");
+        let question = asked(&goal(("game:2", kept), "agent:2"), &pod("game:1")).unwrap();
+        assert_eq!(question.node, "node-a");
+        assert_eq!(question.in_words(), "`agent:2`, `game:2`");
+    }
+
+    #[test]
+    fn what_is_asked_of_the_registry_at_each_start_is_asked_for_even_if_it_runs() {
+        let question = asked(&goal(("game:latest", "Always"), "agent:1"), &pod("game:latest")).unwrap();
+        assert_eq!(question.images.into_iter().collect::<Vec<_>>(), [pair("game:latest", "Always")]);
+        let both = goal(("agent:1", "Always"), "agent:1");
+        assert_eq!(images(&both, &pod("game:1")), [pair("agent:1", "Always")], "one container that asks is enough");
+        assert!(asked(&both, &pod("game:1")).unwrap().is_asked_at_each_start());
+        assert!(!asked(&goal(("game:2", "Never"), "agent:1"), &pod("game:1")).unwrap().is_asked_at_each_start());
+    }
+
+    #[test]
+    fn an_image_that_the_pod_itself_cannot_get_is_not_on_its_node_and_one_that_it_starts_with_is_asked_for_by_nobody_else()
+     {
+        let mut waits = pod("game:2");
+        waits["status"]["containerStatuses"][0]["imageID"] = json!("");
+        let goal = goal(("game:2", "IfNotPresent"), "agent:1");
+        assert_eq!(images(&goal, &waits), [], "it is being started");
+        let mut made = waits.clone();
+        made["status"] = json!({});
+        assert_eq!(images(&goal, &made), [], "its node has not said a word yet");
+        waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
+        assert_eq!(images(&goal, &waits), [pair("game:2", "IfNotPresent")]);
+        waits["spec"].as_object_mut().unwrap().remove("nodeName");
+        assert_eq!(asked(&goal, &waits), None);
+    }
+
+    #[test]
+    fn an_image_that_is_mounted_is_asked_for_like_one_that_is_run() {
+        let with = |mut of: Value, at: &str, reference: &str, policy: &str| {
+            let volume = json!({"name": "maps", "image": {"reference": reference, "pullPolicy": policy}});
+            let spec = of.pointer_mut(at).unwrap().as_object_mut().unwrap();
+            spec.insert("volumes".to_owned(), json!([{"name": "shared", "emptyDir": {}}, volume]));
+            of
+        };
+        let template = |reference: &str, policy: &str| -> PodTemplateSpec {
+            let goal = serde_json::to_value(goal(("game:1", "IfNotPresent"), "agent:1")).unwrap();
+            serde_json::from_value(with(goal, "/spec", reference, policy)).unwrap()
+        };
+        let kept = "IfNotPresent";
+        assert_eq!(images(&template("maps:1", kept), &pod("game:1")), [pair("maps:1", kept)]);
+        let mounts = with(pod("game:1"), "/spec", "maps:1", kept);
+        assert_eq!(images(&template("maps:1", kept), &mounts), [], "it mounts it");
+        assert_eq!(images(&template("maps:2", kept), &mounts), [pair("maps:2", kept)]);
+        assert_eq!(images(&template("maps:1", "Always"), &mounts), [pair("maps:1", "Always")]);
+        let mut waits = mounts;
+        waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
+        assert!(images(&template("maps:1", kept), &waits).contains(&pair("maps:1", kept)), "it cannot be had");
+    }
+
+    #[test]
+    fn another_pod_another_node_and_other_credentials_are_other_questions() {
+        let goal = goal(("game:2", "IfNotPresent"), "agent:1");
+        let digest = |goal: &PodTemplateSpec, pod: &Value| asked(goal, pod).unwrap().digest;
+        let first = digest(&goal, &pod("game:1"));
+        assert_eq!((first.len(), digest(&goal, &pod("game:1"))), (16, first.clone()));
+        for (at, value) in [("/metadata/uid", "u-2"), ("/spec/nodeName", "node-b")] {
+            let mut other = pod("game:1");
+            *other.pointer_mut(at).unwrap() = json!(value);
+            assert_ne!(digest(&goal, &other), first, "{at}");
+        }
+        let mut with_secret = goal.clone();
+        let secret = serde_json::from_value(json!([{"name": "registry"}])).unwrap();
+        with_secret.spec.as_mut().unwrap().image_pull_secrets = secret;
+        assert_ne!(digest(&with_secret, &pod("game:1")), first);
+    }
+}

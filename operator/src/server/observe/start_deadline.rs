@@ -1,0 +1,161 @@
+//! Pure. From when on the deadline of a start counts: what lies before it is not the server's.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
+
+use super::{last_end, mounts, prepare_of, server_of};
+use crate::server::image_pull::pod_status::not_pulled;
+use crate::server::render::pod::{BACKUP_VOLUME, RESTORE_VOLUME};
+
+/// How long bringing the files may take before the start deadline begins, and pulling an image that the node has not got: it was pulled
+/// beforehand on the node that the server was on, and it may come up on another one.
+const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
+
+/// What a pod that can take a copy, or put one in place, gets on top once `prepare` is at it. The agent cannot be asked meanwhile, and a copy
+/// that is broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
+const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
+
+/// So many times as long as was estimated it may take, where that is longer: a disk that does a third of what it did the last time is rare, and
+/// a copy that hangs has an end.
+const TIMES_THE_ESTIMATE: i32 = 3;
+
+/// How long a copy may take that was estimated to take this long.
+fn copied_within(takes: Option<SignedDuration>) -> SignedDuration {
+    let longest = takes.and_then(|takes| takes.checked_mul(TIMES_THE_ESTIMATE));
+    longest.map_or(COPIED_WITHIN, |longest| longest.max(COPIED_WITHIN))
+}
+
+/// From when on the start of this pod's server counts: from that of its process, else from when it could start at the latest, or from when it
+/// ended. The kubelet starts it again, and before it ended it may have moved its worlds for hours. `copy_takes`: an estimate from before it was
+/// stopped.
+pub(super) fn counts_from(pod: &Pod, copy_takes: Option<SignedDuration>) -> Timestamp {
+    let server = server_of(pod);
+    let running = server.and_then(|server| server.state.as_ref()?.running.as_ref());
+    if let Some(at) = running.and_then(|running| running.started_at.as_ref()) {
+        return at.0;
+    }
+    let could_start = could_start_at(pod, server, copy_takes);
+    let ended = server.and_then(last_end).and_then(|ended| ended.finished_at.as_ref());
+    ended.map_or(could_start, |ended| ended.0.max(could_start))
+}
+
+/// When a server whose process does not run could start at the latest, by what comes before it.
+fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>, copy_takes: Option<SignedDuration>) -> Timestamp {
+    let status = pod.status.as_ref();
+    let prepare = prepare_of(pod);
+    // What `prepare` had to do is done: only the image of the server can be missing. One that the node says it cannot have is given no time.
+    if let Some(ended_at) = prepare.and_then(ended_well_at) {
+        return if server.is_some_and(|server| not_pulled(server).is_some()) {
+            ended_at
+        } else {
+            ended_at + PREPARED_WITHIN
+        };
+    }
+    let made_at = status.and_then(|status| status.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
+    let made_at = made_at.map_or(Timestamp::UNIX_EPOCH, |at| at.0);
+    let copies = |spec: &PodSpec| mounts(spec, BACKUP_VOLUME) || mounts(spec, RESTORE_VOLUME);
+    match prepare {
+        Some(prepare) if not_pulled(prepare).is_some() => made_at,
+        Some(prepare) if has_begun(prepare) && pod.spec.as_ref().is_some_and(copies) => {
+            made_at + PREPARED_WITHIN + copied_within(copy_takes)
+        }
+        Some(_) | None => made_at + PREPARED_WITHIN,
+    }
+}
+
+fn ended_well_at(prepare: &ContainerStatus) -> Option<Timestamp> {
+    let ended = prepare.state.as_ref()?.terminated.as_ref().filter(|ended| ended.exit_code == 0)?;
+    ended.finished_at.as_ref().map(|at| at.0)
+}
+
+fn has_begun(prepare: &ContainerStatus) -> bool {
+    let runs = prepare.state.as_ref().is_some_and(|state| state.running.is_some());
+    runs || last_end(prepare).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const MADE: &str = "2026-11-22T03:00:00Z";
+
+    /// Minutes after the pod was made from which the start counts.
+    fn minutes(with_copies: bool, prepare: &Value, server: &Value) -> i64 {
+        minutes_of(None, with_copies, prepare, server)
+    }
+
+    /// The same with a copy that was estimated to take so long.
+    fn minutes_of(takes: Option<SignedDuration>, with_copies: bool, prepare: &Value, server: &Value) -> i64 {
+        let volumes = if with_copies { json!([{"name": BACKUP_VOLUME}]) } else { json!([]) };
+        let status = |name: &str, state: &Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let pod = json!({
+            "spec": {"containers": [], "volumes": volumes},
+            "status": {
+                "startTime": MADE,
+                "initContainerStatuses": [status("prepare", prepare)],
+                "containerStatuses": [status("papermc", server)],
+            },
+        });
+        let from = counts_from(&serde_json::from_value(pod).unwrap(), takes);
+        from.duration_since(MADE.parse().unwrap()).as_mins()
+    }
+
+    fn waiting(reason: &str) -> Value {
+        json!({"waiting": {"reason": reason}})
+    }
+
+    fn ended(code: i32) -> Value {
+        json!({"terminated": {"exitCode": code, "finishedAt": "2026-11-22T03:07:00Z"}})
+    }
+
+    #[test]
+    fn the_process_of_the_server_counts_from_its_own_start() {
+        let running = json!({"running": {"startedAt": "2026-11-22T03:09:00Z"}});
+        assert_eq!(minutes(true, &ended(0), &running), 9);
+    }
+
+    #[test]
+    fn a_process_that_ended_after_it_had_moved_its_worlds_for_hours_is_given_the_time_to_be_started_again() {
+        let crashed = |at: &str| json!({"terminated": {"exitCode": 1, "finishedAt": at}});
+        assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T09:00:00Z")), 360);
+        assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T03:10:00Z")), 7 + 20, "no sooner than before");
+    }
+
+    #[test]
+    fn two_hours_for_a_copy_are_given_only_while_it_may_be_taken() {
+        let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
+        assert_eq!((minutes(true, &copying, &waits), minutes(false, &copying, &waits)), (140, 20));
+        assert_eq!(minutes(true, &ended(1), &waits), 140, "it is tried again");
+        assert_eq!(minutes(true, &ended(0), &waits), 7 + 20, "it is done: only an image can be missing");
+        assert_eq!(minutes(true, &waiting("PodInitializing"), &waits), 20, "it has not begun");
+    }
+
+    #[test]
+    fn a_copy_may_take_three_times_as_long_as_was_estimated_and_never_less_than_two_hours() {
+        let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
+        let of = |hours: i64| minutes_of(Some(SignedDuration::from_hours(hours)), true, &copying, &waits);
+        assert_eq!([of(0), of(4)], [20 + 120, 20 + 12 * 60]);
+        let pod_without = minutes_of(Some(SignedDuration::from_hours(4)), false, &copying, &waits);
+        assert_eq!(pod_without, 20, "it can take none");
+        let done = minutes_of(Some(SignedDuration::from_hours(4)), true, &ended(0), &waits);
+        assert_eq!(done, 7 + 20, "it is done");
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_pulled_is_waited_for_no_longer_than_a_server_that_starts() {
+        for reason in ["ErrImagePull", "ImagePullBackOff"] {
+            assert_eq!(minutes(true, &ended(0), &waiting(reason)), 7, "from the end of `prepare`");
+            assert_eq!(minutes(true, &waiting(reason), &waiting("PodInitializing")), 0, "the image of `prepare`");
+        }
+        assert_eq!(minutes(true, &ended(0), &waiting("ContainerCreating")), 27, "one that is being pulled");
+    }
+
+    #[test]
+    fn a_pod_of_which_nothing_is_said_counts_from_when_it_was_made() {
+        let pod = json!({"metadata": {"creationTimestamp": MADE}, "spec": {"containers": []}});
+        let from = counts_from(&serde_json::from_value(pod).unwrap(), None);
+        assert_eq!(from.to_string(), "2026-11-22T03:20:00Z");
+    }
+}

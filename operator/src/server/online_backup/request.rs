@@ -1,0 +1,71 @@
+//! Edge (writes). Asks the agent for the copy that is due. Whatever it answers, the pass goes on: nothing that runs hangs on it.
+
+use crds::PaperMCServer;
+use crds::paper_mc_server::BackupSchedule;
+use jiff::Timestamp;
+use scheduler::rollout::Step;
+use tracing::info;
+
+use super::may_be_taken;
+use crate::agent_client::AgentError;
+use crate::caches::Key;
+use crate::context::Context;
+use crate::error_chain::ErrorChain;
+use crate::server::observe::Observed;
+use crate::server::plan::Plan;
+use crate::server::report;
+
+/// Whether the agent of the pod that is seen has said that it knows no such copies: it is not asked again and again.
+pub(crate) fn is_too_old(ctx: &Context, seen: &Observed) -> bool {
+    pod_uid(seen).is_some_and(|uid| ctx.memory.too_old.get(&uid).is_some())
+}
+
+/// Asks for the copy that is due, if this pass may. `plan` says afterwards what came of it.
+pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: Step) {
+    let may_be_taken = may_be_taken(&plan.goal, &plan.seen, seen.report.as_deref(), plan.gate, step);
+    // What a person wants put in place could be the one that makes room for it.
+    if plan.copies.needs_restart || !may_be_taken || plan.restores.is_open() {
+        return;
+    }
+    let (Some(due), Some(agent)) = (&plan.copies.due, seen.agent(ctx)) else { return };
+    match agent.back_up(due).await {
+        Ok(()) => {
+            info!(request = due.request, "asked for a copy of the running server");
+            plan.copies.due = None;
+            plan.copies.is_running = true;
+        }
+        Err(error) => {
+            if let AgentError::TooOld { .. } = error {
+                plan.copies.needs_restart = true;
+                if let Some(uid) = pod_uid(seen) {
+                    ctx.memory.too_old.put(uid, ());
+                }
+            }
+            let why = ErrorChain(&error).to_string();
+            info!(request = due.request, error = why, "the copy of the running server has to wait");
+            plan.copies.refusal = Some(why);
+        }
+    }
+}
+
+/// Keeps the metric of the server whose newest copy is the oldest, by the status as it was written last. One that sleeps changes nothing
+/// that would have to be copied, and where only what was played is copied an old one may be as good as new.
+pub(crate) fn count(ctx: &Context, key: &Key, server: &PaperMCServer) {
+    let always = |schedule: &BackupSchedule| !schedule.only_played();
+    let backup =
+        server.spec.backup.as_ref().filter(|backup| backup.enabled && backup.schedule.as_ref().is_some_and(always));
+    let status = report::status_before(ctx, server);
+    if backup.is_some() && status.replicas.is_some_and(|pods| pods > 0) {
+        let last = status.backup.as_ref().and_then(|backup| backup.last_backup.as_ref()).map(|last| last.completed_at);
+        let made = || server.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |made| made.0);
+        ctx.memory.copied.put(key.clone(), last.unwrap_or_else(made));
+    } else {
+        ctx.memory.copied.remove(key);
+    }
+    let oldest = ctx.memory.copied.least().map_or(0, Timestamp::as_second);
+    ctx.metrics.backup_oldest_at.set(oldest);
+}
+
+fn pod_uid(seen: &Observed) -> Option<String> {
+    seen.pod.as_ref()?.metadata.uid.clone()
+}

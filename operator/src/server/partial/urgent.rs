@@ -1,0 +1,221 @@
+//! Pure. Plugins that wait for no window of the server: those that may not wait (`spec.urgent`), and those with windows of their own
+//! (`spec.windows`), which are further windows for them. What comes of them comes alone. In an opening of the server's windows all that is planned
+//! comes together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crds::Plugin;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use resolver::partial::Scope;
+use resolver::request::Request;
+use scheduler::maintenance::{Gate, Windows};
+
+use crate::server::check::CheckedServer;
+use crate::server::check::windows::check_plugin_windows;
+
+/// How many openings that lie ahead are asked about for one in which something can come alone. Each costs a solve in each pass.
+const OPENINGS: usize = 4;
+
+/// What comes without a window of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UrgentUpdate {
+    /// Plugins that may not wait.
+    Urgent(Scope),
+    /// Plugins in their own windows.
+    InOwnWindow(PluginWindow),
+    /// Both at once.
+    Both {
+        /// Those that may not wait.
+        urgent: Scope,
+        /// The others.
+        own: PluginWindow,
+    },
+}
+
+/// Plugins whose own windows are open together, or open next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PluginWindow {
+    pub(crate) scope: Scope,
+    /// Until their window is over, or one of the server opens. Shut: until theirs opens.
+    pub(crate) gate: Gate,
+    /// When their windows open next; in another opening if one is on.
+    next: Option<Timestamp>,
+    /// When others may come.
+    changes_at: Option<Timestamp>,
+}
+
+/// Who may come without a window of a server, if it can come alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct UrgentCandidates {
+    /// Those that may not wait.
+    pub(crate) urgent: Option<Scope>,
+    /// Those in their own windows: the ones that are open, then those that open before a window of the server does.
+    pub(crate) own: Vec<PluginWindow>,
+}
+
+impl UrgentCandidates {
+    /// Of a server. None where nothing comes by itself, and in an opening of a window: there all that is planned comes together, and what has
+    /// begun is brought to its end. Unless that `has_to_wait` for the server that is followed: they do not. What a Plugin has windows for must
+    /// be due (`is_due`): a release that the whole set has no place for would be in its way.
+    pub(crate) fn of(
+        server: &CheckedServer,
+        request: &Request,
+        plugins: &[Arc<Plugin>],
+        has_to_wait: bool,
+        is_due: impl Fn(&Scope) -> bool,
+        now: Timestamp,
+    ) -> Self {
+        let is_shut = has_to_wait || matches!(server.windows.gate(now), Gate::Shut { .. });
+        if !server.changes_by_itself() || !is_shut {
+            return Self::default();
+        }
+        let wished = |plugin: &&Arc<Plugin>| request.plugins.iter().any(|wish| wish.object == plugin.name_any());
+        let (urgent, patient): (Vec<&Arc<Plugin>>, Vec<&Arc<Plugin>>) =
+            plugins.iter().filter(wished).partition(|plugin| plugin.spec.urgent);
+        let urgent = urgent.into_iter().map(|plugin| plugin.name_any()).collect();
+        let own = patient.into_iter().filter_map(|plugin| {
+            let scope = Scope::of_plugins(BTreeSet::from([plugin.name_any()]))?;
+            let (windows, _) = check_plugin_windows(plugin, &server.zone);
+            let windows = Windows { windows, enabled: true, blackouts: server.windows.blackouts.clone() };
+            (!windows.windows.is_empty() && is_due(&scope)).then_some((scope, windows))
+        });
+        let own = openings(&own.collect::<Vec<_>>(), server.windows.next_opening(now), now);
+        Self { urgent: Scope::of_plugins(urgent), own }
+    }
+}
+
+/// The openings of windows that Plugins have of their own: those that are on, as one, then those ahead, in order, if they are before `servers`,
+/// which is when a window of the server opens.
+fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp) -> Vec<PluginWindow> {
+    let mut open: Option<PluginWindow> = None;
+    let mut ahead: BTreeMap<Timestamp, PluginWindow> = BTreeMap::new();
+    for (scope, windows) in own {
+        let (gate, next) = (windows.gate(now), windows.next_opening(now));
+        let one = PluginWindow { scope: scope.clone(), gate: cut(gate, servers), next, changes_at: None };
+        match gate {
+            Gate::Open { .. } | Gate::NoNewStarts { .. } => open = Some(one.beside(open)),
+            Gate::Shut { opens: Some(opens) } if servers.is_none_or(|servers| opens < servers) => {
+                let others = ahead.remove(&opens);
+                ahead.insert(opens, one.beside(others));
+            }
+            Gate::Shut { opens: _ } => {}
+        }
+    }
+    let next = ahead.first_key_value().map(|(opens, _)| *opens);
+    let changes_at = |it: &PluginWindow| it.gate.until().into_iter().chain(next).min();
+    let all = open.into_iter().chain(ahead.into_values().take(OPENINGS));
+    all.map(|it| PluginWindow { changes_at: changes_at(&it), ..it }).collect()
+}
+
+/// A gate that is shut when a window of the server opens: what is planned then is more.
+fn cut(gate: Gate, servers: Option<Timestamp>) -> Gate {
+    let earlier = |at: Timestamp| servers.map_or(at, |servers| at.min(servers));
+    match gate {
+        Gate::Open { opened_at, until } => Gate::Open { opened_at, until: earlier(until) },
+        Gate::NoNewStarts { opened_at, until, opens } => {
+            Gate::NoNewStarts { opened_at, until: earlier(until), opens: opens.into_iter().chain(servers).min() }
+        }
+        shut @ Gate::Shut { .. } => shut,
+    }
+}
+
+/// The gate of two that come together: until the first of them has to end. Something may begin while one of them allows it, as where windows
+/// of a server overlap.
+fn together(one: Gate, other: Gate) -> Gate {
+    let both = |(a, b): (Timestamp, Timestamp), (c, d): (Timestamp, Timestamp)| (a.min(c), b.min(d));
+    match (one, other) {
+        (
+            Gate::Open { opened_at: a, until: b },
+            Gate::Open { opened_at: c, until: d } | Gate::NoNewStarts { opened_at: c, until: d, .. },
+        )
+        | (Gate::NoNewStarts { opened_at: a, until: b, .. }, Gate::Open { opened_at: c, until: d }) => {
+            let (opened_at, until) = both((a, b), (c, d));
+            Gate::Open { opened_at, until }
+        }
+        (
+            Gate::NoNewStarts { opened_at: a, until: b, opens },
+            Gate::NoNewStarts { opened_at: c, until: d, opens: also },
+        ) => {
+            let (opened_at, until) = both((a, b), (c, d));
+            Gate::NoNewStarts { opened_at, until, opens: opens.into_iter().chain(also).min() }
+        }
+        (Gate::Shut { opens }, Gate::Shut { opens: also }) => Gate::Shut { opens: opens.into_iter().chain(also).min() },
+        (shut @ Gate::Shut { .. }, Gate::Open { .. } | Gate::NoNewStarts { .. })
+        | (Gate::Open { .. } | Gate::NoNewStarts { .. }, shut @ Gate::Shut { .. }) => shut,
+    }
+}
+
+impl PluginWindow {
+    /// Whether a window is open, and not only to open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.gate.until().is_some()
+    }
+
+    fn beside(self, others: Option<Self>) -> Self {
+        let Some(others) = others else { return self };
+        Self {
+            scope: self.scope.and(&others.scope),
+            gate: together(self.gate, others.gate),
+            next: self.next.into_iter().chain(others.next).min(),
+            changes_at: None,
+        }
+    }
+}
+
+impl UrgentUpdate {
+    /// The gate for it. `since`: when it was found; what may not wait is open for since then. `windows` are those of the server, of which
+    /// the blackouts count.
+    pub(crate) fn gate(&self, windows: &Windows, since: Timestamp, now: Timestamp) -> Gate {
+        match self {
+            Self::Urgent(_) => windows.without_windows(since, now),
+            Self::InOwnWindow(own) => own.gate,
+            Self::Both { urgent: _, own } => together(windows.without_windows(since, now), own.gate),
+        }
+    }
+
+    /// Whether it waits for no other server: what may not wait does not. What comes beside that was found not to have to.
+    pub(crate) fn waits_for_nobody(&self) -> bool {
+        match self {
+            Self::Urgent(_) | Self::Both { .. } => true,
+            Self::InOwnWindow(_) => false,
+        }
+    }
+
+    /// The Plugins in their own windows.
+    pub(crate) fn own(&self) -> Option<&PluginWindow> {
+        match self {
+            Self::Urgent(_) => None,
+            Self::InOwnWindow(own) | Self::Both { urgent: _, own } => Some(own),
+        }
+    }
+
+    /// When such a window opens next.
+    pub(crate) fn next_opening(&self) -> Option<Timestamp> {
+        self.own()?.next
+    }
+
+    /// When others may come, or these no longer.
+    pub(crate) fn changes_at(&self) -> Option<Timestamp> {
+        self.own()?.changes_at
+    }
+
+    /// The reason of a condition, and who comes why.
+    pub(crate) fn in_words(&self) -> (&'static str, String) {
+        let waits_for_none = |scope: &Scope| format!("`spec.urgent`: {scope} waits for no window");
+        match self {
+            Self::Urgent(scope) => ("Urgent", waits_for_none(scope)),
+            Self::InOwnWindow(PluginWindow { scope, .. }) => {
+                ("OwnWindow", format!("`spec.windows` of a Plugin: {scope} comes in its own window"))
+            }
+            Self::Both { urgent, own } => {
+                let own = format!("{} comes along in its own window (`spec.windows`)", own.scope);
+                ("Urgent", format!("{}; {own}", waits_for_none(urgent)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

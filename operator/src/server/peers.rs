@@ -1,0 +1,86 @@
+//! Edge (reads). The servers that share a `latest` plugin with one, and so are decided about together with it.
+
+use std::collections::BTreeSet;
+
+use crds::PaperMCServer;
+use kube::ResourceExt;
+use resolver::request::Request;
+
+use crate::context::Context;
+use crate::solve_groups::{Group, companions, shares};
+
+/// Notes what a server asks for, and returns those that it is decided about with. Wakes them when what it asks for is new:
+/// their answers may have changed. Not while some server is unknown: after a start everybody's request is new, and each
+/// would wake all. Then [`end_of_pass`] does, once.
+pub(super) fn join(ctx: &Context, namespace: &str, server: &str, request: &Request) -> Group {
+    forget_the_deleted(ctx, namespace);
+    let before = ctx.catalog.requests.group_of(namespace, server);
+    let is_news = ctx.catalog.want(namespace, server, request);
+    let group = ctx.catalog.requests.together(namespace, server, request);
+    if is_news && !has_unknown(ctx, namespace) {
+        wake_others(ctx, namespace, server, before.iter().chain([&group]));
+    }
+    group
+}
+
+/// Notes that nothing readable is asked for by a server. Those that it was decided about with are woken.
+pub(super) fn leave(ctx: &Context, namespace: &str, server: &str) {
+    let before = ctx.catalog.requests.group_of(namespace, server);
+    if ctx.catalog.requests.note(namespace, server, None) {
+        wake_others(ctx, namespace, server, &before);
+    }
+}
+
+/// Forgets a server that is not there any more, and wakes those that it was decided about with.
+pub(crate) fn gone(ctx: &Context, namespace: &str, server: &str) {
+    let before = ctx.catalog.requests.group_of(namespace, server);
+    forget_the_deleted(ctx, namespace);
+    wake_others(ctx, namespace, server, &before);
+}
+
+/// Whether there is a server in the namespace that no pass has looked at since this process started. What it asks for may
+/// matter to everybody with a shared plugin: the server then waits until [`end_of_pass`] wakes it.
+pub(super) fn has_to_wait(ctx: &Context, namespace: &str, server: &str, request: &Request) -> bool {
+    if !shares(request) {
+        return false;
+    }
+    // First this: who becomes known from now on sees that somebody waits.
+    ctx.catalog.requests.wait(namespace, server);
+    let waits = has_unknown(ctx, namespace);
+    if !waits {
+        ctx.catalog.requests.stop_waiting(namespace, server);
+    }
+    waits
+}
+
+/// After each pass: when it was the last one that others of the namespace waited for, they are looked at again.
+pub(super) fn end_of_pass(ctx: &Context, namespace: &str) {
+    if ctx.catalog.requests.has_waiting(namespace)
+        && !has_unknown(ctx, namespace)
+        && ctx.catalog.requests.end_waiting(namespace)
+    {
+        ctx.catalog.requests.sharing(namespace).iter().for_each(|name| ctx.look_again(namespace, name));
+    }
+}
+
+fn forget_the_deleted(ctx: &Context, namespace: &str) {
+    let living: BTreeSet<String> = of_namespace(ctx, namespace).collect();
+    ctx.catalog.requests.keep(namespace, &living);
+}
+
+fn has_unknown(ctx: &Context, namespace: &str) -> bool {
+    of_namespace(ctx, namespace).any(|name| !ctx.catalog.requests.knows(namespace, &name))
+}
+
+fn of_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = String> {
+    let is_here = move |server: &PaperMCServer| {
+        server.namespace().as_deref() == Some(namespace) && server.metadata.deletion_timestamp.is_none()
+    };
+    ctx.servers.state().into_iter().filter(move |server| is_here(server)).map(|server| server.name_any())
+}
+
+fn wake_others<'g>(ctx: &Context, namespace: &str, server: &str, groups: impl IntoIterator<Item = &'g Group>) {
+    for group in groups {
+        companions(group, server).for_each(|name| ctx.look_again_in_a_moment(namespace, name));
+    }
+}

@@ -1,0 +1,200 @@
+//! Pure. Build 1 of a server and 1.0 of its plugin came out yesterday. Build 2 will be old enough a minute after players are told of an update.
+//! Build 3 is read in their countdown, and has been old enough for long.
+
+use jiff::SignedDuration;
+use resolver::request::Request;
+use scheduler::observation::{Announced, PodView};
+use scheduler::rollout::WaitingOn;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::online_backup::tests::at_rest;
+use crate::server::plan::WhatRuns;
+use crate::server::resolve::ResolveInput;
+use crate::solver::Solver;
+use crate::telemetry::metrics::Metrics;
+
+const NEW: Revision = Revision(2);
+const OTHER: Revision = Revision(3);
+const TOLD_OF_NEW: Disruption = Disruption::Update { goal: NEW, window_opened_at: Timestamp::UNIX_EPOCH };
+
+/// So many seconds after players are told.
+fn at(seconds: i64) -> Timestamp {
+    "2026-01-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
+}
+
+fn file(name: &str) -> Value {
+    json!({"name": format!("{name}.jar"), "url": "https://example.org/x.jar", "size": 1, "hash": format!("sha256:{}", "ab".repeat(32))})
+}
+
+/// With these builds, and these releases of the plugin.
+fn snapshot(builds: &[u32], releases: &[&str]) -> Snapshot {
+    let yesterday = at(-86_400);
+    let builds = builds.iter().map(|number| {
+        let published = if *number == 2 { at(60) - SignedDuration::from_hours(1) } else { yesterday };
+        json!({"number": number, "channel": "STABLE", "published": published, "file": file(&format!("paper-{number}"))})
+    });
+    let releases = releases.iter().map(|version| {
+        json!({
+            "id": format!("warps-{version}"), "version": version, "published": yesterday, "channel": "release",
+            "minecraft": ["1.21.10"], "loaders": ["paper"], "file": file("warps"), "dependencies": [],
+        })
+    });
+    let catalog = json!({
+        "paper": [{"minecraft": "1.21.10", "java": 21, "builds": builds.collect::<Vec<_>>()}],
+        "paperReadAt": at(0),
+        "projects": [{
+            "key": {"source": "modrinth", "project": "warps"}, "id": "warps", "name": "Warps", "readAt": at(0),
+            "releases": releases.collect::<Vec<_>>(),
+        }],
+    });
+    Snapshot::of(serde_json::from_value(catalog).unwrap(), std::collections::BTreeMap::new())
+}
+
+/// Of a server that lets releases grow as old as that.
+fn request(delay: &str) -> Request {
+    serde_json::from_value(json!({
+        "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": delay, "channel": "STABLE",
+        "plugins": [{
+            "object": "warps", "key": {"source": "modrinth", "project": "warps"}, "version": {"strategy": "auto"},
+            "delay": delay, "channel": "release",
+        }],
+    }))
+    .unwrap()
+}
+
+/// What players were told of at 0, and what that was planned from: builds 1 and 2.
+fn promise() -> PinnedCatalog {
+    let snapshot = Arc::new(snapshot(&[1, 2], &["1.0"]));
+    let lock = resolver::resolve(&snapshot.catalog, &request("PT1H"), at(0)).unwrap().lock;
+    let files = serde_json::from_value(json!({
+        "lock": lock.digest(), "minecraft": "1.21.10", "build": 1,
+        "server": {"path": "paper.jar", "url": "", "hash": "sha256:00"},
+    }));
+    let record = Arc::new(LockRecord { lock, files: files.unwrap() });
+    PinnedCatalog { goal: NEW, record, snapshot, at: at(0) }
+}
+
+/// The build that a pass comes to.
+async fn chosen(from: &PinnedInputs, delay: &str) -> u32 {
+    let solver = Solver::start(Metrics::default().solves).unwrap();
+    let request = &request(delay);
+    let together = Arc::new(vec![request.clone()]);
+    let runs = &WhatRuns { lock: None, floor: None, strangers: None };
+    let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
+    question.whole().await.unwrap().unwrap().lock.build
+}
+
+#[tokio::test]
+async fn what_is_published_or_ripens_in_a_countdown_comes_after_it_and_what_a_person_changes_in_it() {
+    let newest = || Some(Arc::new(snapshot(&[1, 2, 3], &["1.0"])));
+    let told = PinnedInputs::of(Some(promise()), newest(), at(120));
+    assert_eq!((told.promised, told.now), (Some(NEW), at(120)));
+    assert_eq!(chosen(&told, "PT1H").await, 1, "as players were told");
+    assert_eq!(chosen(&PinnedInputs::of(None, newest(), at(120)), "PT1H").await, 3, "nobody waits any more");
+    // In one pass it is seen that something else is asked for, and the next one plans from what is newest.
+    assert_eq!(chosen(&told, "PT0S").await, 2);
+    let (goal, seen) = waited_for();
+    let of_another = Goal { revision: OTHER, ..goal };
+    assert_eq!(told.fate(&of_another, &seen, open(0), Step::Stage, false), PinDecision::Broken);
+    assert_eq!(chosen(&PinnedInputs::of(None, newest(), at(121)), "PT0S").await, 3);
+}
+
+#[test]
+fn what_was_read_again_and_is_the_same_is_shared_with_all_servers() {
+    let again = Arc::new(snapshot(&[1, 2], &["1.0"]));
+    let from = PinnedInputs::of(Some(promise()), Some(Arc::clone(&again)), at(120));
+    assert!(from.snapshot.is_some_and(|snapshot| Arc::ptr_eq(&snapshot, &again)));
+    assert_eq!((from.promised, from.at), (Some(NEW), at(0)));
+}
+
+#[test]
+fn what_its_makers_have_taken_back_is_not_brought_in_and_what_could_not_be_read_is_not_taken_back() {
+    let promise = promise();
+    let is_taken_back = |builds: &[u32], releases: &[&str]| promise.is_taken_back(&snapshot(builds, releases));
+    assert!(!is_taken_back(&[1, 2, 3], &["1.0", "1.1"]), "there is more");
+    assert!(!is_taken_back(&[1], &["1.0"]), "it is not of the set");
+    assert!(is_taken_back(&[2], &["1.0"]) && is_taken_back(&[1, 2], &["1.1"]));
+    let mut unread = snapshot(&[], &[]);
+    (unread.catalog.paper, unread.catalog.projects) = (Vec::new(), Vec::new());
+    assert!(!promise.is_taken_back(&unread));
+    let kept = PinnedCatalog { snapshot: Arc::new(snapshot(&[1, 2], &["1.1"])), ..promise.clone() };
+    assert!(!kept.is_taken_back(&snapshot(&[1, 2, 3], &["1.1"])), "its page had lost it before, and it runs");
+    let newest = Some(Arc::new(snapshot(&[2], &["1.0"])));
+    assert_eq!(PinnedInputs::of(Some(promise), newest, at(120)).promised, None);
+}
+
+fn open(opened_at: i64) -> Gate {
+    let opened_at = Timestamp::from_second(opened_at).unwrap();
+    Gate::Open { opened_at, until: at(3_600) }
+}
+
+/// An update of which players were told in the opening of second 0, five minutes before its end.
+fn waited_for() -> (Goal, Observation) {
+    let (goal, mut seen, _) = at_rest();
+    let pod = seen.pod.unwrap().uid;
+    seen.facts.announced = Some(Announced { act: TOLD_OF_NEW, pod, ends: at(300) });
+    (Goal { revision: NEW, ..goal }, seen)
+}
+
+/// A pass that plans from what is newest, or from what this one was planned from.
+fn pass(promised: Option<Revision>) -> PinnedInputs {
+    PinnedInputs { promised, ..PinnedInputs::of_now(None, at(120)) }
+}
+
+#[test]
+fn a_promise_is_made_by_the_word_to_players_or_the_first_write_and_found_again_by_a_new_leader() {
+    let (goal, waited_for) = waited_for();
+    let (_, at_rest, _) = at_rest();
+    let fate = |seen: &Observation, step| pass(None).fate(&goal, seen, open(0), step, false);
+    let not_after = at(165);
+    let (pod, notice) = (at_rest.pod.unwrap().uid, goal.notice);
+    let announce = |act| Step::Announce { act, pod, notice, not_after };
+    assert_eq!(fate(&at_rest, announce(TOLD_OF_NEW)), PinDecision::Made);
+    assert_eq!(fate(&at_rest, Step::WriteTemplate { revision: NEW, not_after }), PinDecision::Made, "nobody is told");
+    for step in [announce(Disruption::Restart { due: at(0) }), Step::Stage, Step::Wait(WaitingOn::Images)] {
+        assert_eq!(fate(&at_rest, step), PinDecision::Absent, "{step:?}");
+    }
+    assert_eq!(fate(&waited_for, Step::Wait(WaitingOn::Countdown { ends: at(300) })), PinDecision::Made);
+}
+
+#[test]
+fn a_promise_is_broken_by_another_goal_opening_or_set_of_a_person_and_by_a_gate_that_shuts() {
+    let (goal, seen) = waited_for();
+    let wait = Step::Wait(WaitingOn::Countdown { ends: at(300) });
+    let fate = |seen: &Observation, gate, asks| pass(Some(NEW)).fate(&goal, seen, gate, wait, asks);
+    let shut = Gate::Shut { opens: None };
+    let ending = Gate::NoNewStarts { opened_at: Timestamp::UNIX_EPOCH, until: at(3_600), opens: None };
+    assert_eq!(fate(&seen, open(0), false), PinDecision::Stands);
+    assert_eq!(fate(&seen, ending, false), PinDecision::Stands, "nothing new begins, and this has begun");
+    assert_eq!(fate(&seen, shut, false), PinDecision::Broken);
+    assert_eq!(fate(&seen, open(60), false), PinDecision::Broken, "a request to apply now is about what is newest");
+    assert_eq!(fate(&seen, open(0), true), PinDecision::Broken);
+    assert_eq!(pass(Some(OTHER)).fate(&goal, &seen, open(0), wait, false), PinDecision::Broken);
+    // Nor is it made again by the pass that follows.
+    assert_eq!(pass(None).fate(&goal, &seen, open(0), wait, true), PinDecision::Absent);
+    let written = Observation {
+        set: seen.set.map(|set| scheduler::observation::StatefulSetView { template: NEW, ..set }),
+        ..seen
+    };
+    assert_eq!(fate(&written, shut, false), PinDecision::Stands, "the gate takes it back");
+}
+
+#[test]
+fn a_goal_is_waited_for_until_its_pod_is_there_or_its_time_is_over() {
+    let (_, seen) = waited_for();
+    let PodView { uid, revision: runs, .. } = seen.pod.unwrap();
+    let waits = |facts: &RecordedFacts, template, pod, second| is_awaited(NEW, facts, Some(template), pod, at(second));
+    let told = seen.facts.clone();
+    let pod = Some((uid, runs));
+    assert!(waits(&told, runs, pod, 0) && waits(&told, runs, pod, 899), "ten minutes after its end");
+    assert!(!waits(&told, runs, pod, 900));
+    assert!(!waits(&told, runs, Some((PodUid(8), runs)), 0), "nobody on this pod was told");
+    assert!(!waits(&told, runs, None, 0));
+    let untold = RecordedFacts { announced: None, ..told.clone() };
+    assert!(!waits(&untold, runs, pod, 0) && waits(&untold, NEW, pod, 5_000), "written and not committed");
+    assert!(!waits(&told, NEW, Some((uid, NEW)), 0), "it is on trial");
+    assert!(!waits(&RecordedFacts { failed: vec![NEW], ..told.clone() }, runs, pod, 0));
+    assert!(!is_awaited(OTHER, &told, Some(runs), pod, at(0)), "players were told of something else");
+    assert!(!waits(&RecordedFacts { settled: None, ..told }, runs, pod, 0), "a first start");
+}

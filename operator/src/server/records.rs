@@ -1,0 +1,184 @@
+//! Edge (reads and writes). What the operator keeps about a lock and about a settled revision, in immutable
+//! `ConfigMap`s.
+//!
+//! A `ControllerRevision` dies with its `StatefulSet`, and ten newer ones push it out; the template a server goes back to
+//! must not. So each settled template is kept whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use resolver::lock::Lock;
+use scheduler::observation::{DataVersion, Revision};
+use scheduler::protocol::FileSet;
+
+use super::render::lock_config_map::{FILES_KEY, LOCK_KEY};
+use super::verify::Baseline;
+use crate::caches::{Caches, Key};
+
+/// A lock as it stands in its `ConfigMap`.
+#[derive(Debug, Clone)]
+pub(crate) struct LockRecord {
+    pub(crate) lock: Lock,
+    pub(crate) files: FileSet,
+}
+
+impl LockRecord {
+    /// The world format of its Minecraft. 0 when its JAR did not say: then nothing is ever "older" by number, and the
+    /// agent compares names where the world is opened.
+    pub(crate) fn world(&self) -> DataVersion {
+        DataVersion(self.files.data_version.unwrap_or(0))
+    }
+}
+
+/// A settled revision: what a lost server comes back to and where a roll-back goes.
+#[derive(Debug, Clone)]
+pub(crate) struct SettledRecord {
+    pub(crate) template: PodTemplateSpec,
+    /// What the next proof holds against its own set.
+    pub(crate) baseline: Baseline,
+    /// What kept its own proof from passing. None: it passed.
+    pub(crate) unproven: Option<String>,
+}
+
+/// Why a record could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    #[error("could not read ConfigMap `{name}`")]
+    Read {
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("could not create ConfigMap `{name}`")]
+    Write {
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error(
+        "ConfigMap `{name}` does not hold what Nightshift wrote there; delete the StatefulSet's server only after reading docs/guides/troubleshooting.md"
+    )]
+    Garbled {
+        name: String,
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+const TEMPLATE_KEY: &str = "template.json";
+const ENABLED_KEY: &str = "enabled.json";
+const UNREAD_KEY: &str = "unread.json";
+const WORLDS_KEY: &str = "worlds.json";
+const DATAPACKS_KEY: &str = "datapacks.json";
+const UNPROVEN_KEY: &str = "unproven.txt";
+
+/// The name of the `ConfigMap` that keeps a settled template.
+pub(crate) fn settled_map_name(server: &str, revision: Revision) -> String {
+    format!("{server}-stable-{revision}")
+}
+
+/// The lock `ConfigMap` that a template mounts.
+pub(crate) fn lock_map_of(template: &PodTemplateSpec) -> Option<&str> {
+    let volumes = template.spec.as_ref()?.volumes.as_ref()?;
+    let lock = volumes.iter().find(|volume| volume.name == "lock")?;
+    lock.config_map.as_ref().map(|map| map.name.as_str())
+}
+
+/// Reads a lock; None when its `ConfigMap` is gone.
+pub(crate) async fn read_lock(
+    client: &Client,
+    memory: &Caches,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Arc<LockRecord>>, RecordError> {
+    let key: Key = (namespace.to_owned(), name.to_owned());
+    if let Some(known) = memory.locks.get(&key) {
+        return Ok(Some(known));
+    }
+    let Some(data) = read_map(client, namespace, name).await? else { return Ok(None) };
+    let garbled = |source| RecordError::Garbled { name: name.to_owned(), source };
+    let text = |of: &str| data.get(of).map_or("", String::as_str);
+    let record = Arc::new(LockRecord {
+        lock: serde_json::from_str(text(LOCK_KEY)).map_err(garbled)?,
+        files: serde_json::from_str(text(FILES_KEY)).map_err(garbled)?,
+    });
+    memory.locks.put(key, record.clone());
+    Ok(Some(record))
+}
+
+/// Reads a settled revision; None when its `ConfigMap` is gone.
+pub(crate) async fn read_settled(
+    client: &Client,
+    memory: &Caches,
+    namespace: &str,
+    server: &str,
+    revision: Revision,
+) -> Result<Option<Arc<SettledRecord>>, RecordError> {
+    let name = settled_map_name(server, revision);
+    let key: Key = (namespace.to_owned(), name.clone());
+    if let Some(known) = memory.settled.get(&key) {
+        return Ok(Some(known));
+    }
+    let Some(data) = read_map(client, namespace, &name).await? else { return Ok(None) };
+    let garbled = |source| RecordError::Garbled { name: name.clone(), source };
+    let text = |of: &str| data.get(of).map_or("", String::as_str);
+    // Older operators keep none of these, and where nobody has read the worlds or datapacks they are not there either.
+    let names = |of: &str| data.get(of).map(|text| serde_json::from_str(text)).transpose().map_err(garbled);
+    let record = Arc::new(SettledRecord {
+        template: serde_json::from_str(text(TEMPLATE_KEY)).map_err(garbled)?,
+        baseline: Baseline {
+            enabled: serde_json::from_str(text(ENABLED_KEY)).map_err(garbled)?,
+            unread: names(UNREAD_KEY)?.unwrap_or_default(),
+            worlds: names(WORLDS_KEY)?,
+            datapacks: names(DATAPACKS_KEY)?,
+        },
+        unproven: data.get(UNPROVEN_KEY).cloned(),
+    });
+    memory.settled.put(key, record.clone());
+    Ok(Some(record))
+}
+
+/// Keeps a settled revision. Written before the fact that names it, so that the fact never names nothing.
+pub(crate) async fn write_settled(
+    client: &Client,
+    mut map: ConfigMap,
+    record: &SettledRecord,
+) -> Result<(), RecordError> {
+    let name = map.metadata.name.clone().unwrap_or_default();
+    let json = |value: Result<String, serde_json::Error>| {
+        value.map_err(|source| RecordError::Garbled { name: name.clone(), source })
+    };
+    let Baseline { enabled, unread, worlds, datapacks } = &record.baseline;
+    let mut data = BTreeMap::from([
+        (TEMPLATE_KEY.to_owned(), json(serde_json::to_string(&record.template))?),
+        (ENABLED_KEY.to_owned(), json(serde_json::to_string(enabled))?),
+        (UNREAD_KEY.to_owned(), json(serde_json::to_string(unread))?),
+    ]);
+    for (key, names) in [(WORLDS_KEY, worlds), (DATAPACKS_KEY, datapacks)] {
+        if let Some(names) = names {
+            data.insert(key.to_owned(), json(serde_json::to_string(names))?);
+        }
+    }
+    data.extend(record.unproven.clone().map(|why| (UNPROVEN_KEY.to_owned(), why)));
+    map.immutable = Some(true);
+    map.data = Some(data);
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), map.metadata.namespace.as_deref().unwrap_or_default());
+    match api.create(&PostParams::default(), &map).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(source) => Err(RecordError::Write { name, source }),
+    }
+}
+
+async fn read_map(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<BTreeMap<String, String>>, RecordError> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let read = api.get_opt(name).await.map_err(|source| RecordError::Read { name: name.to_owned(), source })?;
+    Ok(read.map(|map| map.data.unwrap_or_default()))
+}

@@ -1,0 +1,61 @@
+//! Pure. A checked server, its lock and its files -> the objects that should exist. Cannot fail, needs no client.
+
+use crds::PaperMCServer;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use resolver::lock::Lock;
+use scheduler::protocol::FileSet;
+
+use super::check::CheckedServer;
+use crate::Config;
+use crate::k8s::labels;
+
+pub(crate) mod heap;
+pub(crate) mod init_orders;
+pub(crate) mod lock_config_map;
+pub(crate) mod pod;
+pub(crate) mod pod_disruption_budget;
+pub(crate) mod pull_pod;
+pub(crate) mod secret;
+pub(crate) mod service;
+pub(crate) mod stateful_set;
+pub(crate) mod volume_claim;
+
+/// The objects of one server, in the order in which they are applied; each one is needed by the next.
+pub(crate) struct Bundle {
+    pub(crate) claim: Option<PersistentVolumeClaim>,
+    pub(crate) backup_claim: Option<PersistentVolumeClaim>,
+    pub(crate) service: Service,
+    pub(crate) lock: ConfigMap,
+    pub(crate) new_volume: ConfigMap,
+    pub(crate) template: PodTemplateSpec,
+}
+
+/// Everything that one lock makes of one server.
+pub(crate) fn build(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> Bundle {
+    Bundle {
+        claim: volume_claim::build_claim(server),
+        backup_claim: volume_claim::build_backup_claim(server),
+        service: service::build_service(server),
+        lock: lock_config_map::build_lock_map(server, lock, files),
+        new_volume: init_orders::build_new_volume_map(server),
+        template: pod::build_template(server, lock, files, config),
+    }
+}
+
+/// Name, labels and owner of a child.
+fn child_meta(server: &CheckedServer, name: String) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: Some(server.namespace.clone()),
+        labels: Some(labels::child(&server.name)),
+        owner_references: Some(vec![server.owner.clone()]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// Children die with their server through the garbage collector; nothing of ours has a finalizer.
+pub(crate) fn owner_of(server: &PaperMCServer) -> OwnerReference {
+    use kube::Resource as _;
+    server.controller_owner_ref(&()).expect("an object from the API server has a name and a UID")
+}

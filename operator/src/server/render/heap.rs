@@ -1,0 +1,74 @@
+//! Pure. How much heap the JVM gets out of a container's memory.
+
+use k8s_openapi::api::core::v1::ResourceRequirements;
+
+use crate::memory_quantity;
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+
+/// `spec.jvm.heap`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heap {
+    /// From the memory limit, else the request.
+    Auto,
+    /// As many MiB as the user says.
+    Fixed {
+        /// In MiB.
+        mib: u64,
+    },
+}
+
+/// The heap in MiB; None when nothing says how much memory there is, and the image's own default (1 GiB) stays.
+///
+/// A quarter of the memory, but at least 1 GiB, is left to the JVM itself (metaspace, threads, direct buffers), to the
+/// page cache and to the agent: a heap of the whole limit is killed by the kernel. A container of under 2 GiB gets half.
+pub(crate) fn heap_mib(heap: &Heap, resources: Option<&ResourceRequirements>) -> Option<u64> {
+    match heap {
+        Heap::Fixed { mib } => Some(*mib),
+        Heap::Auto => {
+            let resources = resources?;
+            let memory = |of: &Option<std::collections::BTreeMap<String, _>>| {
+                of.as_ref().and_then(|all| all.get("memory")).and_then(
+                    |quantity: &k8s_openapi::apimachinery::pkg::api::resource::Quantity| {
+                        memory_quantity::bytes(&quantity.0)
+                    },
+                )
+            };
+            let bytes = memory(&resources.limits).or_else(|| memory(&resources.requests))?;
+            let kept = (bytes / 4).max(GIB).min(bytes / 2);
+            Some((bytes - kept) / MIB)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resources(limit: Option<&str>, request: Option<&str>) -> ResourceRequirements {
+        serde_json::from_value(serde_json::json!({
+            "limits": limit.map(|memory| serde_json::json!({"memory": memory})),
+            "requests": request.map(|memory| serde_json::json!({"memory": memory})),
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_six_gib_pod_gets_four_and_a_half_gib_of_heap() {
+        assert_eq!(heap_mib(&Heap::Auto, Some(&resources(Some("6Gi"), None))), Some(4_608));
+    }
+
+    #[test]
+    fn the_limit_counts_before_the_request_and_small_pods_keep_half() {
+        assert_eq!(heap_mib(&Heap::Auto, Some(&resources(Some("3Gi"), Some("1Gi")))), Some(2_048));
+        assert_eq!(heap_mib(&Heap::Auto, Some(&resources(None, Some("1Gi")))), Some(512));
+    }
+
+    #[test]
+    fn without_any_memory_the_image_decides_and_a_fixed_heap_is_taken_as_it_is() {
+        assert_eq!(heap_mib(&Heap::Auto, Some(&resources(None, None))), None);
+        assert_eq!(heap_mib(&Heap::Auto, None), None);
+        assert_eq!(heap_mib(&Heap::Fixed { mib: 100 }, Some(&resources(Some("6Gi"), None))), Some(100));
+    }
+}

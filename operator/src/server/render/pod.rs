@@ -1,0 +1,321 @@
+//! Pure. The pod template: the server's container under the image's contract, and the agent around it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::DeepMerge as _;
+use k8s_openapi::api::core::v1::{
+    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, ExecAction, HTTPGetAction,
+    Lifecycle, LifecycleHandler, PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec, PodTemplateSpec,
+    Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use resolver::lock::Lock;
+use scheduler::protocol::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
+
+use super::super::check::CheckedServer;
+use super::init_orders::{ORDER_KEY, orders_map_name};
+use super::lock_config_map::lock_map_name;
+use super::service::GAME_PORT;
+use crate::Config;
+use crate::k8s::labels;
+
+mod env;
+
+/// Variables of the image that a user may not set, each with what to do instead.
+pub(crate) fn refused_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    env::REFUSED.into_iter()
+}
+
+/// The server's container; a user's `podTemplate` names it to set resources.
+pub(crate) const SERVER_CONTAINER: &str = "papermc";
+/// Ours; a user's `podTemplate` may not name them.
+pub(crate) const PREPARE_CONTAINER: &str = "prepare";
+/// The native sidecar.
+pub(crate) const AGENT_CONTAINER: &str = "agent";
+/// Volumes of ours; a user's `podTemplate` may not name them.
+pub(crate) const OUR_VOLUMES: [&str; 6] = ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, ORDERS_VOLUME];
+/// The volume of the copies, in the pod of a server that has some.
+pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
+/// The volume of another claim whose copies a new volume gets, in the pod of a first start.
+pub(crate) const RESTORE_VOLUME: &str = "nightshift-restore";
+/// The volume of an order to put worlds or plugins' data back, in the pod of a server that has copies or keeps data.
+const ORDERS_VOLUME: &str = "nightshift-init-requests";
+/// The image's variable that says whether the server has RCON.
+pub(crate) const ENABLE_RCON: &str = "ENABLE_RCON";
+/// The variable of the init container by which it keeps plugins' data. A template without it can put none back.
+pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
+/// Where it is mounted.
+const ORDERS_DIR: &str = "/etc/nightshift-init-requests";
+/// Where the copies are mounted.
+const BACKUP_DIR: &str = "/backups";
+/// Where that other claim is mounted.
+const RESTORE_DIR: &str = "/restore";
+/// Where the lock is mounted.
+const LOCK_DIR: &str = "/etc/nightshift";
+/// The `emptyDir` that carries the agent's binary and socket to the server's container.
+const SHARED_DIR: &str = "/nightshift";
+/// What `save-all flush` may take on a large world before the hook goes on without it, in seconds.
+const FLUSH_SECONDS: i64 = 60;
+/// What SIGTERM is left with when the hook has used all its time: the kubelet gives 2 s after the period (measured).
+const AFTER_THE_HOOK_SECONDS: i64 = 45;
+/// The start-up probe asks this often.
+const START_PROBE_SECONDS: i32 = 2;
+/// 24 hours. The kubelet counts however far the start has come, and a kill while the world is rewritten is damage: a start is given up by
+/// the operator's own deadline, which waits for as long as log or world change, and this is never to come before it.
+const START_PROBE_FAILURES: i32 = 43_200;
+
+/// The whole template: ours, with the user's `podTemplate` merged into it.
+pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> PodTemplateSpec {
+    let spec = PodSpec {
+        init_containers: Some(vec![build_prepare(server, config), build_agent(server, config)]),
+        containers: vec![build_server(server, lock, config)],
+        volumes: Some(build_volumes(server, files)),
+        security_context: Some(pod_security()),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        termination_grace_period_seconds: Some(server.stop_timeout.as_secs() + FLUSH_SECONDS + AFTER_THE_HOOK_SECONDS),
+        ..PodSpec::default()
+    };
+    let mut template = PodTemplateSpec {
+        metadata: Some(ObjectMeta {
+            labels: Some(labels::child(&server.name)),
+            annotations: Some(BTreeMap::from([
+                (labels::LOCK_DIGEST.to_owned(), files.lock.clone()),
+                ("kubectl.kubernetes.io/default-container".to_owned(), SERVER_CONTAINER.to_owned()),
+            ])),
+            ..ObjectMeta::default()
+        }),
+        spec: Some(spec),
+    };
+    // `check` has refused everything in it that is ours to say, so nothing of the contract can be overwritten here.
+    template.merge_from(server.pod_template.clone());
+    let spec = template.spec.as_mut().expect("set above");
+    let game = spec.containers.iter_mut().find(|c| c.name == SERVER_CONTAINER).expect("built above");
+    // Only now are the container's resources known: the heap follows from them.
+    let heap = super::heap::heap_mib(&server.heap, game.resources.as_ref());
+    game.env = Some(env::merge(env::server(server, lock, files, heap), game.env.take().unwrap_or_default()));
+    let identity = game.security_context.clone().unwrap_or_default();
+    for ours in spec.init_containers.iter_mut().flatten() {
+        if ours.name == PREPARE_CONTAINER || ours.name == AGENT_CONTAINER {
+            run_as(ours, &identity);
+        }
+    }
+    template
+}
+
+/// Files that the agent renames must belong to the server: it runs as the merged server container's user.
+fn run_as(ours: &mut Container, identity: &SecurityContext) {
+    let context = ours.security_context.get_or_insert_default();
+    context.run_as_user = identity.run_as_user.or(context.run_as_user);
+    context.run_as_group = identity.run_as_group.or(context.run_as_group);
+}
+
+fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Container {
+    Container {
+        name: SERVER_CONTAINER.to_owned(),
+        image: Some(image_of(server, lock, config)),
+        working_dir: Some("/data".to_owned()),
+        stdin: Some(true),
+        tty: Some(true),
+        ports: Some(vec![ContainerPort {
+            name: Some("minecraft".to_owned()),
+            container_port: GAME_PORT,
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        volume_mounts: Some(vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, true)]),
+        lifecycle: Some(Lifecycle {
+            pre_stop: Some(LifecycleHandler {
+                exec: Some(ExecAction { command: Some(stop_command(server)) }),
+                ..LifecycleHandler::default()
+            }),
+            ..Lifecycle::default()
+        }),
+        startup_probe: Some(Probe {
+            period_seconds: Some(START_PROBE_SECONDS),
+            failure_threshold: Some(START_PROBE_FAILURES),
+            ..ask_agent("/started")
+        }),
+        readiness_probe: Some(Probe { period_seconds: Some(5), failure_threshold: Some(3), ..ask_agent("/ready") }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(no_capabilities()),
+            ..SecurityContext::default()
+        }),
+        ..Container::default()
+    }
+}
+
+/// Only where it has to be told: what says the default would change the template of every server.
+fn stop_command(server: &CheckedServer) -> Vec<String> {
+    let mut command = vec![format!("{SHARED_DIR}/agent"), "stop".to_owned()];
+    let seconds = server.stop_timeout.as_secs();
+    if seconds.cast_unsigned() != STOP_TIMEOUT_SECONDS {
+        // The server's container has none of the agent's variables.
+        command.extend(["--stop-timeout".to_owned(), seconds.to_string()]);
+    }
+    command
+}
+
+/// The image: as the user pinned it, as the solve pinned it, else by the operator's flag.
+fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
+    server
+        .image
+        .clone()
+        .or_else(|| lock.image.clone())
+        .unwrap_or_else(|| config.game_image.replace("{java}", &lock.java.to_string()))
+}
+
+fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
+    let mut prepare = our_container(server, config, "init");
+    prepare.env.get_or_insert_default().extend(env::copies(server).into_iter().chain(env::way_back(server)));
+    if server.may_be_ordered_back() {
+        prepare.volume_mounts.get_or_insert_default().push(mount(ORDERS_VOLUME, ORDERS_DIR, true));
+    }
+    if server.mounts_apart().is_some() {
+        prepare.volume_mounts.get_or_insert_default().push(mount(RESTORE_VOLUME, RESTORE_DIR, true));
+    }
+    Container { name: PREPARE_CONTAINER.to_owned(), ..prepare }
+}
+
+fn build_agent(server: &CheckedServer, config: &Config) -> Container {
+    Container {
+        name: AGENT_CONTAINER.to_owned(),
+        restart_policy: Some("Always".to_owned()),
+        ports: Some(vec![ContainerPort {
+            name: Some("agent".to_owned()),
+            container_port: i32::from(PORT),
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        ..our_container(server, config, "sidecar")
+    }
+}
+
+fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Container {
+    let mut mounts =
+        vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
+    if server.backup.is_some() {
+        // Copies are taken before the server starts, and beside it while it runs.
+        mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, false));
+    }
+    Container {
+        image: Some(config.agent_image.clone()),
+        command: Some(vec!["/agent".to_owned(), verb.to_owned()]),
+        env: Some(env::agent(server, config)),
+        volume_mounts: Some(mounts),
+        resources: Some(ResourceRequirements {
+            requests: Some(quantities(&[("cpu", "5m"), ("memory", "32Mi")])),
+            limits: Some(quantities(&[("memory", "256Mi")])),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(confined()),
+        ..Container::default()
+    }
+}
+
+fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
+    let orders = server.may_be_ordered_back().then(|| Volume {
+        name: ORDERS_VOLUME.to_owned(),
+        config_map: Some(ConfigMapVolumeSource {
+            name: orders_map_name(&server.name),
+            // It is there only while something is ordered, and a pod starts without.
+            optional: Some(true),
+            ..ConfigMapVolumeSource::default()
+        }),
+        ..Volume::default()
+    });
+    let claimed = |name: &str, claim: &str| Volume {
+        name: name.to_owned(),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+            claim_name: claim.to_owned(),
+            ..PersistentVolumeClaimVolumeSource::default()
+        }),
+        ..Volume::default()
+    };
+    let copies = server.copies_claim().map(|claim| claimed(BACKUP_VOLUME, &claim));
+    let others = server.mounts_apart().map(|claim| claimed(RESTORE_VOLUME, claim));
+    let mut volumes = vec![
+        claimed("data", server.storage.existing_claim.as_ref().unwrap_or(&server.claim_name())),
+        Volume {
+            name: "nightshift".to_owned(),
+            empty_dir: Some(EmptyDirVolumeSource {
+                size_limit: Some(Quantity("256Mi".to_owned())),
+                ..EmptyDirVolumeSource::default()
+            }),
+            ..Volume::default()
+        },
+        Volume {
+            name: "lock".to_owned(),
+            config_map: Some(ConfigMapVolumeSource {
+                name: lock_map_name(&server.name, &files.lock),
+                ..ConfigMapVolumeSource::default()
+            }),
+            ..Volume::default()
+        },
+    ];
+    volumes.extend(copies.into_iter().chain(orders).chain(others));
+    volumes
+}
+
+/// 1000:1000 is the user of the itzg image. `OnRootMismatch`: a world of 100 GB must not be chowned at each start.
+fn pod_security() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(1_000),
+        run_as_group: Some(1_000),
+        fs_group: Some(1_000),
+        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+        seccomp_profile: Some(runtime_default()),
+        ..PodSecurityContext::default()
+    }
+}
+
+/// The calls of the kernel that the runtime lets every container have.
+pub(super) fn runtime_default() -> SeccompProfile {
+    SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }
+}
+
+/// What every container of ours is left with: it writes to its mounts only.
+pub(super) fn confined() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(no_capabilities()),
+        ..SecurityContext::default()
+    }
+}
+
+fn ask_agent(path: &str) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::Int(i32::from(PORT)),
+            ..HTTPGetAction::default()
+        }),
+        timeout_seconds: Some(2),
+        ..Probe::default()
+    }
+}
+
+fn mount(name: &str, at: &str, read_only: bool) -> VolumeMount {
+    VolumeMount {
+        name: name.to_owned(),
+        mount_path: at.to_owned(),
+        read_only: read_only.then_some(true),
+        ..VolumeMount::default()
+    }
+}
+
+pub(super) fn quantities(of: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
+    of.iter().map(|(name, value)| ((*name).to_owned(), Quantity((*value).to_owned()))).collect()
+}
+
+fn no_capabilities() -> Capabilities {
+    Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Pure. The environment of the server's container (the image's contract) and of the agent's.
+//!
+//! Names and meanings of the image's variables: itzg/docker-minecraft-server, its documentation and start scripts.
+
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
+use resolver::lock::Lock;
+use scheduler::protocol::FileSet;
+
+use super::super::super::check::{CheckedServer, Texts};
+use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
+use super::super::service::GAME_PORT;
+use super::{BACKUP_DIR, ENABLE_RCON, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, RESTORE_DIR, SHARED_DIR};
+use crate::Config;
+
+/// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
+const STOP_MARGIN_SECONDS: i64 = 10;
+/// Never less: a server that stalls for a whole tick of its watchdog has not begun to save before. The grace period holds it, also after a
+/// hook that has used all its time.
+const LEAST_STOP_SECONDS: i64 = 60;
+
+/// Variables that are ours to set, or that would put a second hand into `plugins/`, stop a server behind our back, or ask
+/// the Internet at each start. `check` refuses them from the user, with the reason.
+pub(super) const REFUSED: [(&str, &str); 30] = [
+    ("EULA", "set `spec.eula: Accepted`"),
+    ("TYPE", "Nightshift runs Paper"),
+    ("VERSION", "set `spec.version`"),
+    ("PAPER_CUSTOM_JAR", "Nightshift brings the server's JAR"),
+    ("PAPER_BUILD", "set `spec.build`"),
+    ("PAPER_CHANNEL", "set `spec.channel`"),
+    ("SKIP_DOWNLOAD_DEFAULTS", "Nightshift sets it"),
+    (ENABLE_RCON, "set `spec.rcon.enabled`"),
+    ("RCON_PORT", "set `spec.rcon.port`"),
+    ("RCON_PASSWORD", "set `spec.rcon.passwordSecret`"),
+    ("STOP_DURATION", "set `spec.gracefulShutdown.timeout`"),
+    ("STOP_SERVER_ANNOUNCE_DELAY", "players would be warned twice; set `spec.players.notice`"),
+    ("MEMORY", "set `spec.jvm.heap`"),
+    ("INIT_MEMORY", "set `spec.jvm.heap`"),
+    ("MAX_MEMORY", "set `spec.jvm.heap`"),
+    ("PLUGINS", "write a Plugin"),
+    ("PLUGINS_FILE", "write a Plugin"),
+    ("MODS", "write a Plugin"),
+    ("MODS_FILE", "write a Plugin"),
+    ("MODPACK", "write a Plugin"),
+    ("MODRINTH_PROJECTS", "write a Plugin"),
+    ("SPIGET_RESOURCES", "write a Plugin"),
+    ("VERSION_FROM_MODRINTH_PROJECTS", "set `spec.updateStrategy: auto`"),
+    ("GENERIC_PACK", "it would unpack over what Nightshift manages"),
+    ("GENERIC_PACKS", "it would unpack over what Nightshift manages"),
+    ("REMOVE_OLD_MODS", "it deletes every JAR at start"),
+    ("ENABLE_AUTOPAUSE", "a paused server answers nobody and cannot be saved"),
+    ("ENABLE_AUTOSTOP", "a server that stops by itself looks crashed"),
+    ("OPS", "names are looked up on the Internet at each start; the server does not start when that fails"),
+    ("WHITELIST", "names are looked up on the Internet at each start; the server does not start when that fails"),
+];
+
+/// The image's variable with lines for server.properties.
+const SERVER_PROPERTIES: &str = "CUSTOM_SERVER_PROPERTIES";
+
+/// The environment of the server's container.
+pub(super) fn server(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_mib: Option<u64>) -> Vec<EnvVar> {
+    let stop = (server.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(LEAST_STOP_SECONDS);
+    let mut variables = vec![
+        plain("EULA", "TRUE"),
+        plain("TYPE", "PAPER"),
+        plain("VERSION", &files.minecraft),
+        plain("PAPER_CUSTOM_JAR", &format!("/data/{}", files.server.path)),
+        plain("SKIP_DOWNLOAD_DEFAULTS", "true"),
+        plain(ENABLE_RCON, if server.rcon.enabled { "true" } else { "false" }),
+        plain("RCON_PORT", &server.rcon.port.to_string()),
+        rcon_password("RCON_PASSWORD", server),
+        plain("STOP_DURATION", &stop.to_string()),
+        // The image rewrites server.properties from its environment after our init container wrote it, so what must
+        // hold goes both ways.
+        plain(SERVER_PROPERTIES, "rcon.ip=127.0.0.1\nbroadcast-rcon-to-ops=false"),
+        plain("TZ", &server.zone),
+    ];
+    if let Some(mib) = heap_mib {
+        variables.push(plain("MEMORY", ""));
+        variables.push(plain("JVM_OPTS", &format!("-Xms{mib}M -Xmx{mib}M")));
+    }
+    if !lock.jvm_flags.is_empty() {
+        variables.push(plain("JVM_XX_OPTS", &lock.jvm_flags.join(" ")));
+    }
+    variables
+}
+
+/// Ours and the user's. The user's word counts for everything that `check` lets through; lines for server.properties are
+/// joined, ours last, because both are meant. A name that stands twice would make the API server refuse the whole object.
+pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
+    let mut merged: Vec<EnvVar> = Vec::with_capacity(ours.len() + users.len());
+    for mut variable in ours {
+        match users.iter().find(|theirs| theirs.name == variable.name) {
+            Some(theirs) if variable.name == SERVER_PROPERTIES => {
+                let lines = [theirs.value.as_deref(), variable.value.as_deref()];
+                variable.value = Some(lines.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+                merged.push(variable);
+            }
+            Some(_) => {}
+            None => merged.push(variable),
+        }
+    }
+    merged.extend(users.into_iter().filter(|theirs| theirs.name != SERVER_PROPERTIES));
+    merged
+}
+
+/// Before which updates the init container takes copies. A server that has none keeps the template that it has.
+pub(super) fn copies(server: &CheckedServer) -> Option<EnvVar> {
+    server.backup.as_ref().map(|backup| plain("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
+}
+
+/// Which data of plugins the init container keeps, and where it finds an order to put back what was kept. A server that keeps neither these
+/// nor copies keeps the template that it has.
+pub(super) fn way_back(server: &CheckedServer) -> Vec<EnvVar> {
+    let mut variables = Vec::new();
+    if server.may_be_ordered_back() {
+        variables.push(plain("NIGHTSHIFT_RESTORE_ORDER", &format!("{ORDERS_DIR}/{ORDER_KEY}")));
+    }
+    if server.keep_plugin_data > 0 {
+        variables.push(plain(KEEP_PLUGIN_DATA, &server.keep_plugin_data.to_string()));
+    }
+    variables.extend(server.mounts_apart().map(|_| plain("NIGHTSHIFT_RESTORE_SHELVES", RESTORE_DIR)));
+    variables
+}
+
+/// The environment of both agent containers.
+pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
+    let mut variables = vec![
+        plain("NIGHTSHIFT_DATA", "/data"),
+        plain("NIGHTSHIFT_SHARED", SHARED_DIR),
+        plain("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{}", super::super::lock_config_map::FILES_KEY)),
+        plain("NIGHTSHIFT_STORE_URL", &config.store_url),
+        secret("NIGHTSHIFT_AGENT_KEY", &secret_name(&server.name), AGENT_KEY),
+        rcon_password("NIGHTSHIFT_RCON_PASSWORD", server),
+        plain("NIGHTSHIFT_RCON_PORT", &server.rcon.port.to_string()),
+        plain("NIGHTSHIFT_GAME_PORT", &GAME_PORT.to_string()),
+        field("NIGHTSHIFT_POD_UID", "metadata.uid"),
+        field("NIGHTSHIFT_POD_IP", "status.podIP"),
+        plain("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
+    ];
+    if !server.rcon.enabled {
+        // Only where it is off: a variable more would change the template of every server.
+        variables.push(plain("NIGHTSHIFT_RCON_ENABLED", "false"));
+    }
+    if let Some(backup) = &server.backup {
+        // A directory of its own: several servers may share a claim.
+        variables.push(plain("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));
+        // Whoever takes one, before the start or beside the server, clears away after it.
+        variables.push(plain("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
+        variables.extend(backup.max_age.map(|age| plain("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
+    }
+    // Only where it is set: a new default must not change the template of every server.
+    // The kubelet takes `$(NAME)` for a variable, and `$$` for a dollar.
+    let Texts { kick, stop, called_off } = &server.texts;
+    let texts =
+        [("NIGHTSHIFT_KICK_TEXT", kick), ("NIGHTSHIFT_STOP_TEXT", stop), ("NIGHTSHIFT_CALLED_OFF_TEXT", called_off)];
+    variables
+        .extend(texts.into_iter().filter_map(|(name, text)| Some(plain(name, &text.as_ref()?.replace('$', "$$")))));
+    variables
+}
+
+fn rcon_password(name: &str, server: &CheckedServer) -> EnvVar {
+    match &server.rcon.secret {
+        Some((of, key)) => secret(name, of, key),
+        None => secret(name, &secret_name(&server.name), RCON_PASSWORD),
+    }
+}
+
+fn plain(name: &str, value: &str) -> EnvVar {
+    EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() }
+}
+
+fn secret(name: &str, of: &str, key: &str) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value_from: Some(EnvVarSource {
+            secret_key_ref: Some(SecretKeySelector {
+                name: of.to_owned(),
+                key: key.to_owned(),
+                ..SecretKeySelector::default()
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    }
+}
+
+fn field(name: &str, path: &str) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector { field_path: path.to_owned(), ..ObjectFieldSelector::default() }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    }
+}

@@ -1,0 +1,347 @@
+use clap::Parser as _;
+use jiff::Timestamp;
+use resolver::lock::{FormatVersion, LockedFile};
+use scheduler::maintenance::Gate;
+use scheduler::observation::{Goal, Observation, PlayerPolicy, RecordedFacts, StableSet, StatefulSetView};
+use scheduler::protocol::{File, FileHash};
+use scheduler::rollout::{Step, WaitingOn, next_step};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::check::check;
+use crate::server::check::tests::server;
+use crate::server::online_backup::tests::{at_rest, seen};
+use crate::template_revision::revision_of;
+
+fn lock() -> Lock {
+    Lock {
+        software: resolver::software::Software::Paper,
+        format_version: FormatVersion::default(),
+        server: "games/lobby".to_owned(),
+        minecraft: "1.21.10".parse().unwrap(),
+        build: 130,
+        java: 21,
+        image: None,
+        paper: LockedFile {
+            name: "paper-1.21.10-130.jar".to_owned(),
+            url: String::new(),
+            size: None,
+            hash: "sha256:00".to_owned(),
+        },
+        jvm_flags: vec!["-XX:+AlwaysPreTouch".to_owned()],
+        plugins: Vec::new(),
+        facts: Vec::new(),
+        bounds: Vec::new(),
+        guesses: Vec::new(),
+        image_java: None,
+    }
+}
+
+fn files() -> FileSet {
+    FileSet {
+        lock: "0123456789abcdef".repeat(4),
+        minecraft: "1.21.10".to_owned(),
+        build: 130,
+        data_version: Some(4556),
+        server: File {
+            path: ".nightshift/server/paper-1.21.10-130.jar".to_owned(),
+            hash: FileHash("sha256:00".to_owned()),
+            size: None,
+            url: String::new(),
+            plugin: None,
+            provides: Vec::new(),
+        },
+        support: Vec::new(),
+        plugins: Vec::new(),
+    }
+}
+
+fn template(spec: Value) -> PodTemplateSpec {
+    let checked = check(&server(spec)).unwrap();
+    build_template(&checked, &lock(), &files(), &Config::parse_from(["operator"]))
+}
+
+fn game(template: &PodTemplateSpec) -> &Container {
+    let spec = template.spec.as_ref().unwrap();
+    spec.containers.iter().find(|container| container.name == SERVER_CONTAINER).unwrap()
+}
+
+fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
+    let found = container.env.iter().flatten().find(|variable| variable.name == name)?;
+    found.value.as_deref()
+}
+
+#[test]
+fn what_can_change_at_once_is_no_part_of_the_template_and_what_needs_a_restart_is() {
+    let revision = |spec: Value| revision_of(&template(spec));
+    let settled = revision(json!({}));
+    for at_once in [
+        json!({"service": {"type": "LoadBalancer", "annotations": {"example.com/pool": "games"}}}),
+        json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 5 * * *"}}, "suspend": true}),
+        json!({"notify": [{"name": "staff", "type": "Discord", "secret": {"name": "chat", "key": "address"}}]}),
+        json!({"players": {"policy": "WaitForEmpty", "notice": "9s", "text": "Soon: {in}"}}),
+        json!({"restart": {"cron": "0 6 * * *"}, "eviction": "OnUpgrade", "updateDelay": "7d"}),
+    ] {
+        assert_eq!(revision(at_once.clone()), settled, "{at_once} would restart the server");
+    }
+    for with_a_restart in
+        [json!({"gracefulShutdown": {"timeout": "9m"}}), json!({"players": {"kickText": "Back soon"}})]
+    {
+        assert_ne!(revision(with_a_restart.clone()), settled, "{with_a_restart} would never come");
+    }
+}
+
+#[test]
+fn what_a_newer_operator_renders_otherwise_is_an_update_like_any_other_and_waits_for_its_window() {
+    let checked = check(&server(json!({}))).unwrap();
+    let by = |agent: &str| {
+        let config = Config::parse_from(["operator", "--agent-image", agent]);
+        revision_of(&build_template(&checked, &lock(), &files(), &config))
+    };
+    let (older, newer) = (by("example.com/nightshift:1"), by("example.com/nightshift:2"));
+    let (goal, seen, _) = at_rest();
+    let world = goal.world;
+    let set = seen.set.map(|set| StatefulSetView { template: older, current: older, update: older, ..set });
+    let pod = seen.pod.map(|pod| scheduler::observation::PodView { revision: older, ..pod });
+    let facts = RecordedFacts { settled: Some(StableSet { revision: older, world }), ..seen.facts.clone() };
+    let (goal, seen) = (Goal { revision: newer, ..goal }, Observation { set, pod, facts, ..seen });
+    let at = |minute: i64| Timestamp::from_second(60 * minute).unwrap();
+    let opens = Some(at(60));
+    let step = next_step(&goal, &seen, Gate::Shut { opens }, at(0));
+    assert_eq!(step, Step::Wait(WaitingOn::Window { opens }));
+    let open = Gate::Open { opened_at: at(60), until: at(120) };
+    assert!(matches!(next_step(&goal, &seen, open, at(60)), Step::Announce { .. }), "and comes in it");
+}
+
+#[test]
+fn the_contract_of_the_image_is_kept() {
+    let template = template(json!({"gracefulShutdown": {"timeout": "5m"}}));
+    let game = game(&template);
+    assert_eq!(game.image.as_deref(), Some("docker.io/itzg/minecraft-server:java21"));
+    assert_eq!(variable(game, "PAPER_CUSTOM_JAR"), Some("/data/.nightshift/server/paper-1.21.10-130.jar"));
+    assert_eq!(variable(game, "VERSION"), Some("1.21.10"));
+    assert_eq!(variable(game, "STOP_DURATION"), Some("290"));
+    assert!(variable(game, "CUSTOM_SERVER_PROPERTIES").unwrap().contains("rcon.ip=127.0.0.1"));
+    assert_eq!((game.stdin, game.tty), (Some(true), Some(true)));
+    let spec = template.spec.as_ref().unwrap();
+    assert!(spec.termination_grace_period_seconds.unwrap() > 300 + 45, "SIGTERM must have a chance after the hook");
+    assert_eq!(spec.automount_service_account_token, Some(false));
+}
+
+#[test]
+fn a_server_without_rcon_is_told_so_and_its_agent_and_what_runs_is_known_by_it_whatever_the_spec_wishes() {
+    let off = template(json!({"rcon": {"enabled": false}, "players": {"policy": "Ignore"}}));
+    let on = template(json!({}));
+    for (template, in_image, in_agent) in [(&off, "false", Some("false")), (&on, "true", None)] {
+        assert_eq!(variable(game(template), ENABLE_RCON), Some(in_image));
+        let ours = template.spec.as_ref().unwrap().init_containers.as_deref().unwrap();
+        assert!(
+            ours.len() == 2 && ours.iter().all(|of| variable(of, "NIGHTSHIFT_RCON_ENABLED") == in_agent),
+            "{in_image}"
+        );
+        let mut seen = seen(true, &json!({}));
+        seen.pod.as_mut().unwrap().spec = template.spec.clone();
+        assert_eq!(seen.runs_without_rcon(), in_image == "false");
+    }
+    let nightly = json!({"restart": {"cron": "0 5 * * *"}});
+    let asked = check(&server(nightly)).unwrap().asking_nobody();
+    assert_eq!((asked.policy, asked.restart.unwrap().policy), (PlayerPolicy::Ignore, PlayerPolicy::Ignore));
+}
+
+#[test]
+fn the_image_never_kills_a_server_within_its_first_minute_of_stopping_and_the_kubelet_not_before_the_image() {
+    for (timeout, seconds) in [("60s", 60), ("65s", 65), ("70s", 70), ("2m", 120), ("5m", 300)] {
+        let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
+        let image: i64 = variable(game(&template), "STOP_DURATION").unwrap().parse().unwrap();
+        assert!(image >= 60 && image >= seconds - 10, "{timeout}: {image} s");
+        // A hook that uses all its time first, and what the image has to be left with at least.
+        let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
+        assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
+    }
+}
+
+#[test]
+fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
+    let template = template(json!({}));
+    let game = game(&template);
+    let hook = game.lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
+    assert_eq!(hook.command.as_deref().unwrap(), ["/nightshift/agent", "stop"]);
+    let start = game.startup_probe.as_ref().unwrap();
+    let seconds = start.period_seconds.unwrap() * start.failure_threshold.unwrap();
+    assert!(
+        seconds >= 24 * 60 * 60,
+        "the kubelet does not see that a world is still being rewritten, and a kill then is damage"
+    );
+    assert!(game.liveness_probe.is_none(), "a dead agent must not kill a server");
+    let spec = template.spec.as_ref().unwrap();
+    let agent =
+        spec.init_containers.as_ref().unwrap().iter().find(|container| container.name == AGENT_CONTAINER).unwrap();
+    assert_eq!(agent.restart_policy.as_deref(), Some("Always"));
+    assert!(agent.startup_probe.is_none(), "on the sidecar it would be a deadlock");
+}
+
+#[test]
+fn the_stop_hook_waits_as_long_as_the_spec_says_and_is_told_so_only_where_that_is_not_the_default() {
+    for (timeout, said, seconds) in [("5m", None, 300), ("20m", Some("1200"), 1_200), ("60s", Some("60"), 60)] {
+        let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
+        let hook = game(&template).lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
+        let told: Vec<&str> = hook.command.iter().flatten().skip(2).map(String::as_str).collect();
+        let expected: Vec<&str> = said.iter().flat_map(|seconds| ["--stop-timeout", *seconds]).collect();
+        assert_eq!(told, expected, "{timeout}");
+        // The sidecar may be silent for 2 s before, and a server that SIGTERM has to stop needs a minute.
+        let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
+        assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
+    }
+}
+
+#[test]
+fn what_players_read_reaches_the_agent_as_it_is_written() {
+    let text = |variable_of_it: &str, players: Value| {
+        let template = template(json!({ "players": players }));
+        let containers = template.spec.unwrap().init_containers.unwrap();
+        let agent = containers.into_iter().find(|container| container.name == AGENT_CONTAINER).unwrap();
+        variable(&agent, variable_of_it).map(str::to_owned)
+    };
+    for (variable, field) in [
+        ("NIGHTSHIFT_KICK_TEXT", "kickText"),
+        ("NIGHTSHIFT_STOP_TEXT", "stopText"),
+        ("NIGHTSHIFT_CALLED_OFF_TEXT", "calledOffText"),
+    ] {
+        assert_eq!(text(variable, json!({})), None, "a new default changes no template");
+        assert_eq!(text(variable, json!({field: "Back in $(TZ) a minute"})).unwrap(), "Back in $$(TZ) a minute");
+    }
+}
+
+#[test]
+fn the_heap_follows_from_the_memory_that_the_user_gives_the_container() {
+    let limits = json!({"podTemplate": {"spec": {"containers": [
+        {"name": "papermc", "resources": {"limits": {"memory": "6Gi"}}},
+    ]}}});
+    let template = template(limits);
+    assert_eq!(variable(game(&template), "JVM_OPTS"), Some("-Xms4608M -Xmx4608M"));
+    assert_eq!(variable(game(&template), "MEMORY"), Some(""));
+}
+
+#[test]
+fn a_users_variable_is_kept_and_none_stands_twice() {
+    let users = json!({"podTemplate": {"spec": {"containers": [{"name": "papermc", "env": [
+        {"name": "TZ", "value": "Asia/Tokyo"},
+        {"name": "CUSTOM_SERVER_PROPERTIES", "value": "difficulty=hard"},
+    ]}]}}});
+    let template = template(users);
+    let game = game(&template);
+    assert_eq!(variable(game, "TZ"), Some("Asia/Tokyo"));
+    let properties = variable(game, "CUSTOM_SERVER_PROPERTIES").unwrap();
+    assert!(properties.starts_with("difficulty=hard\nrcon.ip=127.0.0.1"), "{properties}");
+    let mut names: Vec<&str> = game.env.iter().flatten().map(|variable| variable.name.as_str()).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn the_agent_runs_as_the_servers_own_user() {
+    let users = json!({"podTemplate": {"spec": {"containers": [
+        {"name": "papermc", "securityContext": {"runAsUser": 2000, "runAsGroup": 3000}},
+    ]}}});
+    let template = template(users);
+    for container in template.spec.as_ref().unwrap().init_containers.as_ref().unwrap() {
+        let context = container.security_context.as_ref().unwrap();
+        assert_eq!((context.run_as_user, context.run_as_group), (Some(2000), Some(3000)), "{}", container.name);
+    }
+}
+
+#[test]
+fn a_server_without_copies_has_no_trace_of_them_and_one_with_them_writes_before_its_start_and_beside_it() {
+    let without = template(json!({}));
+    let disabled = template(json!({"backup": {"enabled": false}}));
+    assert_eq!(without, disabled, "what is switched off restarts nobody");
+    let with = template(json!({"backup": {"beforeUpdate": "Always", "retention": {"maxCount": 3, "maxAge": "1d"}}}));
+    let spec = with.spec.as_ref().unwrap();
+    let claim = |volume: &Volume| volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.clone());
+    let volume = spec.volumes.as_ref().unwrap().iter().find(|volume| volume.name == BACKUP_VOLUME).unwrap();
+    assert_eq!(claim(volume).as_deref(), Some("backup-lobby-0"));
+    let mounted = |container: &Container| {
+        let mounts = container.volume_mounts.iter().flatten();
+        mounts.filter(|mount| mount.name == BACKUP_VOLUME).map(|mount| mount.read_only).next()
+    };
+    assert_eq!(mounted(game(&with)), None, "no server and no plugin gets at them");
+    let ours = spec.init_containers.as_ref().unwrap();
+    assert_eq!(ours.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(None)]);
+    let said: Vec<_> =
+        ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_BEFORE", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"]
+            .map(|name| variable(&ours[0], name))
+            .into();
+    assert_eq!(said, [Some("/backups/lobby"), Some("Always"), Some("3"), Some("86400")]);
+    let beside = ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"];
+    assert_eq!(beside.map(|name| variable(&ours[1], name)), [Some("/backups/lobby"), Some("3"), Some("86400")]);
+    let retention = json!({"maxCount": 3, "maxAge": "1d"});
+    let schedule = json!({"cron": "@hourly", "contents": "Worlds"});
+    let scheduled = json!({"backup": {"beforeUpdate": "Always", "retention": retention, "schedule": schedule}});
+    assert_eq!(template(scheduled), with, "a schedule restarts nobody");
+    let yours = template(json!({"backup": {"storage": {"existingClaim": "nas"}}}));
+    let yours = yours.spec.unwrap().volumes.unwrap().into_iter().find(|volume| volume.name == BACKUP_VOLUME).unwrap();
+    assert_eq!(claim(&yours).as_deref(), Some("nas"));
+}
+
+#[test]
+fn a_server_keeps_its_plugins_data_and_can_be_ordered_to_put_them_back_unless_its_owner_says_none() {
+    let orders = |template: &PodTemplateSpec| {
+        let spec = template.spec.as_ref().unwrap();
+        let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
+        let mounted = prepare.volume_mounts.iter().flatten().any(|mount| mount.name == ORDERS_VOLUME);
+        let volume = spec.volumes.iter().flatten().any(|volume| volume.name == ORDERS_VOLUME);
+        let said = ["NIGHTSHIFT_KEEP_PLUGIN_DATA", "NIGHTSHIFT_RESTORE_ORDER"].map(|name| variable(prepare, name));
+        (mounted && volume, said.map(|said| said.map(str::to_owned)))
+    };
+    let file = Some("/etc/nightshift-init-requests/restore.json".to_owned());
+    assert_eq!(orders(&template(json!({}))), (true, [Some("536870912".to_owned()), file.clone()]));
+    let large = json!({"keepPluginData": {"maxSize": "2Gi"}});
+    assert_eq!(orders(&template(large)), (true, [Some("2147483648".to_owned()), file.clone()]));
+    let none = json!({"keepPluginData": {"maxSize": "0"}});
+    assert_eq!(orders(&template(none.clone())), (false, [None, None]));
+    let copies = json!({"keepPluginData": {"maxSize": "0"}, "backup": {}});
+    assert_eq!(orders(&template(copies)), (true, [None, file]));
+    let kept = |spec| crate::server::observe::keeps_data(&template(spec));
+    assert!(kept(json!({})) && !kept(none));
+}
+
+#[test]
+fn a_first_start_mounts_the_claim_of_another_server_to_read_and_the_own_copies_need_nothing_more() {
+    let mounted = |template: &PodTemplateSpec| {
+        let spec = template.spec.as_ref().unwrap();
+        let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
+        let mount = prepare.volume_mounts.iter().flatten().find(|mount| mount.name == RESTORE_VOLUME);
+        let volume = spec.volumes.iter().flatten().find(|volume| volume.name == RESTORE_VOLUME);
+        let claim = volume.map(|volume| volume.persistent_volume_claim.as_ref().unwrap().claim_name.clone());
+        (
+            mount.and_then(|mount| mount.read_only),
+            claim,
+            variable(prepare, "NIGHTSHIFT_RESTORE_SHELVES").map(str::to_owned),
+        )
+    };
+    let other = json!({"backup": {}, "restoreFrom": {"server": "survival"}});
+    let expected = (Some(true), Some("backup-survival-0".to_owned()), Some("/restore".to_owned()));
+    assert_eq!(mounted(&template(other.clone())), expected);
+    let settled = check(&server(other)).unwrap().past_its_first_start();
+    let settled = build_template(&settled, &lock(), &files(), &Config::parse_from(["operator"]));
+    assert_eq!(settled, template(json!({"backup": {}})), "who has settled mounts nothing that may be deleted some day");
+    assert_eq!(
+        template(json!({"backup": {}, "restoreFrom": {}})),
+        template(json!({"backup": {}})),
+        "it restarts nobody"
+    );
+}
+
+#[test]
+fn the_order_for_a_new_volume_stands_while_the_spec_has_it() {
+    let order = |spec: Value| super::super::init_orders::build_new_volume_map(&check(&server(spec)).unwrap()).data;
+    let data = order(json!({"backup": {}, "restoreFrom": {"copy": "20261122T030000Z-1a2b3c4d"}})).unwrap();
+    let order_in = |text: &String| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(
+        order_in(&data["new-volume.json"]),
+        json!({"server": "lobby", "copy": "20261122T030000Z-1a2b3c4d", "claim": "backup-lobby-0", "apart": false})
+    );
+    assert_eq!(order(json!({"backup": {}})), None);
+}

@@ -1,0 +1,172 @@
+//! Pure. The pod that has a node pull images. It runs nothing: a kubelet pulls what a pod on its node names, and there is no other way to ask it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Container, Pod, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, Toleration,
+};
+
+use super::super::check::CheckedServer;
+use super::super::image_pull::request::PullRequest;
+use super::super::image_pull::state::PULLED_WITHIN;
+use super::child_meta;
+use super::pod::{SERVER_CONTAINER, confined, quantities, runtime_default};
+use crate::k8s::labels;
+
+/// Where the user of the server's image is root, or not known.
+const NOBODY: i64 = 65_534;
+
+/// What each container of it may use.
+const ROOM: [(&str, &str); 2] = [("cpu", "20m"), ("memory", "32Mi")];
+
+/// The name of that pod. A pod of a `StatefulSet` ends in a number.
+pub(crate) fn pull_name(server: &str) -> String {
+    format!("{server}-images")
+}
+
+/// The pod that has `question.node` pull what is asked for, as the pods of `goal` would.
+pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, question: &PullRequest, agent: &str) -> Pod {
+    let mut metadata = child_meta(server, pull_name(&server.name));
+    // Not that of a server: Service, StatefulSet and budget select by it.
+    metadata.labels.get_or_insert_default().insert(labels::NAME.to_owned(), "papermc-images".to_owned());
+    metadata.annotations = Some(BTreeMap::from([(labels::IMAGES.to_owned(), question.digest.clone())]));
+    let goal = goal.spec.as_ref();
+    let containers = question.images.iter().enumerate().map(|(at, (image, policy))| Container {
+        name: format!("image-{at}"),
+        image: Some(image.clone()),
+        image_pull_policy: Some(policy.clone()),
+        // What ends at once. An image that has it not was pulled all the same, and that is what is asked.
+        command: Some(if image == agent {
+            vec!["/agent".to_owned(), "--version".to_owned()]
+        } else {
+            vec!["/bin/true".to_owned()]
+        }),
+        // A namespace with a quota asks for both, and one with limits may ask for a ratio, so they are the same. Little, because a node may be
+        // full of servers; as much as it takes to start a process.
+        resources: Some(ResourceRequirements {
+            requests: Some(quantities(&ROOM)),
+            limits: Some(quantities(&ROOM)),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(confined()),
+        ..Container::default()
+    });
+    Pod {
+        metadata,
+        spec: Some(PodSpec {
+            containers: containers.collect(),
+            // Past the scheduler: it is this node or none. Whatever taint the server tolerates, this does.
+            node_name: Some(question.node.clone()),
+            tolerations: Some(vec![Toleration { operator: Some("Exists".to_owned()), ..Toleration::default() }]),
+            // Whose credentials the kubelet shows the registry. No token of it is mounted.
+            image_pull_secrets: goal.and_then(|spec| spec.image_pull_secrets.clone()),
+            service_account_name: goal.and_then(|spec| spec.service_account_name.clone()),
+            automount_service_account_token: Some(false),
+            runtime_class_name: goal.and_then(|spec| spec.runtime_class_name.clone()),
+            restart_policy: Some("Never".to_owned()),
+            enable_service_links: Some(false),
+            // Should nobody be left to delete it.
+            active_deadline_seconds: Some(PULLED_WITHIN.as_secs()),
+            termination_grace_period_seconds: Some(1),
+            security_context: Some(PodSecurityContext {
+                run_as_non_root: Some(true),
+                run_as_user: Some(goal.map_or(NOBODY, user)),
+                seccomp_profile: Some(runtime_default()),
+                ..PodSecurityContext::default()
+            }),
+            ..PodSpec::default()
+        }),
+        ..Pod::default()
+    }
+}
+
+/// The user of the server: where namespaces have ranges of users, that one is let in.
+fn user(goal: &PodSpec) -> i64 {
+    let game = goal.containers.iter().find(|container| container.name == SERVER_CONTAINER);
+    let own = game.and_then(|game| game.security_context.as_ref()?.run_as_user);
+    let of_pod = || goal.security_context.as_ref().and_then(|context| context.run_as_user);
+    own.or_else(of_pod).filter(|user| *user != 0).unwrap_or(NOBODY)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+    use crate::server::image_pull::request::tests::{goal, pod};
+
+    fn built(goal: &PodTemplateSpec) -> Pod {
+        let question = PullRequest::of(goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        build_pull(&check(&server(json!({}))).unwrap(), goal, &question, "agent:2")
+    }
+
+    fn new_images() -> PodTemplateSpec {
+        goal(("game:2", "IfNotPresent"), "agent:2")
+    }
+
+    #[test]
+    fn it_goes_past_the_scheduler_to_one_node_runs_nothing_and_ends_by_itself() {
+        let pod = built(&new_images());
+        assert_eq!(pod.metadata.name.as_deref(), Some("lobby-images"));
+        let owners = pod.metadata.owner_references.unwrap();
+        assert_eq!((owners.len(), owners[0].controller), (1, Some(true)), "`kubectl drain` asks for a controller");
+        let spec = serde_json::to_value(pod.spec.unwrap()).unwrap();
+        assert_eq!(spec["nodeName"], "node-a");
+        assert_eq!(spec["restartPolicy"], "Never");
+        assert_eq!(spec["activeDeadlineSeconds"], 3_600);
+        assert_eq!(spec["tolerations"], json!([{"operator": "Exists"}]));
+        assert_eq!(spec.get("volumes"), None);
+        let of = |at: usize, field: &str| spec["containers"][at][field].clone();
+        assert_eq!((of(0, "image"), of(0, "command")), (json!("agent:2"), json!(["/agent", "--version"])));
+        assert_eq!((of(1, "image"), of(1, "command")), (json!("game:2"), json!(["/bin/true"])));
+        assert_eq!(of(1, "imagePullPolicy"), "IfNotPresent");
+    }
+
+    #[test]
+    fn neither_service_nor_stateful_set_nor_budget_of_the_server_selects_it_and_the_operator_sees_it() {
+        let labels = built(&new_images()).metadata.labels.unwrap();
+        assert!(labels::selector("lobby").iter().any(|(key, value)| labels.get(key) != Some(value)), "{labels:?}");
+        assert_eq!(labels.get(labels::MANAGED_BY.0).map(String::as_str), Some(labels::MANAGED_BY.1));
+        assert_eq!(labels.get(labels::SERVER).map(String::as_str), Some("lobby"));
+    }
+
+    /// What `restricted` of the Pod Security Standards asks for.
+    #[test]
+    fn it_may_run_where_only_restricted_pods_may_and_has_no_token() {
+        let spec = serde_json::to_value(built(&new_images()).spec.unwrap()).unwrap();
+        assert_eq!(spec["automountServiceAccountToken"], false);
+        assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(spec["securityContext"]["seccompProfile"], json!({"type": "RuntimeDefault"}));
+        for container in spec["containers"].as_array().unwrap() {
+            let context = &container["securityContext"];
+            assert_eq!(context["allowPrivilegeEscalation"], false);
+            assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+            let of = |at: &str| container["resources"][at].clone();
+            assert!(
+                of("limits")["memory"] != Value::Null && of("limits")["cpu"] != Value::Null,
+                "a quota asks for them"
+            );
+            assert_eq!(of("requests"), of("limits"), "a `LimitRange` may ask for a ratio");
+        }
+    }
+
+    #[test]
+    fn it_shows_the_registry_what_the_server_would_and_runs_as_its_user_unless_that_is_root() {
+        let mut goal = new_images();
+        let user_of = |goal: &PodTemplateSpec| built(goal).spec.unwrap().security_context.unwrap().run_as_user;
+        assert_eq!(user_of(&goal), Some(NOBODY));
+        let spec = goal.spec.as_mut().unwrap();
+        spec.image_pull_secrets = serde_json::from_value(json!([{"name": "registry"}])).unwrap();
+        spec.service_account_name = Some("games".to_owned());
+        spec.security_context = serde_json::from_value(json!({"runAsUser": 1000})).unwrap();
+        assert_eq!(user_of(&goal), Some(1_000));
+        let built = built(&goal).spec.unwrap();
+        assert_eq!(built.image_pull_secrets.unwrap()[0].name, "registry");
+        assert_eq!(built.service_account_name.as_deref(), Some("games"));
+        let spec = goal.spec.as_mut().unwrap();
+        spec.containers[0].security_context = serde_json::from_value(json!({"runAsUser": 0})).unwrap();
+        assert_eq!(user_of(&goal), Some(NOBODY), "root is let in nowhere that matters");
+    }
+}

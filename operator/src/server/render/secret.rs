@@ -1,0 +1,34 @@
+//! Pure. The Secret with what operator, agent and server share.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ObjectMeta;
+
+use super::super::check::CheckedServer;
+use super::child_meta;
+use crate::random_secret::GeneratedPassword;
+
+/// Key of the generated RCON password.
+pub(crate) const RCON_PASSWORD: &str = "rcon-password";
+/// Key of the key that signs requests to the agent.
+pub(crate) const AGENT_KEY: &str = "agent-key";
+
+/// The name of a server's Secret.
+pub(crate) fn secret_name(server: &str) -> String {
+    format!("{server}-nightshift")
+}
+
+/// A fresh Secret. Created once and then only read: a new password under a running server would lock us out of it.
+pub(crate) fn build_secret(server: &CheckedServer, rcon: &GeneratedPassword, agent_key: &GeneratedPassword) -> Secret {
+    let metadata: ObjectMeta = child_meta(server, secret_name(&server.name));
+    Secret {
+        metadata,
+        string_data: Some(BTreeMap::from([
+            (RCON_PASSWORD.to_owned(), rcon.0.clone()),
+            (AGENT_KEY.to_owned(), agent_key.0.clone()),
+        ])),
+        type_: Some("Opaque".to_owned()),
+        ..Secret::default()
+    }
+}

@@ -1,0 +1,59 @@
+//! Pure. The `StatefulSet` as it is created. Afterwards only the rollout changes it, one guarded write at a time.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{
+    RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy,
+};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use scheduler::observation::{Partition, RecordedFacts};
+
+use super::super::check::CheckedServer;
+use super::child_meta;
+use crate::k8s::labels;
+
+/// The partition that a door is. Closed (1): the only pod keeps its revision, whatever the template says.
+pub(crate) fn partition(door: Partition) -> i32 {
+    match door {
+        Partition::Closed => 1,
+        Partition::Open => 0,
+    }
+}
+
+/// The door that a partition is. None is 0 by the API's default.
+pub(crate) fn door(partition: Option<i32>) -> Partition {
+    if partition.unwrap_or(0) == 0 { Partition::Open } else { Partition::Closed }
+}
+
+/// `Parallel` is immutable and stands from the first commit: `OrderedReady` never repairs a pod that cannot start
+/// (measured). No `volumeClaimTemplates`: they freeze the storage and then block every update.
+pub(crate) fn build_stateful_set(
+    server: &CheckedServer,
+    template: PodTemplateSpec,
+    at: Partition,
+    facts: &RecordedFacts,
+) -> StatefulSet {
+    let mut metadata = child_meta(server, server.name.clone());
+    let facts = serde_json::to_string(facts).expect("facts have string keys only");
+    metadata.annotations = Some(BTreeMap::from([(labels::FACTS.to_owned(), facts)]));
+    StatefulSet {
+        metadata,
+        spec: Some(StatefulSetSpec {
+            replicas: Some(server.replicas),
+            service_name: Some(server.name.clone()),
+            pod_management_policy: Some("Parallel".to_owned()),
+            selector: LabelSelector { match_labels: Some(labels::selector(&server.name)), ..LabelSelector::default() },
+            template,
+            update_strategy: Some(StatefulSetUpdateStrategy {
+                type_: Some("RollingUpdate".to_owned()),
+                rolling_update: Some(RollingUpdateStatefulSetStrategy {
+                    partition: Some(partition(at)),
+                    ..RollingUpdateStatefulSetStrategy::default()
+                }),
+            }),
+            ..StatefulSetSpec::default()
+        }),
+        ..StatefulSet::default()
+    }
+}

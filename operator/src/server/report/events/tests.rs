@@ -1,0 +1,43 @@
+//! Pure. What is said of a server that stays at a set by a person's word.
+
+use scheduler::observation::Revision;
+
+use super::*;
+use crate::server::report::tests::{Pass, record};
+
+fn held() -> PinnedSet {
+    PinnedSet::Held { digest: record(130).files.lock.clone(), others: Vec::new() }
+}
+
+#[test]
+fn a_server_that_is_held_by_its_spec_is_told_as_that_until_it_is_let_go() {
+    let mut pass = Pass::new();
+    assert_ne!(pass.status().next_window.as_deref(), Some("held"));
+    assert!(pass.said("PinnedToSet").is_empty() && pass.said("Resumed").is_empty());
+    pass.plan.undo = Some(held());
+    let status = pass.status();
+    let condition = status.conditions.iter().find(|condition| condition.type_ == "PinnedToSet").unwrap();
+    assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "Held"));
+    assert!(condition.message.contains("`spec.hold`"), "{}", condition.message);
+    assert_eq!(status.next_window.as_deref(), Some("held"));
+    assert_eq!(pass.said("PinnedToSet").len(), 1);
+
+    let mut pass = pass.next();
+    assert!(pass.said("Resumed").is_empty(), "it is held still");
+    pass.plan.undo = None;
+    assert_eq!(pass.said("Resumed").len(), 1);
+    assert!(!pass.status().conditions.iter().any(|condition| condition.type_ == "PinnedToSet"));
+}
+
+#[test]
+fn other_settings_of_a_server_that_is_held_wait_for_its_window_and_are_not_told_as_asked_for() {
+    let mut pass = Pass::new();
+    pass.plan.goal.revision = Revision(3);
+    pass.plan.undo = Some(held());
+    let planned = pass.said("UpdatePlanned").pop().unwrap();
+    assert!(!planned.starts_with("asked for") && planned.contains("settings of the pod"), "{planned}");
+    assert_ne!(pass.status().next_window.as_deref(), Some("held"), "they come all the same");
+    let back = PinnedSet::To { digest: record(130).files.lock.clone(), since: pass.report().now };
+    pass.plan.undo = Some(back);
+    assert!(pass.said("UpdatePlanned").pop().unwrap().starts_with("asked for: "));
+}

@@ -1,0 +1,237 @@
+//! Pure. What a person reads where a newer Minecraft has rewritten the worlds, and failed or is gone: the ways back, and the way forward.
+
+use scheduler::rollout::{is_left_to_a_person, is_way_forward};
+
+use super::conditions::{in_its_place, waiting_for_window};
+use super::{LONGEST_MESSAGE, PassReport, backup};
+use crate::error_chain::cut;
+use crate::k8s::labels::APPLY_NOW;
+use crate::server::backups::{InsufficientSpace, cold_copy, no_room};
+use crate::server::changes;
+use crate::server::check::CheckedServer;
+use crate::server::requested_restore;
+
+/// What to change after a set that failed.
+const WHAT_FAILED: &str = "change in the spec what failed";
+
+/// What to change where the Minecraft of what settled is older than the worlds.
+const TOO_OLD: &str = "choose in the spec a Minecraft that can open the worlds";
+
+pub(super) fn no_backup(checked: &CheckedServer, report: &PassReport<'_>) -> String {
+    let no_room = no_room(report.seen);
+    let copy = match (backup::unreadable(report), &no_room) {
+        (Some(why), _) => format!(
+            "whether there is a copy from right before it is not known, because the copies cannot be read ({}); they are looked for \
+             again by themselves;",
+            cut(why, 256)
+        ),
+        (None, Some(no_room)) => {
+            format!("{}: it goes back by itself then, if nobody has played; else", room_in_words(no_room))
+        }
+        (None, None) => "there is no copy from right before it;".to_owned(),
+    };
+    let back = requested_restore::newest(report.seen).map_or_else(String::new, |copy| {
+        let first = if no_room.is_some() { "With room for it: " } else { "" };
+        format!("{first}{}. ", in_its_place(checked, &copy))
+    });
+    let text = format!(
+        "the new version has rewritten the world, and {copy} a person decides (docs/guides/troubleshooting.md). {} {back}{}",
+        forward(checked, report, WHAT_FAILED),
+        report.plan.proof.problem
+    );
+    cut(&text, LONGEST_MESSAGE)
+}
+
+pub(super) fn undo_would_lose(checked: &CheckedServer, report: &PassReport<'_>) -> String {
+    let copy = cold_copy(report.seen).map(|copy| copy.id.as_str()).unwrap_or_default();
+    let room = no_room(report.seen)
+        .map_or_else(String::new, |no_room| format!("First make room: {}. ", room_in_words(&no_room)));
+    let text = format!(
+        "the new version has rewritten the worlds, and somebody may have played since, so a person decides. {room}{}, and what ran before comes \
+         back. {} {}",
+        in_its_place(checked, copy),
+        forward(checked, report, WHAT_FAILED),
+        report.plan.proof.problem
+    );
+    cut(&text, LONGEST_MESSAGE)
+}
+
+/// What is wanting, and how it comes. The one figure is rounded up and the other one down: they never seem to be the same.
+fn room_in_words(no_room: &InsufficientSpace<'_>) -> String {
+    const TENTH: u64 = 100_000_000;
+    let InsufficientSpace { copy, needed, free } = no_room;
+    let gigabytes = |tenths: u64| format!("{}.{} GB", tenths / 10, tenths % 10);
+    format!(
+        "there is no room on the server's volume to put the copy `{}` from right before it back: {} have to be free, and {} are. Delete there \
+         what is not needed, or enlarge `spec.storage.size`",
+        copy.id,
+        gigabytes(needed.div_ceil(TENTH)),
+        gigabytes(free / TENTH)
+    )
+}
+
+/// The way on from worlds that what settled cannot open, if that is why it is not started.
+pub(super) fn past_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
+    is_left_to_a_person(&report.plan.seen).then(|| forward(checked, report, TOO_OLD))
+}
+
+/// What comes by itself, or `what` to change so that something does.
+fn forward(checked: &CheckedServer, report: &PassReport<'_>, what: &str) -> String {
+    let plan = report.plan;
+    if let Some(undo) = &plan.undo {
+        return format!("Another set would come forward, but {}.", undo.refusal());
+    }
+    if !is_way_forward(&plan.goal, &plan.seen) {
+        return format!("Forward: {what}, and that comes instead, in a window or with {APPLY_NOW}.");
+    }
+    let (_, _, when) = waiting_for_window(plan.gate.opens(), checked, report);
+    format!("What is planned now comes instead, {}: {when}.", changes::in_words(&plan.changes))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{SignedDuration, Timestamp};
+    use scheduler::maintenance::Gate;
+    use scheduler::observation::{DataVersion, PodPhase, PodView, Revision, StatefulSetView};
+    use scheduler::protocol::last_words::WorldRefused;
+    use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
+    use serde_json::json;
+
+    use super::super::counted_stop;
+    use super::super::tests::Pass;
+    use crate::requeue::Outcome;
+    use crate::server::act::StepOutcome;
+    use crate::server::backups::look_at_world;
+    use crate::server::finish_rollout::goes_on;
+    use crate::server::requested_restore::tests::way_back::{SETTLED, on_trial, refused};
+
+    const FAILED: Revision = Revision(0xb);
+
+    /// A newer Minecraft has failed, and another set is planned that can open the worlds.
+    fn stuck() -> Pass {
+        let mut pass = Pass::new();
+        pass.step = Step::Wait(WaitingOn::NoBackup);
+        pass.plan.goal.revision = Revision(0xc);
+        pass.plan.goal.world = DataVersion(5_000);
+        let seen = &mut pass.plan.seen;
+        seen.world.floor = DataVersion(4_900);
+        seen.set = seen.set.map(|set| StatefulSetView { template: FAILED, ..set });
+        seen.pod = seen.pod.map(|pod| PodView { revision: FAILED, ..pod });
+        seen.facts.failed = vec![FAILED];
+        pass
+    }
+
+    /// What settled has come back, or is there still, and its init container refuses worlds of this format.
+    fn too_old(floor: u32) -> Pass {
+        let mut pass = stuck();
+        pass.step = Step::Wait(WaitingOn::WorldRefused);
+        let why = "a world cannot go back".to_owned();
+        pass.seen = refused(&WorldRefused { why, floor: Some(floor), copies: None, not_obeyed: None }.to_string());
+        let world = look_at_world(&pass.seen);
+        let seen = &mut pass.plan.seen;
+        (seen.world, seen.facts) = (world, pass.seen.facts.clone());
+        seen.pod = seen.pod.map(|pod| PodView { revision: SETTLED, life: PodPhase::Refused, ..pod });
+        seen.set = pass.seen.shape;
+        pass
+    }
+
+    fn says(pass: &Pass, reason: &str) -> String {
+        let updating = pass.status().conditions.into_iter().find(|condition| condition.type_ == "Updating").unwrap();
+        assert_eq!(updating.reason, reason);
+        updating.message
+    }
+
+    #[test]
+    fn where_the_worlds_are_too_new_the_message_says_which_set_comes_or_what_to_choose() {
+        let mut pass = too_old(4_671);
+        assert!(pass.plan.waits_to_go_forward(pass.step));
+        let comes = says(&pass, "WorldRefused");
+        assert!(comes.starts_with("a world cannot go back. What is planned now comes instead, "), "{comes}");
+        pass.plan.goal.world = DataVersion(4_556);
+        assert!(!pass.plan.waits_to_go_forward(pass.step));
+        let choose = "a world cannot go back. Forward: choose in the spec a Minecraft that can open the worlds, and that comes instead, in a window \
+                      or with nightshift.dev/apply-now.";
+        assert_eq!(says(&pass, "WorldRefused"), choose);
+        // Refused for something else: no other Minecraft helps.
+        let else_refused = too_old(4_556);
+        assert_eq!(says(&else_refused, "WorldRefused"), "a world cannot go back");
+        assert!(!else_refused.plan.waits_to_go_forward(else_refused.step), "and none is told of");
+    }
+
+    #[test]
+    fn what_settled_and_is_refused_newer_worlds_is_left_to_a_person_and_so_something_is_planned() {
+        let mut seen = too_old(4_671).seen;
+        assert!(!goes_on(&seen, false));
+        assert!(goes_on(&seen, true), "the way back with the copy that was named goes on");
+        seen.shape = seen.shape.map(|set| StatefulSetView { template: Revision(0xc), ..set });
+        assert!(goes_on(&seen, false), "another template stands there, and that is under way");
+    }
+
+    #[test]
+    fn a_set_that_can_open_the_worlds_is_said_to_come_and_else_what_to_change() {
+        let mut pass = stuck();
+        let comes = says(&pass, "NoBackup");
+        assert!(comes.contains("What is planned now comes instead, "), "{comes}");
+        pass.plan.goal.world = DataVersion(1);
+        let stuck = says(&pass, "NoBackup");
+        let forward = "Forward: change in the spec what failed, and that comes instead, in a window or with nightshift.dev/apply-now.";
+        assert!(stuck.contains(forward), "{stuck}");
+    }
+
+    #[test]
+    fn where_the_copy_finds_no_room_both_figures_are_said_and_that_it_goes_back_when_there_is_some() {
+        let said = |played: bool| {
+            json!({"good": 1, "playedSince": played, "free": 40_000_000_000_u64, "lastOfWorlds": {
+                "id": "20261122T030000Z-aaaaaaaa", "startedAt": "2026-11-22T03:00:00Z", "completedAt": "2026-11-22T03:03:10Z",
+                "trigger": "beforeUpdate", "contents": "worlds", "before": "b".repeat(64), "dataVersion": 4556,
+                "bytes": 60_000_000_000_u64, "archiveBytes": 1,
+            }})
+        };
+        let mut pass = stuck();
+        pass.seen = on_trial(&said(false));
+        let wanting = "there is no room on the server's volume to put the copy `20261122T030000Z-aaaaaaaa` from right before it back: \
+                       60.1 GB have to be free, and 40.0 GB are. Delete there what is not needed, or enlarge `spec.storage.size`";
+        let stays = says(&pass, "NoBackup");
+        let ends = ": it goes back by itself then, if nobody has played; else a person decides (docs";
+        assert!(stays.contains(&format!("and {wanting}{ends}")), "{stays}");
+        assert!(stays.contains("What is planned now comes instead, "), "the way forward is open: {stays}");
+        pass.step = Step::Wait(WaitingOn::RollbackWouldLoseProgress);
+        pass.seen = on_trial(&said(true));
+        let undo = says(&pass, "RollbackWouldLoseProgress");
+        assert!(undo.contains(&format!("so a person decides. First make room: {wanting}. The copy ")), "{undo}");
+    }
+
+    #[test]
+    fn nothing_comes_forward_while_nobody_can_say_whether_there_is_a_copy_to_go_back_to() {
+        let mut pass = stuck();
+        assert!(is_left_to_a_person(&pass.plan.seen));
+        pass.agent_says(&json!({"backups": {"good": 0}}));
+        assert!(!pass.plan.may_go_back(&pass.seen));
+        pass.agent_says(&json!({"backups": {"problem": "could not look through the copies"}}));
+        assert!(pass.plan.may_go_back(&pass.seen));
+        pass.plan.seen.facts.failed.clear();
+        assert!(!pass.plan.may_go_back(&pass.seen), "it is still being proven");
+    }
+
+    #[test]
+    fn the_opening_in_which_a_set_comes_forward_is_not_found_minutes_late() {
+        let mut pass = stuck();
+        let now = Timestamp::UNIX_EPOCH;
+        let opens = now + SignedDuration::from_secs(60);
+        pass.plan.gate = Gate::Shut { opens: Some(opens) };
+        let idle = || Outcome::Waiting { until: None };
+        let next = |pass: &Pass| pass.plan.in_time_to_go_forward(idle(), pass.step, now);
+        assert_eq!(next(&pass), Outcome::Waiting { until: Some(opens) });
+        pass.plan.goal.revision = FAILED;
+        assert_eq!(next(&pass), idle(), "nothing would come");
+    }
+
+    #[test]
+    fn the_stop_for_a_set_that_another_one_came_forward_from_is_counted_and_an_ordinary_one_when_it_is_proven() {
+        let mut pass = Pass::new();
+        pass.done = StepOutcome::Committed { unasked: false };
+        assert_eq!(counted_stop(&pass.report(), &pass.before), None);
+        pass.seen = on_trial(&json!(null));
+        assert_eq!(counted_stop(&pass.report(), &pass.before), Some("update"));
+    }
+}

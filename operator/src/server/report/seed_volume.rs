@@ -1,0 +1,129 @@
+//! Pure. What is said of the copy that a volume without a world gets: condition, Events.
+
+use crds::PaperMCServerStatus;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
+use scheduler::protocol::{self, NOT_RESTORED};
+
+use super::PassReport;
+use super::conditions::refusal;
+use crate::error_chain::cut;
+use crate::k8s::events::EventText;
+use crate::server::check::CheckedServer;
+use crate::server::requested_restore;
+
+/// The condition's name.
+pub(super) const RESTORED_FROM: &str = "RestoredFrom";
+/// Its reason while nothing starts, and that of `Ready`.
+pub(super) const NOT_RESTORED_YET: &str = "NotRestored";
+
+/// What came of `spec.restoreFrom`: status, reason, message. None: nothing is wanted, or nobody could be asked yet.
+pub(super) fn came_of(server: &CheckedServer, report: &PassReport<'_>) -> Option<(bool, &'static str, String)> {
+    let order = &server.restore_from.as_ref()?.order;
+    if let Some(why) = refused(report) {
+        return Some((false, NOT_RESTORED_YET, why));
+    }
+    report.seen.report.as_deref().map(|agent| of_the_agent(server, order, agent))
+}
+
+/// Why the init container does not let a server start on a volume without a world.
+pub(super) fn refused(report: &PassReport<'_>) -> Option<String> {
+    refusal(report)?.strip_prefix(NOT_RESTORED).map(|why| cut(why, 1_024))
+}
+
+fn of_the_agent(
+    server: &CheckedServer,
+    order: &NewVolumeOrder,
+    agent: &protocol::AgentReport,
+) -> (bool, &'static str, String) {
+    match agent.new_volume.as_ref().filter(|known| known.order == *order) {
+        Some(NewVolume { order: _, at, copy: Some(id) }) => {
+            let text = format!(
+                "the volume had no world and got what the copy {id} of `{}` holds, at {at}; `spec.restoreFrom` has done its work",
+                order.server
+            );
+            (true, "Restored", cut(&text, 1_024))
+        }
+        Some(NewVolume { order: _, at: _, copy: None }) | None => (false, "VolumeInUse", in_use(server, order)),
+    }
+}
+
+fn in_use(server: &CheckedServer, order: &NewVolumeOrder) -> String {
+    let way = if order.apart || order.server != server.name {
+        "docs/guides/backup.md says how to put the copy in its place by hand".to_owned()
+    } else {
+        format!("the copy takes its place by `{}`", requested_restore::command(server, &order.copy))
+    };
+    format!(
+        "nothing was done, because the volume has a world already: `spec.restoreFrom` is for one that has none. The server runs on what is \
+         there; {way}"
+    )
+}
+
+/// Each end once, however often it is looked at.
+pub(super) fn notes(
+    server: &CheckedServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> Option<EventText> {
+    let (_, reason, text) = came_of(server, report)?;
+    let is_known = |condition: &Condition| {
+        condition.type_ == RESTORED_FROM && condition.reason == reason && condition.message == text
+    };
+    if before.conditions.iter().any(is_known) {
+        return None;
+    }
+    let (reason, warning) = match reason {
+        "Restored" => ("WorldRestored", false),
+        NOT_RESTORED_YET => ("RestoreFailed", true),
+        _ => ("RequestRefused", true),
+    };
+    Some(EventText { reason, warning, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+
+    fn said(spec: Value, new_volume: &Value) -> (bool, &'static str, String) {
+        let checked = check(&server(spec)).unwrap();
+        let agent = serde_json::from_value(json!({
+            "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
+            "lock": null, "world": {"floor": null, "whole": true}, "newVolume": new_volume,
+        }))
+        .unwrap();
+        of_the_agent(&checked, &checked.restore_from.as_ref().unwrap().order, &agent)
+    }
+
+    fn record(copy: &str, got: Option<&str>) -> Value {
+        let order = json!({"server": "lobby", "copy": copy, "claim": "backup-lobby-0", "apart": false});
+        json!({"order": order, "at": "2026-11-22T03:00:00Z", "copy": got})
+    }
+
+    fn own() -> Value {
+        json!({"backup": {}, "restoreFrom": {}})
+    }
+
+    #[test]
+    fn a_volume_that_was_filled_is_said_to_be_so_also_long_after() {
+        let (holds, reason, text) = said(own(), &record("latest", Some("20261122T030000Z-aaaaaaaa")));
+        assert_eq!((holds, reason), (true, "Restored"));
+        assert!(text.contains("the copy 20261122T030000Z-aaaaaaaa of `lobby`"), "{text}");
+    }
+
+    #[test]
+    fn a_volume_that_has_a_world_is_left_alone_and_the_way_to_the_copy_named() {
+        // Left alone at its start, asked when it ran already, and asked for another copy than the one that it was filled with.
+        for known in [record("latest", None), json!(null), record("20261122T030000Z-aaaaaaaa", Some("x"))] {
+            let (holds, reason, text) = said(own(), &known);
+            assert_eq!((holds, reason), (false, "VolumeInUse"), "{known}");
+            assert!(text.ends_with("nightshift.dev/restore-from=\"latest;overwrite\"`"), "{text}");
+        }
+        let (_, _, text) = said(json!({"backup": {}, "restoreFrom": {"server": "survival"}}), &json!(null));
+        assert!(text.ends_with("by hand"), "the annotation knows the server's own copies alone: {text}");
+    }
+}

@@ -1,0 +1,401 @@
+//! Pure. What comes alone, on a server that was solved whole on Monday and is asked about again on Tuesday.
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::request::Running;
+use scheduler::protocol::FileSet;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::Snapshot;
+use crate::server::changes::in_words;
+use crate::server::check::check;
+use crate::server::check::tests::server;
+use crate::server::records::LockRecord;
+use crate::telemetry::metrics::Metrics;
+
+fn monday() -> Timestamp {
+    "2026-01-19T12:00:00Z".parse().unwrap()
+}
+
+fn tuesday() -> Timestamp {
+    monday() + SignedDuration::from_hours(24)
+}
+
+fn file(name: &str) -> Value {
+    json!({"name": format!("{name}.jar"), "url": "https://example.org/x.jar", "hash": format!("sha256:{}", "ab".repeat(32))})
+}
+
+/// A version, and what it needs: `plugin`, or `plugin version`.
+type Version = (&'static str, &'static [&'static str]);
+
+/// Versions by plugin: the first is of Sunday, the second of Tuesday.
+const PLUGINS: [(&str, [Version; 2]); 6] = [
+    ("claims", [("1.0", &["lib"]), ("1.1", &["lib"])]),
+    ("lib", [("1.0", &[]), ("1.1", &[])]),
+    ("map", [("1.0", &["tiles"]), ("1.1", &["tiles 1.1"])]),
+    ("shop", [("1.0", &["vault"]), ("1.1", &["vault 1.1"])]),
+    ("tiles", [("1.0", &[]), ("1.1", &[])]),
+    ("vault", [("1.0", &[]), ("1.1", &[])]),
+];
+
+fn catalog() -> Catalog {
+    let out = [monday() - SignedDuration::from_hours(24), tuesday() - SignedDuration::from_hours(1)];
+    let needs = |needed: &&str| {
+        let (project, version) = needed.split_once(' ').map_or((*needed, None), |(project, it)| (project, Some(it)));
+        json!({"projectId": project, "versionId": version.map(|it| format!("{project}-{it}")), "kind": "required"})
+    };
+    let projects = PLUGINS.iter().map(|(name, versions)| {
+        let releases = versions.iter().zip(out).rev().map(|((version, needed), published)| {
+            json!({
+                "id": format!("{name}-{version}"), "version": version, "published": published, "channel": "release",
+                "minecraft": ["1.21.10"], "loaders": ["paper"], "file": file(&format!("{name}-{version}")),
+                "dependencies": needed.iter().map(needs).collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "key": {"source": "modrinth", "project": name}, "id": name, "name": name, "readAt": tuesday(),
+            "releases": releases.collect::<Vec<_>>(),
+        })
+    });
+    let builds = out.iter().enumerate().map(|(number, published)| {
+        let number = number + 1;
+        json!({"number": number, "channel": "STABLE", "published": published, "file": file(&format!("paper-{number}"))})
+    });
+    serde_json::from_value(json!({
+        "paper": [{"minecraft": "1.21.10", "java": 21, "builds": builds.collect::<Vec<_>>()}],
+        "paperReadAt": tuesday(), "projects": projects.collect::<Vec<_>>(),
+    }))
+    .unwrap()
+}
+
+fn request(plugins: &[&str], strategy: &str) -> Request {
+    let wish = |object: &&str| {
+        json!({
+            "object": object, "key": {"source": "modrinth", "project": object}, "version": {"strategy": strategy},
+            "delay": "PT6H", "channel": "release",
+        })
+    };
+    serde_json::from_value(json!({
+        "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": "PT6H", "channel": "STABLE",
+        "plugins": plugins.iter().map(wish).collect::<Vec<_>>(),
+    }))
+    .unwrap()
+}
+
+/// What of a plan comes, and what is said, when on Tuesday `only` is asked for of `wanted`; on Monday `ran` was.
+struct Scene {
+    runs: WhatRuns,
+    request: Request,
+    together: Group,
+    undo: Option<PinnedSet>,
+}
+
+fn scene(ran: &[&str], wanted: &[&str]) -> Scene {
+    let lock = resolver::resolve(&catalog(), &request(ran, "auto"), monday()).unwrap().lock;
+    let running = Some(Running::of(&lock));
+    let files: FileSet = serde_json::from_value(json!({
+        "lock": lock.digest(), "minecraft": "1.21.10", "build": 1,
+        "server": {"path": "paper.jar", "url": "", "hash": "sha256:00"},
+    }))
+    .unwrap();
+    let request = Request { running, ..request(wanted, "auto") };
+    let runs = WhatRuns { lock: Some(Arc::new(LockRecord { lock, files })), floor: None, strangers: None };
+    Scene { runs, together: Arc::new(vec![request.clone()]), request, undo: None }
+}
+
+impl Scene {
+    async fn ask(&self, only: &str) -> (String, PartialSelection) {
+        let solver = Solver::start(Metrics::default().solves).unwrap();
+        let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
+        let from = &PinnedInputs::of_now(snapshot, tuesday());
+        let (request, runs) = (&self.request, &self.runs);
+        let together = Arc::clone(&self.together);
+        let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
+        let mut answer = plan::answer(question.whole().await.unwrap(), runs);
+        let asks = json!({
+            "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={only}")}},
+            "spec": {"updateStrategy": "auto"},
+        });
+        let asked = crate::server::partial::asked(&serde_json::from_value(asks).unwrap());
+        let alone = question.alone(asked, self.undo.as_ref(), &mut answer).await.unwrap();
+        let before = runs.lock.as_ref().map(|record| &record.lock);
+        (in_words(&changes(before, &answer.lock.unwrap())), alone)
+    }
+
+    /// What comes alone because these Plugins may not wait, or in their own windows, where the set that is planned besides is meant by a
+    /// person or not.
+    async fn early(&self, plugins: &[Arc<Plugin>], spec: &Value, is_meant: bool) -> Option<(&'static str, String)> {
+        let solver = Solver::start(Metrics::default().solves).unwrap();
+        let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
+        let from = &PinnedInputs::of_now(snapshot, tuesday());
+        let (request, runs, together) = (&self.request, &self.runs, Arc::clone(&self.together));
+        let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
+        let mut answer = plan::answer(question.whole().await.unwrap(), runs);
+        let server = check(&server(spec.clone())).unwrap();
+        let alone = question.early(&server, plugins, false, |_| is_meant, &mut answer).await.unwrap();
+        let before = runs.lock.as_ref().map(|record| &record.lock);
+        let comes = in_words(&changes(before, &answer.lock.unwrap()));
+        Some((alone.early()?.in_words().0, comes))
+    }
+
+    /// What comes alone because it may not wait.
+    async fn urgent(&self, name: &str, is_meant: bool) -> Option<String> {
+        let early = self.early(&[urgent(name)], &sundays(), is_meant).await;
+        early.map(|(reason, comes)| {
+            assert_eq!(reason, "Urgent");
+            comes
+        })
+    }
+
+    async fn comes(&self, only: &str) -> String {
+        let (comes, alone) = self.ask(only).await;
+        assert!(matches!(alone, PartialSelection::Asked(_)), "{alone:?}");
+        comes
+    }
+
+    async fn refused(&self, only: &str) -> String {
+        let (_, alone) = self.ask(only).await;
+        let PartialSelection::Refused(why) = alone else { panic!("{alone:?}") };
+        why
+    }
+}
+
+fn object(name: &str, more: &Value) -> Arc<Plugin> {
+    let mut spec = json!({"source": {"type": "modrinth", "project": name}, "instanceSelector": {}});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Arc::new(serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap())
+}
+
+fn urgent(name: &str) -> Arc<Plugin> {
+    object(name, &json!({"urgent": true}))
+}
+
+/// With a window that opens at this hour on each day for an hour; it is noon.
+fn with_window(name: &str, hour: u32) -> Arc<Plugin> {
+    object(name, &json!({"windows": [{"name": "own", "cron": format!("0 {hour} * * *")}]}))
+}
+
+fn sundays() -> Value {
+    json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}}})
+}
+
+const ALL: [&str; 4] = ["claims", "map", "shop", "vault"];
+
+#[tokio::test]
+async fn what_is_named_comes_without_its_delay_and_all_else_stays_at_what_runs() {
+    let scene = scene(&ALL, &ALL);
+    assert_eq!(scene.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+    assert_eq!(scene.comes("plugin/shop,plugin/vault").await, "shop 1.0 -> 1.1, vault 1.0 -> 1.1");
+    assert_eq!(scene.comes("paper").await, "Paper 1.21.10-1 -> 1.21.10-2");
+}
+
+#[tokio::test]
+async fn a_dependency_comes_along_if_only_what_is_named_needs_it() {
+    assert_eq!(scene(&ALL, &ALL).comes("plugin/map").await, "map 1.0 -> 1.1, tiles 1.0 -> 1.1");
+    let two = scene(&["claims", "shop"], &["claims", "shop"]);
+    assert_eq!(two.comes("plugin/claims").await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn what_cannot_come_alone_is_refused_with_the_least_that_has_to_come_along() {
+    let (planned, alone) = scene(&ALL, &ALL).ask("plugin/shop").await;
+    let PartialSelection::Refused(why) = alone else { panic!("{alone:?}") };
+    assert!(why.contains("plugin/vault has to come along"), "{why}");
+    assert!(why.contains("`;only=plugin/shop,plugin/vault`"), "{why}");
+    assert_eq!(planned, "settings of the pod", "what is planned anyway stays planned: for today that is nothing");
+}
+
+#[tokio::test]
+async fn a_first_install_pulls_nothing_along_and_neither_does_a_removal() {
+    assert_eq!(scene(&["claims", "vault"], &ALL).comes("plugin/map").await, "map 1.1 (new), tiles 1.1 (new)");
+    let removed = scene(&ALL, &["claims", "shop", "vault"]);
+    assert_eq!(removed.comes("plugin/map").await, "map 1.0 (removed), tiles 1.0 (removed)");
+}
+
+#[tokio::test]
+async fn what_nobody_asks_for_any_more_stays_until_it_is_named_with_what_it_needs() {
+    let removed = scene(&ALL, &["claims", "shop", "vault"]);
+    assert_eq!(removed.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn a_dependency_that_a_standing_plugin_needs_too_stays_and_keeps_its_reason() {
+    let mut both = scene(&["claims", "map"], &["claims", "map"]);
+    let mut record = (**both.runs.lock.as_ref().unwrap()).clone();
+    let lib = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "lib").unwrap();
+    lib.reason = LockReason::NeededBy(vec!["claims".to_owned(), "map".to_owned()]);
+    both.runs.lock = Some(Arc::new(record));
+    assert_eq!(both.comes("plugin/claims").await, "claims 1.0 -> 1.1");
+    let runs = both.runs.lock.as_ref().unwrap().lock.clone();
+    let everything = narrow(&both.request, &Present::of(&runs), &Scope::default(), None, Delays::Skipped);
+    assert!(everything.request.plugins.iter().all(|wish| wish.hold.is_some()));
+    let solved = resolver::resolve(&catalog(), &everything.request, tuesday()).unwrap().lock;
+    assert_eq!(everything.lock(&runs, solved).plugins, runs.plugins, "file by file, for the same reasons");
+}
+
+#[tokio::test]
+async fn what_stays_for_a_jar_of_ones_own_is_held_at_what_runs_beside_a_first_install() {
+    let mut scene = scene(&["map", "shop"], &["map", "shop"]);
+    let mut record = (**scene.runs.lock.as_ref().unwrap()).clone();
+    record.lock.plugins.retain(|plugin| plugin.name != "shop");
+    let vault = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "vault").unwrap();
+    vault.reason = LockReason::NeededBy(vec!["Kits.jar".to_owned()]);
+    scene.request.running = Some(Running::of(&record.lock));
+    let kits = json!({"file": "Kits.jar", "name": "Kits", "depend": ["vault"]});
+    scene.request.unmanaged = vec![serde_json::from_value(kits).unwrap()];
+    scene.together = Arc::new(vec![scene.request.clone()]);
+    scene.runs.lock = Some(Arc::new(record));
+    assert_eq!(scene.comes("plugin/shop").await, "shop 1.0 (new)", "1.1 needs a newer vault");
+}
+
+#[tokio::test]
+async fn a_shared_plugin_comes_as_the_release_that_was_decided_for_all() {
+    let mut shared = scene(&["claims", "vault"], &["claims", "vault"]);
+    for wish in &mut shared.request.plugins {
+        wish.version = resolver::request::VersionRequest::Latest;
+    }
+    let other = Request { server: "games/other".to_owned(), ..shared.request.clone() };
+    shared.together = Arc::new(vec![shared.request.clone(), other]);
+    let (_, alone) = shared.ask("plugin/vault").await;
+    assert!(
+        matches!(alone, PartialSelection::Refused(_) | PartialSelection::UpToDate(_)),
+        "the others let it wait: {alone:?}"
+    );
+    let soon = shared.together.iter().cloned().map(|mut request| {
+        request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
+        request
+    });
+    shared.together = Arc::new(soon.collect());
+    assert_eq!(shared.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn names_that_mean_nothing_here_are_refused_and_what_is_as_new_as_it_may_be_is_served_by_that() {
+    let scene = scene(&ALL, &ALL);
+    let why = scene.refused("plugin/clams").await;
+    assert!(
+        why.contains("plugin/clams, which is no Plugin for this server; write plugin/claims or plugin/map"),
+        "{why}"
+    );
+    assert!(scene.refused("claims").await.contains("neither `paper` nor"));
+    let mut held = scene;
+    held.request.plugins.iter_mut().for_each(|wish| wish.hold = Some(resolver::request::Hold::Plugin));
+    let (_, alone) = held.ask("plugin/vault").await;
+    assert!(matches!(alone, PartialSelection::UpToDate(_)), "{alone:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_kept_at_a_set_is_not_asked_about_and_a_first_start_comes_whole() {
+    let mut scene = scene(&ALL, &ALL);
+    let digest = scene.runs.lock.as_ref().unwrap().files.lock.clone();
+    let unknown = PinnedSet::Unknown { asked: "0123456789abcdef".to_owned() };
+    let held = PinnedSet::Held { digest, others: Vec::new() };
+    for (undo, word) in [(unknown, "`nightshift.dev/rollback-to`"), (held, "`*` in `spec.hold`")] {
+        scene.undo = Some(undo);
+        let why = scene.refused("plugin/claims").await;
+        assert!(why.starts_with(word), "{why}");
+    }
+    scene.undo = None;
+    scene.runs.lock = None;
+    let solver = Solver::start(Metrics::default().solves).unwrap();
+    let (request, runs, together) = (&scene.request, &scene.runs, Arc::clone(&scene.together));
+    let from = &PinnedInputs::of_now(None, tuesday());
+    let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
+    let mut answer = plan::answer(question.whole().await.unwrap(), runs);
+    let asked = Some(Err("not read on a first start".to_owned()));
+    assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), PartialSelection::Nothing);
+}
+
+/// As `spec.urgent` makes it: without a delay for this one.
+fn hurry(scene: &mut Scene, object: &str) {
+    let wishes = scene.request.plugins.iter_mut().filter(|wish| wish.object == object);
+    wishes.for_each(|wish| wish.delay = SignedDuration::ZERO);
+    scene.together = Arc::new(vec![scene.request.clone()]);
+}
+
+#[tokio::test]
+async fn an_urgent_plugin_comes_alone_and_what_it_cannot_leave_behind_makes_it_wait() {
+    let mut scene = scene(&ALL, &ALL);
+    hurry(&mut scene, "vault");
+    assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
+    assert_eq!(scene.urgent("vault", true).await, None, "a person wants the whole set");
+    assert_eq!(scene.urgent("shop", false).await, None, "vault would have to come along");
+}
+
+#[tokio::test]
+async fn a_server_for_which_nothing_is_newer_is_asked_about_once() {
+    let scene = scene(&ALL, &ALL);
+    assert_eq!(scene.urgent("vault", false).await, None, "it would be newer without the delay that it has here");
+}
+
+#[tokio::test]
+async fn an_urgent_plugin_comes_although_the_rest_has_no_answer() {
+    let mut scene = scene(&ALL, &ALL);
+    let other = scene.request.plugins.iter_mut().find(|wish| wish.object == "claims").unwrap();
+    other.version = resolver::request::VersionRequest::Pin { version: "9.9".to_owned() };
+    hurry(&mut scene, "vault");
+    assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
+}
+
+/// Of age for everything: on Tuesday all that is newer is due.
+fn of_age(scene: &mut Scene) {
+    scene.request.delay = SignedDuration::ZERO;
+    scene.request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
+    scene.together = Arc::new(vec![scene.request.clone()]);
+}
+
+#[tokio::test]
+async fn a_plugin_comes_alone_in_its_own_window_and_is_planned_so_before_it_opens() {
+    let mut scene = scene(&ALL, &ALL);
+    of_age(&mut scene);
+    let alone = Some(("OwnWindow", "vault 1.0 -> 1.1".to_owned()));
+    for hour in [12, 15] {
+        assert_eq!(scene.early(&[with_window("vault", hour)], &sundays(), false).await, alone, "{hour}");
+    }
+    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), true).await, None, "a person wants the whole set");
+    let two = scene.early(&[with_window("shop", 12), with_window("vault", 15)], &sundays(), false).await;
+    assert_eq!(two, alone, "shop cannot come without vault, whose window opens later");
+}
+
+#[tokio::test]
+async fn a_delay_counts_in_a_plugins_own_window() {
+    let mut scene = scene(&ALL, &ALL);
+    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), false).await, None, "nothing is old enough");
+    hurry(&mut scene, "claims");
+    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), false).await, None, "claims would be");
+    let spared = scene.early(&[with_window("claims", 12)], &sundays(), false).await;
+    assert_eq!(spared.unwrap().1, "claims 1.0 -> 1.1, lib 1.0 -> 1.1", "claims has no delay, and it alone needs lib");
+}
+
+#[tokio::test]
+async fn of_two_newer_releases_the_one_that_is_old_enough_comes_in_a_plugins_own_window() {
+    let mut scene = scene(&ALL, &ALL);
+    let mut record = (**scene.runs.lock.as_ref().unwrap()).clone();
+    let vault = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "vault").unwrap();
+    (vault.release_id, vault.version) = ("vault-0.9".to_owned(), "0.9".to_owned());
+    scene.request.running = Some(Running::of(&record.lock));
+    scene.together = Arc::new(vec![scene.request.clone()]);
+    scene.runs.lock = Some(Arc::new(record));
+    let comes = scene.early(&[with_window("vault", 12)], &sundays(), false).await;
+    assert_eq!(comes.unwrap().1, "vault 0.9 -> 1.0");
+}
+
+#[tokio::test]
+async fn an_urgent_plugin_and_one_whose_window_is_open_come_together_and_one_whose_window_is_not_waits() {
+    let mut scene = scene(&ALL, &ALL);
+    of_age(&mut scene);
+    let comes =
+        async |hour| scene.early(&[urgent("claims"), with_window("vault", hour)], &sundays(), false).await.unwrap().1;
+    assert_eq!(comes(12).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1, vault 1.0 -> 1.1");
+    assert_eq!(comes(15).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn what_may_come_when_nobody_is_on_is_not_left_behind_for_a_window_that_opens_later() {
+    let mut scene = scene(&ALL, &ALL);
+    of_age(&mut scene);
+    let mut spec = sundays();
+    spec["updateSchedule"]["opportunistic"] = json!({});
+    assert_eq!(scene.early(&[with_window("vault", 15)], &spec, false).await, None);
+    assert!(scene.early(&[with_window("vault", 12)], &spec, false).await.is_some(), "it is open");
+}

@@ -1,0 +1,123 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::check::check;
+use crate::server::check::tests::server;
+
+fn at(text: &str) -> Timestamp {
+    format!("2026-01-{text}:00Z").parse().unwrap()
+}
+
+/// A server in Berlin with this restart, and what else is said.
+fn checked(more: &Value) -> CheckedServer {
+    let mut spec = json!({"timeZone": "Europe/Berlin", "restart": {"cron": "0 5 * * *"}});
+    for (key, value) in more.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    check(&server(spec)).unwrap()
+}
+
+/// A pod that was made at one instant, and whose server's process began at another; `None`: it does not run.
+fn pod(made: Timestamp, process: Option<Timestamp>) -> Pod {
+    let state = match process {
+        Some(began) => json!({"running": {"startedAt": began.to_string()}}),
+        None => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+    };
+    serde_json::from_value(json!({
+        "metadata": {"name": "lobby-0", "creationTimestamp": made.to_string()},
+        "status": {"containerStatuses": [
+            {"name": "beside", "ready": true, "restartCount": 0, "image": "", "imageID": "",
+             "state": {"running": {"startedAt": "2020-01-01T00:00:00Z"}}},
+            {"name": "papermc", "ready": true, "restartCount": 0, "image": "", "imageID": "", "state": state},
+        ]},
+    }))
+    .unwrap()
+}
+
+fn of_yesterday() -> Pod {
+    pod(at("10T04:01"), Some(at("10T04:02")))
+}
+
+#[test]
+fn a_restart_is_due_for_the_process_that_runs_whoever_started_it() {
+    let night = at("11T04:00");
+    let due = |pod: &Pod| Restarts::of(&checked(&json!({})), Some(pod), night).due.map(|restart| restart.due);
+    assert_eq!(due(&of_yesterday()), Some(night));
+    assert_eq!(due(&pod(at("10T04:01"), Some(at("11T03:30")))), None, "somebody wrote /stop half an hour ago");
+    assert_eq!(due(&pod(at("11T03:30"), Some(at("10T04:02")))), None, "the clock of the node is wrong");
+    assert_eq!(due(&pod(at("10T04:01"), None)), None, "it does not run");
+    assert_eq!(Restarts::of(&checked(&json!({})), None, night), Restarts::default());
+}
+
+#[test]
+fn nothing_is_due_without_the_field_and_while_the_server_is_suspended() {
+    let of = |more: Value| Restarts::of(&checked(&more), Some(&of_yesterday()), at("11T04:00"));
+    assert_eq!(of(json!({"restart": null})), Restarts::default());
+    assert_eq!(of(json!({"suspend": true})), Restarts::default());
+    assert_eq!(of(json!({})).next, Some(at("12T04:00")));
+}
+
+#[test]
+fn neither_a_missing_window_nor_one_that_is_switched_off_nor_a_missing_approval_keeps_it() {
+    for more in [
+        json!({"updateSchedule": {"maintenanceWindow": {"enabled": false}}}),
+        json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 29 2 *"}}}),
+        json!({"approval": "Required"}),
+    ] {
+        assert!(Restarts::of(&checked(&more), Some(&of_yesterday()), at("11T04:00")).due.is_some(), "{more}");
+    }
+}
+
+#[test]
+fn a_blackout_keeps_it_and_the_next_is_the_one_after_it() {
+    let event = json!([{"name": "event", "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T12:00:00Z"}]);
+    let server = checked(&json!({"updateSchedule": {"blackouts": event}}));
+    let restarts = Restarts::of(&server, Some(&of_yesterday()), at("11T04:00"));
+    assert_eq!((restarts.due, restarts.next), (None, Some(at("13T04:00"))));
+}
+
+#[test]
+fn a_restart_has_half_an_hour_and_its_countdown_and_waits_for_players_on_top() {
+    let until = |restart: Value| {
+        let server = checked(&json!({"restart": restart, "players": {"deadline": "20m", "notice": "10m"}}));
+        Restarts::of(&server, Some(&of_yesterday()), at("11T04:00")).due.unwrap().until
+    };
+    assert_eq!(until(json!({"cron": "0 5 * * *"})), at("11T04:40"));
+    assert_eq!(until(json!({"cron": "0 5 * * *", "policy": "WaitForEmpty"})), at("11T05:00"));
+}
+
+#[test]
+fn its_policy_and_its_words_are_its_own_else_those_for_players() {
+    let players = json!({"policy": "Ignore", "text": "Neustart in {in}"});
+    let own = json!({"cron": "0 5 * * *", "policy": "Announce", "text": "Gleich wieder da", "onlyIf": {"empty": true}});
+    let of =
+        |restart: &Value, players: &Value| checked(&json!({"restart": restart, "players": players})).restart.unwrap();
+    let plain = json!({"cron": "0 5 * * *"});
+    let restart = of(&plain, &players);
+    assert_eq!(
+        (restart.policy, restart.announcement.text.as_str()),
+        (scheduler::observation::PlayerPolicy::Ignore, "Neustart in {in}")
+    );
+    assert!(!restart.only_empty);
+    let restart = of(&own, &players);
+    assert_eq!(
+        (restart.policy, restart.announcement.text.as_str()),
+        (scheduler::observation::PlayerPolicy::Announce, "Gleich wieder da")
+    );
+    assert!(restart.only_empty);
+    let words = of(&plain, &json!({})).announcement.text;
+    assert!(words.contains("{in}") && !words.contains("update"), "{words}");
+}
+
+#[test]
+fn a_server_at_rest_is_looked_at_in_the_instant_of_its_restart() {
+    let restarts = Restarts { next: Some(at("11T04:00")), ..Restarts::default() };
+    let soon = at("11T03:56");
+    let exactly = Outcome::Waiting { until: Some(at("11T04:00")) };
+    assert_eq!(restarts.in_time(Outcome::Settled, soon), exactly);
+    assert_eq!(restarts.in_time(Outcome::Waiting { until: None }, soon), exactly);
+    assert_eq!(restarts.in_time(Outcome::Waiting { until: Some(at("20T04:00")) }, soon), exactly);
+    assert_eq!(restarts.in_time(Outcome::Settled, at("11T03:00")), Outcome::Settled, "looked at before anyway");
+    assert_eq!(restarts.in_time(Outcome::Acted, soon), Outcome::Acted);
+    assert_eq!(Restarts::default().in_time(Outcome::Settled, soon), Outcome::Settled);
+}

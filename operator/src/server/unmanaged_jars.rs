@@ -1,0 +1,164 @@
+//! Pure. JARs in `plugins` that people put there themselves: as the agent reports them, for the solve, for the status, and
+//! beside the files of a set.
+
+use std::collections::BTreeMap;
+
+use crds::PaperMCServerSpec;
+use crds::paper_mc_server::UnmanagedFile;
+use resolver::name_conflict::{JarNameConflict, clashes_of_own};
+use scheduler::protocol::{AgentReport, FileSet, UnmanagedJar};
+
+use crate::error_chain::cut;
+
+/// As many as the status takes. A spec can vouch for no more.
+const MOST: usize = 100;
+
+/// As many further names of one JAR as the status takes.
+const MOST_NAMES: usize = 2;
+
+/// As many names that one JAR needs as the status takes.
+const MOST_NEEDS: usize = 4;
+
+/// All JARs of a report, by file. An agent of an older version names them only: they count, and nobody can vouch for them.
+pub(crate) fn strangers(report: &AgentReport) -> Vec<UnmanagedFile> {
+    let names = report.unmanaged.iter().map(|file| (file, None));
+    let told = report.unmanaged_jars.iter().map(|jar| (&jar.file, Some(jar)));
+    let by_file: BTreeMap<&String, Option<&UnmanagedJar>> = names.chain(told).collect();
+    let text = |text: &String| cut(text, 64);
+    let file = |(file, jar): (&String, Option<&UnmanagedJar>)| UnmanagedFile {
+        file: cut(file, 253),
+        sha256: jar.map(|jar| text(&jar.sha256)),
+        sha512: jar.and_then(|jar| jar.sha512.as_ref()).map(|sha512| cut(sha512, 128)),
+        name: jar.and_then(|jar| jar.name.as_ref()).map(text),
+        provides: jar.iter().flat_map(|jar| &jar.provides).take(MOST_NAMES).map(text).collect(),
+        depend: jar.iter().flat_map(|jar| &jar.depend).take(MOST_NEEDS).map(text).collect(),
+        api_version: jar.and_then(|jar| jar.api_version.as_ref()).map(text),
+        java: jar.and_then(|jar| jar.java),
+    };
+    let mut files: Vec<UnmanagedFile> = by_file.into_iter().map(file).collect();
+    // A list keyed by file: the API server refuses the whole status if one stands twice.
+    files.dedup_by(|a, b| a.file == b.file);
+    files
+}
+
+/// Those that the status keeps: all, or first those for which nobody vouches. So what is left out holds nothing that is not
+/// held anyway, and `resolver explain` on the object says what the solve said.
+pub(crate) fn kept(mut files: Vec<UnmanagedFile>, spec: &PaperMCServerSpec) -> Vec<UnmanagedFile> {
+    let vouched = |file: &UnmanagedFile| {
+        file.sha256.as_ref().is_some_and(|sha256| spec.unmanaged.iter().any(|said| said.sha256 == *sha256))
+    };
+    files.sort_by_cached_key(vouched);
+    files.truncate(MOST);
+    files.sort_by(|a, b| a.file.cmp(&b.file));
+    files
+}
+
+/// A name that a file of this set and a JAR of somebody's own would both declare or provide: the server would load one of
+/// them, and nobody knows which. A JAR of the very name of a plugin of the set is none: it is set aside for that one.
+pub(crate) fn shared_name(set: &FileSet, report: &AgentReport) -> Option<JarNameConflict> {
+    let managed: Vec<(&str, Vec<&str>)> = (set.plugins.iter())
+        .filter_map(|file| {
+            let names = file.plugin.iter().chain(&file.provides).map(String::as_str).collect();
+            Some((file.path.strip_prefix("plugins/")?, names))
+        })
+        .collect();
+    let own = report.unmanaged_jars.iter().filter_map(|jar| {
+        let names = std::iter::once(jar.name.as_deref()?).chain(jar.provides.iter().map(String::as_str));
+        Some((jar.file.as_str(), names.collect()))
+    });
+    let found = clashes_of_own(&managed, &own.collect::<Vec<_>>());
+    let is_managed = |file: &String| managed.iter().any(|(managed, _)| managed == file);
+    found.into_iter().find(|clash| clash.files.iter().any(is_managed))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report(more: &serde_json::Value) -> AgentReport {
+        let mut report = json!({
+            "at": "2026-01-21T12:00:00Z", "podUid": "uid", "server": {"state": "absent"}, "lock": null,
+            "players": {"who": "nobody"}, "world": {"floor": null, "whole": true},
+        });
+        report.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(report).unwrap()
+    }
+
+    fn spec(more: &serde_json::Value) -> PaperMCServerSpec {
+        let mut spec = json!({"updateStrategy": "auto"});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn what_an_older_agent_names_only_counts_without_a_hash() {
+        let sha256 = "ab".repeat(32);
+        let new = report(&json!({
+            "unmanaged": ["Shop.jar", "a.jar"],
+            "unmanagedJars": [{"file": "Shop.jar", "sha256": sha256, "name": "Shop", "provides": ["Economy"], "depend": ["Vault"], "apiVersion": "1.21", "java": 21}],
+        }));
+        let found = strangers(&new);
+        let shown: Vec<_> = found.iter().map(|file| (file.file.as_str(), file.sha256.as_deref())).collect();
+        assert_eq!(shown, [("Shop.jar", Some(sha256.as_str())), ("a.jar", None)]);
+        assert_eq!(
+            (found[0].name.as_deref(), found[0].provides.as_slice()),
+            (Some("Shop"), ["Economy".to_owned()].as_slice())
+        );
+        assert_eq!((found[0].api_version.as_deref(), found[0].java), (Some("1.21"), Some(21)));
+        assert_eq!(found[0].depend, ["Vault"]);
+        assert_eq!(strangers(&report(&json!({"unmanaged": ["Shop.jar"]})))[0].sha256, None);
+        assert_eq!(strangers(&report(&json!({}))), []);
+    }
+
+    #[test]
+    fn all_count_and_the_status_keeps_those_first_that_nobody_vouches_for() {
+        let jar = |number: usize| json!({"file": format!("{number:03}.jar"), "sha256": format!("{number:064}")});
+        let jars: Vec<_> = (0..150).map(jar).collect();
+        let said: Vec<_> = (0..100)
+            .map(|number| json!({"file": "x.jar", "sha256": format!("{number:064}"), "minecraftVersions": ["1.21.11"]}))
+            .collect();
+        let seen = strangers(&report(&json!({"unmanagedJars": jars})));
+        assert_eq!(seen.len(), 150);
+        let kept = kept(seen, &spec(&json!({"unmanaged": said})));
+        assert_eq!(kept.len(), MOST);
+        assert!(kept.is_sorted_by(|a, b| a.file < b.file));
+        assert_eq!(kept.iter().filter(|file| file.file.as_str() >= "100.jar").count(), 50, "{kept:?}");
+    }
+
+    #[test]
+    fn what_somebody_wrote_is_cut_to_what_the_status_takes() {
+        let long = format!("{}.jar", "0".repeat(300));
+        let found = strangers(&report(&json!({
+            "unmanaged": [long.clone(), format!("{long}x")],
+            "unmanagedJars": [{"file": "a.jar", "sha256": "00", "name": long, "provides": ["A", "B", "C"]}],
+        })));
+        let [cut, a] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((cut.file.len(), a.name.as_ref().map(String::len), a.provides.len()), (253, Some(64), MOST_NAMES));
+    }
+
+    #[test]
+    fn a_name_of_a_file_of_the_set_and_of_a_jar_of_ones_own_is_found_unless_the_one_takes_the_others_place() {
+        let set: FileSet = serde_json::from_value(json!({
+            "lock": "0", "minecraft": "1.21.11", "build": 1, "dataVersion": 1, "support": [],
+            "server": {"path": "s.jar", "hash": "sha256:0", "url": "http://localhost/s.jar"},
+            "plugins": [
+                {"path": "plugins/FAWE-2.jar", "hash": "sha256:0", "url": "http://localhost/f.jar", "plugin": "FAWE", "provides": ["WorldEdit"]},
+                {"path": "plugins/Via-5.jar", "hash": "sha256:0", "url": "http://localhost/v.jar", "plugin": "Via"},
+            ],
+        }))
+        .unwrap();
+        let beside = |jars: serde_json::Value| shared_name(&set, &report(&json!({"unmanagedJars": jars})));
+        let own = |file: &str, name: &str, provides: &[&str]| json!({"file": file, "sha256": "00", "name": name, "provides": provides});
+        let clash = beside(json!([own("worldedit.jar", "worldedit", &[])])).unwrap();
+        assert_eq!(
+            (clash.name.as_str(), clash.files),
+            ("WorldEdit", vec!["FAWE-2.jar".into(), "worldedit.jar".into()])
+        );
+        assert!(beside(json!([own("fork.jar", "Fork", &["Via"])])).is_some());
+        assert_eq!(beside(json!([own("old-via.jar", "via", &[])])), None, "it is set aside for the one of the set");
+        // They lay there before, and the server goes on as it did.
+        assert_eq!(beside(json!([own("a.jar", "A", &[]), own("b.jar", "B", &["A"])])), None);
+    }
+}

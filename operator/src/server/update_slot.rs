@@ -1,0 +1,151 @@
+//! Edge (reads). Whether it is this server's turn: [`crate::update_slots`] counts, this file knows what beginning means.
+
+use crds::PaperMCServer;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use scheduler::maintenance::Gate;
+use scheduler::observation::{Announced, Disruption};
+use scheduler::rollout::{Step, is_under_way, next_step};
+
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::plan::Plan;
+use crate::caches::Key;
+use crate::context::Context;
+
+/// The next step; what is left of it when an update would begin and others come first. Then `plan` says so.
+pub(super) fn next_in_turn(
+    ctx: &Context,
+    server: &CheckedServer,
+    seen: &Observed,
+    plan: &mut Plan,
+    by_hand: bool,
+    now: Timestamp,
+) -> Step {
+    let step = next_step(&plan.goal, &plan.seen, plan.gate, now);
+    if !ctx.turns.are_bounded() {
+        return step;
+    }
+    let server = &(server.namespace.clone(), server.name.clone());
+    let node = seen.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.as_deref());
+    // What waits for a person may wait for days, and keeps nobody else waiting.
+    let is_stuck = matches!(step, Step::Wait(why) if why.needs_a_person());
+    if !is_stuck && is_under_way(&plan.goal, &plan.seen, plan.gate) {
+        ctx.turns.is_at_it(server, node);
+        return step;
+    }
+    match plan.gate {
+        // What a person asks for by hand waits for nobody.
+        Gate::Open { opened_at, until } if begins(step) && !by_hand => {
+            match ctx.turns.begin(server, node, opened_at, unseen(ctx)) {
+                Ok(()) => step,
+                Err(not_yet) => {
+                    plan.not_yet = Some(not_yet);
+                    // Both are one: the update comes in its turn, and is the restart. What a person asks for is not. Outside of windows the
+                    // restart goes alone: nobody knows whether the turn comes while there is an opportunity.
+                    if plan.opportunistic.occasion.is_none() {
+                        plan.goal.restart = plan.restores.restart(None);
+                    }
+                    plan.gate = Gate::NoNewStarts { opened_at, until, opens: None };
+                    next_step(&plan.goal, &plan.seen, plan.gate, now)
+                }
+            }
+        }
+        Gate::Open { .. } | Gate::NoNewStarts { .. } | Gate::Shut { .. } => {
+            wake(ctx, ctx.turns.rests(server));
+            step
+        }
+    }
+}
+
+/// Forgets a server that is gone.
+pub(super) fn leave(ctx: &Context, server: &Key) {
+    wake(ctx, ctx.turns.forget(server));
+}
+
+/// A pass ended before anything could be planned: nothing begins here until that is over, so nobody waits for it.
+pub(super) fn give_up(ctx: &Context, server: &PaperMCServer) {
+    if ctx.turns.are_bounded() {
+        let server = (server.namespace().unwrap_or_default(), server.name_any());
+        wake(ctx, ctx.turns.rests(&server));
+    }
+}
+
+/// A pass has failed, after so many others did.
+pub(super) fn failed(ctx: &Context, server: &Key, attempts: u32) {
+    if ctx.turns.are_bounded() {
+        wake(ctx, ctx.turns.failed(server, attempts));
+    }
+}
+
+/// Whether players wait for a stop here, or another set is on trial: that keeps its turn over a failure that may be over at the next try.
+pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
+    let is_told = seen.facts.announced.is_some_and(|told| now - Announced::COUNTS < told.ends);
+    is_told || Plan::is_on_trial(seen)
+}
+
+/// The first step of an update that players or the cluster notice.
+fn begins(step: Step) -> bool {
+    match step {
+        Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Disruption::Update { .. }),
+        Step::WriteTemplate { .. } | Step::Commit { .. } | Step::RollForward { .. } => true,
+        // What began is known.
+        Step::Reannounce { .. }
+        | Step::Create { .. }
+        | Step::Stage
+        | Step::Restore { .. }
+        | Step::MarkFailed { .. }
+        | Step::RequestRestore { .. }
+        | Step::RequestPluginDataRestore { .. }
+        | Step::RollBack { .. }
+        | Step::MarkStable { .. }
+        | Step::Restart { .. }
+        | Step::EndRestart
+        | Step::BeginDrain { .. }
+        | Step::EndDrain
+        | Step::CancelAnnouncement { .. }
+        | Step::Settled
+        | Step::Wait(_) => false,
+    }
+}
+
+/// Servers that are being updated, by their own status: for a leader that has not looked at them yet.
+fn unseen(ctx: &Context) -> impl Iterator<Item = Key> {
+    let is_updating = |server: &PaperMCServer| {
+        let conditions = server.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
+        conditions.iter().any(|condition| condition.type_ == "Updating" && condition.status == "True")
+    };
+    let key = |server: &PaperMCServer| (server.namespace().unwrap_or_default(), server.name_any());
+    ctx.servers.state().into_iter().filter_map(move |server| is_updating(&server).then(|| key(&server)))
+}
+
+fn wake(ctx: &Context, servers: Vec<Key>) {
+    for (namespace, name) in servers {
+        ctx.look_again(&namespace, &name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use scheduler::observation::{Partition, PodUid, StatefulSetView};
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::requested_restore::tests::way_back::{FAILED, SETTLED, on_trial};
+
+    #[test]
+    fn a_server_whose_passes_fail_keeps_its_turn_only_while_players_were_told_or_a_set_is_on_trial() {
+        let now: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
+        let mut seen = on_trial(&json!(null));
+        assert!(is_needed(&seen, now));
+        seen.pod_revision = Some(SETTLED);
+        seen.shape = seen.shape.map(|set| StatefulSetView { template: SETTLED, door: Partition::Closed, ..set });
+        assert!(!is_needed(&seen, now), "it only waits");
+        let act = Disruption::Update { goal: FAILED, window_opened_at: now };
+        let ends = now + SignedDuration::from_mins(5);
+        seen.facts.announced = Some(Announced { act, pod: PodUid(7), ends });
+        assert!(is_needed(&seen, now) && is_needed(&seen, ends));
+        assert!(!is_needed(&seen, ends + Announced::COUNTS), "it is over");
+    }
+}

@@ -1,0 +1,115 @@
+//! Pure. Whether the server's container runs the image of the template that its pod was made from.
+//!
+//! The image of a pod can be written over in place (`kubectl set image pod/…`): the kubelet starts the container again with another one, and the pod
+//! keeps the name of its revision. So the revision alone does not say which image runs.
+
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+
+use crate::server::observe::Observed;
+use crate::server::render::pod::SERVER_CONTAINER;
+
+/// What runs instead of the image that was planned, in words. None: that one runs, or nobody knows which template the pod was made from.
+pub(crate) fn other_image(seen: &Observed) -> Option<String> {
+    let runs = image_of(seen.pod.as_ref()?.spec.as_ref()?)?;
+    let planned = image_of(template_of_pod(seen)?.spec.as_ref()?)?;
+    (!is_same(runs, planned)).then(|| format!("the pod runs image `{runs}`, not `{planned}`"))
+}
+
+fn image_of(spec: &PodSpec) -> Option<&str> {
+    spec.containers.iter().find(|container| container.name == SERVER_CONTAINER)?.image.as_deref()
+}
+
+/// The one that stands in the `StatefulSet`, or the one that settled. A pod of any other revision is about to be replaced.
+fn template_of_pod(seen: &Observed) -> Option<&PodTemplateSpec> {
+    let of_pod = seen.pod_revision?;
+    let set = seen.set.as_ref().filter(|_| seen.shape.is_some_and(|set| set.template == of_pod));
+    let stands = set.and_then(|set| set.spec.as_ref()).map(|spec| &spec.template);
+    let record = seen.settled.as_ref().filter(|_| seen.facts.settled.is_some_and(|settled| settled.revision == of_pod));
+    stands.or(record.map(|record| &record.template))
+}
+
+/// Whether these name one image. A webhook of the cluster may have pods pull from a mirror, or write the digest of a tag behind it, and means the
+/// same image: so registries are not compared, and neither is what only one of the two says.
+fn is_same(runs: &str, planned: &str) -> bool {
+    let (runs, planned) = (Reference::of(runs), Reference::of(planned));
+    match planned.digest {
+        Some(_) => runs.digest == planned.digest,
+        None => runs.name == planned.name && (runs.tag.is_none() || runs.tag == planned.tag),
+    }
+}
+
+/// An image without the place that it comes from.
+struct Reference<'a> {
+    name: &'a str,
+    /// None: only its digest is said.
+    tag: Option<&'a str>,
+    digest: Option<&'a str>,
+}
+
+impl<'a> Reference<'a> {
+    fn of(image: &'a str) -> Self {
+        let (named, digest) = image.split_once('@').map_or((image, None), |(named, digest)| (named, Some(digest)));
+        let last = named.rsplit_once('/').map_or(named, |(_, last)| last);
+        let (name, tag) = last.split_once(':').map_or((last, None), |(name, tag)| (name, Some(tag)));
+        Self { name, tag: tag.or(digest.is_none().then_some("latest")), digest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use scheduler::observation::Revision;
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::requested_restore::tests::way_back::{FAILED, SETTLED, on_trial};
+
+    #[test]
+    fn a_mirror_and_a_digest_behind_a_tag_are_the_same_image_and_another_name_tag_or_digest_is_not() {
+        for (runs, planned) in [
+            ("docker.io/itzg/minecraft-server:java21", "docker.io/itzg/minecraft-server:java21"),
+            ("mirror:5000/hub/itzg/minecraft-server:java21", "docker.io/itzg/minecraft-server:java21"),
+            ("docker.io/itzg/minecraft-server:java21@sha256:1", "docker.io/itzg/minecraft-server:java21"),
+            ("docker.io/itzg/minecraft-server@sha256:1", "docker.io/itzg/minecraft-server:java21"),
+            ("mirror/paper@sha256:1", "docker.io/itzg/minecraft-server:java21@sha256:1"),
+            ("paper:latest", "paper"),
+        ] {
+            assert!(is_same(runs, planned), "{runs} for {planned}");
+        }
+        for (runs, planned) in [
+            ("docker.io/itzg/minecraft-server:java17", "docker.io/itzg/minecraft-server:java21"),
+            ("docker.io/itzg/minecraft-server:java17@sha256:1", "docker.io/itzg/minecraft-server:java21"),
+            ("docker.io/itzg/mc-proxy:java21", "docker.io/itzg/minecraft-server:java21"),
+            ("mirror/paper:java21@sha256:2", "mirror/paper:java21@sha256:1"),
+            ("mirror/paper:java21", "mirror/paper:java21@sha256:1"),
+            ("paper", "paper:1"),
+        ] {
+            assert!(!is_same(runs, planned), "{runs} for {planned}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_held_against_the_template_of_its_revision_and_against_none_where_nobody_knows_which() {
+        let template = |image: &str| {
+            let beside = json!({"name": "beside", "image": "x:1"});
+            json!({"metadata": {}, "spec": {"containers": [beside, {"name": "papermc", "image": image}]}})
+        };
+        let set = json!({
+            "metadata": {"name": "lobby"},
+            "spec": {"selector": {}, "serviceName": "lobby", "template": template("game:2")},
+        });
+        let mut seen = on_trial(&json!(null));
+        seen.set = Some(serde_json::from_value(set).unwrap());
+        let record = Arc::make_mut(seen.settled.as_mut().unwrap());
+        record.template = serde_json::from_value(template("game:1")).unwrap();
+        seen.pod = Some(serde_json::from_value(template("game:2")).unwrap());
+        let mut says = |revision| {
+            seen.pod_revision = revision;
+            other_image(&seen)
+        };
+        assert_eq!(says(Some(FAILED)), None, "what is on trial");
+        assert_eq!(says(Some(SETTLED)).as_deref(), Some("the pod runs image `game:2`, not `game:1`"));
+        assert_eq!((says(Some(Revision(7))), says(None)), (None, None));
+    }
+}

@@ -1,0 +1,37 @@
+//! Edge (writes). Has a server looked at again right before the next instant at which something comes by the clock.
+
+use crds::PaperMCServer;
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+use scheduler::maintenance::Gate;
+use tracing::warn;
+
+use super::plan::Plan;
+use crate::context::Context;
+use crate::error_chain::ErrorChain;
+
+/// So long before an instant the alarm rings. From then on the requeue is punctual by itself: an alarm at the instant would only bring a
+/// second look in the moment in which hundreds of servers have their first.
+const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
+
+/// The requeue is the guarantee; the alarm makes it punctual.
+pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
+    let opens = match plan.gate {
+        Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
+        Gate::Open { .. } => None,
+    };
+    let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming).chain(plan.waits_until());
+    let next = opens.into_iter().chain(by_the_clock).chain(plan.alone.ends(plan.alone_until)).min();
+    let Some(rings) = next.map(|next| next - ALARM_BEFORE).filter(|rings| *rings > at) else { return };
+    let wake = ctx.wake.clone();
+    let object = ObjectRef::from_obj(server);
+    let key = format!("{}/{}", server.namespace().unwrap_or_default(), server.name_any());
+    let ring = move || {
+        // Nobody listens any more only when the process ends.
+        drop(wake.send(object));
+    };
+    if let Err(error) = ctx.alarm.wake_at(key, rings, ring).await {
+        warn!(error = %ErrorChain(&error), rings = %rings, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
+    }
+}

@@ -1,0 +1,161 @@
+//! Edge (reads the network). What upstreams have released on a day, read once from the replay and shared by all that is played in this process.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use clap::Parser as _;
+use fixtures::upstream::{self, State};
+use jiff::Timestamp;
+use resolver::catalog::{ProjectKey, Source};
+use resolver::upstream::{CatalogQuery, Fetcher};
+use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::fake_api_server::NAMESPACE;
+use crate::Config;
+use crate::catalog::Snapshot;
+use crate::clock::now;
+use crate::store::Store;
+
+/// What upstreams list on a day, read when it is first asked for.
+pub(super) struct Releases {
+    pub(super) config: Config,
+    /// The command line of an operator that reads the replay.
+    flags: Vec<String>,
+    pub(super) store: Arc<Store>,
+    /// What was read, by day and projects.
+    of_days: Mutex<BTreeMap<Asked, Arc<Snapshot>>>,
+    reader: UnboundedSender<Reading>,
+    /// Where the store and the pages lie.
+    _dir: TempDir,
+}
+
+/// A day, and projects of Modrinth.
+type Asked = (String, Vec<String>);
+
+/// Somebody asks for what upstreams list on a day.
+struct Reading {
+    day: Timestamp,
+    /// Projects of Modrinth.
+    projects: Vec<String>,
+    /// By the clock of whoever asks.
+    read_at: Timestamp,
+    answer: Sender<Arc<Snapshot>>,
+}
+
+/// The days, as the tests in a cluster know the first four. On the last two Paper was at 1.21.11, and at 26.1.2 with plugins that are listed for it.
+const DAYS: [&str; 6] = [
+    "2026-01-10T12:00:00Z",
+    "2026-01-19T12:00:00Z",
+    "2025-12-11T12:00:00Z",
+    "2025-12-12T18:00:00Z",
+    "2026-03-10T12:00:00Z",
+    "2026-06-10T12:00:00Z",
+];
+
+impl Releases {
+    /// The same for all walks of the process.
+    pub(super) fn get() -> &'static Self {
+        static RELEASES: OnceLock<Releases> = OnceLock::new();
+        RELEASES.get_or_init(|| {
+            let (tell, told) = std::sync::mpsc::channel();
+            // With a runtime of its own: the replay has to outlive the test that comes first.
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+                runtime.block_on(async {
+                    let (replay, _) = upstream::spawn(day(DAYS[0])).await.expect("a free port");
+                    let (reader, readings) = unbounded_channel();
+                    let releases = Self::new(&replay, reader);
+                    let config = releases.config.clone();
+                    tell.send(releases).expect("whoever waits is there");
+                    answer(&replay, &config, readings).await;
+                });
+            });
+            told.recv().expect("the releases are read")
+        })
+    }
+
+    /// The settings of an operator with these flags besides.
+    pub(super) fn config_with(&self, flags: &[String]) -> Config {
+        Config::parse_from(self.flags.iter().chain(flags))
+    }
+
+    /// Before and after plugins were released.
+    pub(super) fn plugins(&self) -> [Arc<Snapshot>; 2] {
+        self.pair(DAYS[0], DAYS[1])
+    }
+
+    /// Before and after a newer Minecraft was.
+    pub(super) fn newer_minecraft(&self) -> [Arc<Snapshot>; 2] {
+        self.pair(DAYS[2], DAYS[3])
+    }
+
+    /// Before and after one that moves the worlds.
+    pub(super) fn moves_worlds(&self) -> [Arc<Snapshot>; 2] {
+        self.pair(DAYS[4], DAYS[5])
+    }
+
+    fn pair(&self, before: &str, after: &str) -> [Arc<Snapshot>; 2] {
+        let projects = ["viabackwards", "viaversion"].map(str::to_owned);
+        [before, after].map(|day| self.of_day(day, &projects, now()))
+    }
+
+    /// What upstreams list on this day (`2026-01-10`, at noon), of Paper and of these projects of Modrinth. `read_at` is the time of whoever asks.
+    pub(super) fn of_day(&self, day: &str, projects: &[String], read_at: Timestamp) -> Arc<Snapshot> {
+        let mut known = self.of_days.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (day.to_owned(), projects.to_vec());
+        let read = || {
+            let (answer, answered) = std::sync::mpsc::channel();
+            let at = if day.contains('T') { day.to_owned() } else { format!("{day}T12:00:00Z") };
+            let day = at.parse().expect("a day as 2026-01-10");
+            let reading = Reading { day, projects: projects.to_vec(), read_at, answer };
+            self.reader.send(reading).unwrap_or_else(|_| panic!("the replay has ended"));
+            answered.recv().expect("the releases are read")
+        };
+        known.entry(key).or_insert_with(read).clone()
+    }
+
+    fn new(replay: &State, reader: UnboundedSender<Reading>) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let url = |flag: &str, path: &str| format!("--{flag}={}/{path}", replay.public_url());
+        let flags = [
+            "operator".to_owned(),
+            format!("--namespace={NAMESPACE}"),
+            url("fill-url", "fill/v3"),
+            url("hangar-url", "hangar/api/v1"),
+            url("modrinth-url", "modrinth/v2"),
+            url("docker-hub-url", "docker-hub/v2"),
+            format!("--cache-dir={}", dir.path().join("store").display()),
+            "--game-image=nightshift.dev/paper-stand-in:dev".to_owned(),
+            "--store-url=".to_owned(),
+        ];
+        let flags: Vec<String> = flags.into();
+        let config = Config::parse_from(&flags);
+        let store = Store::new(&config.files_dir(), config.store_policy().expect("addresses")).expect("a directory");
+        Self { config, flags, store: Arc::new(store), of_days: Mutex::default(), reader, _dir: dir }
+    }
+}
+
+fn day(text: &str) -> Timestamp {
+    text.parse().expect("a day")
+}
+
+/// Reads, one day after the other, for as long as the process lives.
+async fn answer(replay: &State, config: &Config, mut readings: UnboundedReceiver<Reading>) {
+    while let Some(Reading { day, projects, read_at, answer }) = readings.recv().await {
+        replay.set_now(day);
+        let pages = tempfile::tempdir().expect("a directory");
+        let settings = Config { cache_dir: pages.path().into(), ..config.clone() }.fetch_settings().expect("addresses");
+        let fetcher = Fetcher::new(settings).expect("a cache");
+        let projects: Vec<_> = projects.iter().map(|name| project(name)).collect();
+        let wanted = CatalogQuery { projects: &projects, ..CatalogQuery::default() };
+        let read = fetcher.catalog(wanted, |_| Vec::new(), read_at).await;
+        assert!(read.problems.is_empty(), "{:?}", read.problems);
+        drop(answer.send(Arc::new(Snapshot::of(read.catalog, BTreeMap::new()))));
+    }
+}
+
+fn project(name: &str) -> ProjectKey {
+    ProjectKey { source: Source::Modrinth, project: name.to_owned() }
+}

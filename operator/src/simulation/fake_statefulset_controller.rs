@@ -1,0 +1,112 @@
+//! Edge (writes). The `StatefulSet` controller, as measured (`kubernetes-notes.md` of the design, 1a to 1f) and read (`completeRollingUpdate`).
+
+use serde_json::{Value, json};
+
+use super::cluster::SimCluster;
+use super::fake_node::is_ready;
+use super::invariants::revision;
+use super::objects::{Key, is_stopping};
+use crate::clock::now;
+use crate::template_revision::digest;
+
+impl SimCluster {
+    /// One look of the controller.
+    pub(super) fn control(&mut self) {
+        self.controller_at = None;
+        let key = self.key_of_set();
+        let Ok(set) = self.objects.get(&key).cloned() else { return };
+        let update = self.history_entry(&set["spec"]["template"]);
+        let current = set["status"]["currentRevision"].as_str().map_or_else(|| update.clone(), str::to_owned);
+        let asleep = set["spec"]["replicas"] == 0;
+        let is_open = set["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_i64().unwrap_or(0) == 0;
+        let pod = self.objects.get(&self.key_of_pod()).ok().cloned();
+        let of =
+            |pod: &Value| pod["metadata"]["labels"]["controller-revision-hash"].as_str().unwrap_or_default().to_owned();
+        let is_ready = pod.as_ref().is_some_and(is_ready);
+        let (there, updated) = (usize::from(pod.is_some()), pod.as_ref().is_some_and(|pod| of(pod) == update));
+        let wanted = usize::from(!asleep);
+        let all_updated = usize::from(updated) == wanted && usize::from(is_ready) == wanted;
+        let completes = all_updated && current != update;
+        let current = if all_updated { update.clone() } else { current };
+        let generation = set["metadata"]["generation"].clone();
+        self.objects.change(&key, now(), |set| {
+            set["status"] = json!({
+                "observedGeneration": generation, "replicas": there, "readyReplicas": usize::from(is_ready),
+                "currentRevision": current, "updateRevision": update,
+            });
+        });
+        if completes {
+            self.tell("controller: the update is complete; currentRevision = updateRevision");
+            self.changed();
+        }
+        match pod {
+            None if !asleep => {
+                let revision = if is_open { &update } else { &current };
+                self.create_pod(revision);
+            }
+            Some(pod) if asleep && !is_stopping(&pod) => {
+                self.end_pod("controller: deletes the pod, since replicas is 0");
+            }
+            Some(pod) if is_open && of(&pod) != update && !is_stopping(&pod) => {
+                self.check_replaced(&update);
+                self.end_pod("controller: deletes the pod, to replace it");
+            }
+            None | Some(_) => {}
+        }
+    }
+
+    /// The entry of its history with this template; a new one if there is none.
+    fn history_entry(&mut self, template: &Value) -> String {
+        // As Kubernetes names them: the same for the same template, also when history was lost in between.
+        let name = format!("{}-{}", self.scenario.seat.name, &hex::encode(digest(template))[..10]);
+        if self.objects.get(&Key::new("controllerrevisions", &name)).is_ok() {
+            return name;
+        }
+        self.revisions.insert(name.clone(), revision(template));
+        let mut kept = template.clone();
+        kept["$patch"] = json!("replace");
+        let entry = json!({
+            "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": name},
+            "revision": self.objects.list("controllerrevisions", &[]).len() + 1, "data": {"spec": {"template": kept}},
+        });
+        self.objects.create("controllerrevisions", entry, now()).expect("a new entry");
+        self.changed();
+        name
+    }
+
+    /// The template that an entry of its history keeps. None: the entry went with the `StatefulSet` of before.
+    fn template_in(&self, entry: &str) -> Option<Value> {
+        let entry = self.objects.get(&Key::new("controllerrevisions", entry)).ok()?;
+        let mut template = entry["data"]["spec"]["template"].clone();
+        template.as_object_mut()?.remove("$patch");
+        Some(template)
+    }
+
+    fn create_pod(&mut self, revision: &str) {
+        let mut pod = self.template_in(revision).expect("it was just looked up");
+        let name = self.key_of_pod().name;
+        pod["apiVersion"] = json!("v1");
+        pod["kind"] = json!("Pod");
+        pod["metadata"]["name"] = json!(name);
+        pod["metadata"]["namespace"] = json!(super::fake_api_server::NAMESPACE);
+        pod["metadata"]["labels"]["controller-revision-hash"] = json!(revision);
+        if let Some(node) = self.place() {
+            pod["spec"]["nodeName"] = json!(node);
+        } else {
+            self.note_disturbance();
+        }
+        self.tell(format!("controller: creates the pod of revision {revision}"));
+        self.check_created(revision);
+        self.objects.create("pods", pod, now()).expect("there was none");
+        self.changed();
+        self.begin_pod();
+    }
+
+    /// A pod is to end, with its grace period.
+    pub(super) fn end_pod(&mut self, why: &str) {
+        self.tell(why);
+        // If it is there.
+        let _ = self.objects.delete(&self.key_of_pod(), (None, None), now());
+        self.changed();
+    }
+}

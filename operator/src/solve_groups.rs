@@ -1,0 +1,286 @@
+//! Pure. What every server asks for, as its last pass found it, and who has to be solved together with whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use resolver::catalog::ProjectKey;
+use resolver::request::{Request, VersionRequest};
+use resolver::unmanaged_jar::UnmanagedJar;
+
+use crate::caches::Key;
+
+/// The requests that are solved together, by the servers' names. The same `Arc` for as long as none of them changes.
+pub(crate) type Group = Arc<Vec<Request>>;
+
+/// Shared by all passes and by the catalog, which has to hold what is asked for.
+#[derive(Clone, Default)]
+pub(crate) struct Requests(Arc<Mutex<SolveGroupState>>);
+
+#[derive(Default)]
+struct SolveGroupState {
+    /// `None`: nothing that could be read.
+    requests: BTreeMap<Key, Option<Request>>,
+    /// Per namespace, the groups of servers that share a plugin.
+    groups: BTreeMap<String, Groups>,
+    /// Servers whose pass ended early, because there was one in their namespace that nothing was known about.
+    waiting: BTreeSet<Key>,
+}
+
+#[derive(Default)]
+struct Groups {
+    /// Whether a request of the namespace has changed since.
+    stale: bool,
+    groups: Vec<Group>,
+}
+
+impl Requests {
+    /// Notes what a server asks for; `None`: nothing that could be read. Whether that is something new.
+    pub(crate) fn note(&self, namespace: &str, server: &str, request: Option<&Request>) -> bool {
+        let mut state = self.lock();
+        let key = (namespace.to_owned(), server.to_owned());
+        if state.requests.get(&key).is_some_and(|known| known.as_ref() == request) {
+            return false;
+        }
+        state.requests.insert(key, request.cloned());
+        state.spoil(namespace);
+        true
+    }
+
+    /// Notes a server of which nothing can be learned now. What it asked for before still counts.
+    pub(crate) fn note_silent(&self, namespace: &str, server: &str) {
+        self.lock().requests.entry((namespace.to_owned(), server.to_owned())).or_default();
+    }
+
+    /// Forgets the servers of a namespace that are not among the living. A server that is deleted is simply not there any
+    /// more: no pass sees it go.
+    pub(crate) fn keep(&self, namespace: &str, living: &BTreeSet<String>) {
+        let mut state = self.lock();
+        let before = state.requests.len();
+        state.requests.retain(|(of, name), _| of != namespace || living.contains(name));
+        state.waiting.retain(|(of, name)| of != namespace || living.contains(name));
+        if state.requests.len() != before {
+            state.spoil(namespace);
+        }
+    }
+
+    /// All that is asked for.
+    pub(crate) fn all(&self) -> Vec<Request> {
+        self.lock().requests.values().flatten().cloned().collect()
+    }
+
+    /// Whether a request names a project, or a JAR of somebody's own, that no server has named yet.
+    pub(crate) fn names_more(&self, request: &Request) -> bool {
+        let state = self.lock();
+        let known = || state.requests.values().flatten();
+        let has_project = |key: &ProjectKey| known().any(|other| other.plugins.iter().any(|wish| wish.key == *key));
+        let has_jar =
+            |jar: &UnmanagedJar| known().any(|other| other.unmanaged.iter().any(|its| its.sha256 == jar.sha256));
+        !request.plugins.iter().all(|wish| has_project(&wish.key))
+            || !request.unmanaged.iter().all(|jar| jar.sha256.is_none() || has_jar(jar))
+    }
+
+    /// Whether a pass over this server has ended since the process started.
+    pub(crate) fn knows(&self, namespace: &str, server: &str) -> bool {
+        self.lock().requests.contains_key(&(namespace.to_owned(), server.to_owned()))
+    }
+
+    /// Notes that a server waits until something is known about all servers of its namespace.
+    pub(crate) fn wait(&self, namespace: &str, server: &str) {
+        self.lock().waiting.insert((namespace.to_owned(), server.to_owned()));
+    }
+
+    /// Notes that a server does not wait.
+    pub(crate) fn stop_waiting(&self, namespace: &str, server: &str) {
+        self.lock().waiting.remove(&(namespace.to_owned(), server.to_owned()));
+    }
+
+    /// Whether some server of the namespace waits; nobody does afterwards.
+    pub(crate) fn end_waiting(&self, namespace: &str) -> bool {
+        let mut state = self.lock();
+        let before = state.waiting.len();
+        state.waiting.retain(|(of, _)| of != namespace);
+        state.waiting.len() != before
+    }
+
+    /// Whether some server of the namespace waits.
+    pub(crate) fn has_waiting(&self, namespace: &str) -> bool {
+        self.lock().waiting.iter().any(|(of, _)| of == namespace)
+    }
+
+    /// The names of the servers of a namespace that share a plugin with others, or would.
+    pub(crate) fn sharing(&self, namespace: &str) -> Vec<String> {
+        let state = self.lock();
+        let of_namespace = state.requests.iter().filter(|((of, _), _)| of == namespace);
+        let sharing = of_namespace.filter(|(_, request)| request.as_ref().is_some_and(shares));
+        sharing.map(|((_, name), _)| name.clone()).collect()
+    }
+
+    /// The requests that a server is solved together with, as far as is known; its own is among them. None: it shares nothing.
+    pub(crate) fn group_of(&self, namespace: &str, server: &str) -> Option<Group> {
+        let mut state = self.lock();
+        state.regroup(namespace);
+        let full = format!("{namespace}/{server}");
+        let holds = |group: &&Group| group.iter().any(|request| request.server == full);
+        state.groups[namespace].groups.iter().find(holds).cloned()
+    }
+
+    /// The requests that are solved together with this one, which has been noted and is among them.
+    pub(crate) fn together(&self, namespace: &str, server: &str, request: &Request) -> Group {
+        if shares(request) {
+            self.group_of(namespace, server).expect("what was noted is in a group")
+        } else {
+            Arc::new(vec![request.clone()])
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SolveGroupState> {
+        // A pass that panicked left a whole state behind: each write is one insert or removal.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SolveGroupState {
+    fn spoil(&mut self, namespace: &str) {
+        if let Some(groups) = self.groups.get_mut(namespace) {
+            groups.stale = true;
+        }
+    }
+
+    /// Groups that did not change stay the same `Arc`: what was decided about them still counts.
+    fn regroup(&mut self, namespace: &str) {
+        if self.groups.get(namespace).is_some_and(|groups| !groups.stale) {
+            return;
+        }
+        let old = self.groups.remove(namespace).unwrap_or_default().groups;
+        let of_namespace = self.requests.iter().filter(|((of, _), _)| of == namespace);
+        let sharing = of_namespace.filter_map(|(_, request)| request.as_ref().filter(|known| shares(known)));
+        let all: Vec<Request> = sharing.cloned().collect();
+        let groups = resolver::groups(&all).into_iter().map(|places| {
+            let group: Vec<Request> = places.into_iter().map(|place| all[place].clone()).collect();
+            old.iter().find(|known| ***known == group).cloned().unwrap_or_else(|| Arc::new(group))
+        });
+        self.groups.insert(namespace.to_owned(), Groups { stale: false, groups: groups.collect() });
+    }
+}
+
+/// The names of the others in a group.
+pub(crate) fn companions<'g>(group: &'g Group, server: &'g str) -> impl Iterator<Item = &'g str> {
+    let names = group.iter().filter_map(|request| request.server.rsplit_once('/')).map(|(_, name)| name);
+    names.filter(move |name| *name != server)
+}
+
+/// Whether some plugin of a server has to be one release on all servers that match it.
+pub(crate) fn shares(request: &Request) -> bool {
+    request.plugins.iter().any(|wish| wish.version == VersionRequest::Latest)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(server: &str, plugins: &[(&str, &str)]) -> Request {
+        let plugins: Vec<_> = plugins
+            .iter()
+            .map(|(object, strategy)| {
+                json!({
+                    "object": object, "key": {"source": "modrinth", "project": object}, "version": {"strategy": strategy},
+                    "delay": "PT0S", "channel": "release",
+                })
+            })
+            .collect();
+        serde_json::from_value(json!({
+            "server": server, "paper": {"strategy": "auto"}, "delay": "PT0S", "channel": "STABLE", "plugins": plugins,
+        }))
+        .unwrap()
+    }
+
+    fn names(requests: &[Request]) -> Vec<&str> {
+        requests.iter().map(|request| request.server.as_str()).collect()
+    }
+
+    #[test]
+    fn a_project_or_a_jar_that_no_server_has_named_yet_is_more_and_a_jar_without_a_hash_never() {
+        let requests = Requests::default();
+        let jar = |sha256: Option<&str>| serde_json::from_value(json!({"file": "shop.jar", "sha256": sha256})).unwrap();
+        let with = |jars: Vec<UnmanagedJar>| Request { unmanaged: jars, ..request("games/a", &[("via", "auto")]) };
+        assert!(requests.names_more(&with(vec![])), "a project");
+        requests.note("games", "b", Some(&with(vec![])));
+        assert!(!requests.names_more(&with(vec![])));
+        assert!(!requests.names_more(&with(vec![jar(None)])));
+        assert!(requests.names_more(&with(vec![jar(None), jar(Some("aa"))])));
+        requests.note("games", "b", Some(&with(vec![jar(Some("aa"))])));
+        assert!(!requests.names_more(&with(vec![jar(Some("aa"))])));
+        assert!(requests.names_more(&with(vec![jar(Some("bb"))])), "the same file with other bytes");
+    }
+
+    #[test]
+    fn servers_of_one_namespace_that_share_a_latest_plugin_are_together_directly_or_through_others() {
+        let requests = Requests::default();
+        let all = [
+            ("games", request("games/a", &[("via", "latest")])),
+            ("games", request("games/b", &[("via", "latest"), ("chat", "latest")])),
+            ("games", request("games/c", &[("chat", "latest")])),
+            ("games", request("games/d", &[("via", "auto")])),
+            ("test", request("test/a", &[("via", "latest")])),
+        ];
+        for (namespace, request) in &all {
+            let name = request.server.split_once('/').unwrap().1;
+            assert!(requests.note(namespace, name, Some(request)));
+            assert!(!requests.note(namespace, name, Some(request)), "nothing new");
+        }
+        assert_eq!(names(&requests.together("games", "a", &all[0].1)), ["games/a", "games/b", "games/c"]);
+        assert_eq!(names(&requests.together("games", "d", &all[3].1)), ["games/d"]);
+        assert_eq!(names(&requests.together("test", "a", &all[4].1)), ["test/a"]);
+        requests.keep("games", &["a", "c", "d"].map(str::to_owned).into());
+        assert_eq!(names(&requests.together("games", "a", &all[0].1)), ["games/a"], "who is deleted has no say");
+        assert_eq!(names(&requests.together("test", "a", &all[4].1)), ["test/a"], "who lives elsewhere is not meant");
+    }
+
+    #[test]
+    fn a_request_counts_as_it_is_now_and_one_that_cannot_be_read_only_as_known() {
+        let requests = Requests::default();
+        requests.note("games", "a", Some(&request("games/a", &[])));
+        assert!(!requests.knows("games", "b"));
+        requests.note_silent("games", "b");
+        assert!(requests.knows("games", "b"));
+        let now = request("games/a", &[("via", "latest")]);
+        requests.note("games", "a", Some(&now));
+        assert_eq!(*requests.together("games", "a", &now), [now]);
+        requests.note_silent("games", "a");
+        assert_eq!(requests.all().len(), 1, "what it asked for still counts");
+    }
+
+    #[test]
+    fn a_change_of_one_server_touches_its_own_group_only() {
+        let requests = Requests::default();
+        let (a, b) = (request("games/a", &[("via", "latest")]), request("games/b", &[("via", "latest")]));
+        let (c, d) = (request("games/c", &[("chat", "latest")]), request("games/d", &[("chat", "latest")]));
+        for (name, request) in [("a", &a), ("b", &b), ("c", &c), ("d", &d)] {
+            requests.note("games", name, Some(request));
+        }
+        let (one, other) = (requests.together("games", "a", &a), requests.together("games", "c", &c));
+        let changed = request("games/b", &[("via", "latest"), ("map", "auto")]);
+        requests.note("games", "b", Some(&changed));
+        assert!(Arc::ptr_eq(&requests.together("games", "c", &c), &other), "nothing is decided again");
+        let group = requests.group_of("games", "a").unwrap();
+        assert_eq!(companions(&group, "a").collect::<Vec<_>>(), ["b"]);
+        assert_eq!(requests.group_of("test", "a"), None);
+        assert!(!Arc::ptr_eq(&requests.together("games", "a", &a), &one));
+        assert_eq!(*requests.together("games", "a", &a), [a, changed]);
+    }
+
+    #[test]
+    fn who_waits_for_an_unknown_server_waits_once() {
+        let requests = Requests::default();
+        requests.note("games", "a", Some(&request("games/a", &[("via", "latest")])));
+        requests.note("games", "b", Some(&request("games/b", &[("via", "auto")])));
+        assert!(!requests.has_waiting("games"));
+        requests.wait("games", "a");
+        assert!(requests.has_waiting("games") && !requests.has_waiting("test"));
+        assert_eq!(requests.sharing("games"), ["a"]);
+        assert!(requests.end_waiting("games"));
+        assert!(!requests.end_waiting("games"));
+    }
+}

@@ -1,0 +1,178 @@
+//! Pure. The hash of a whole pod template: what a restart is about.
+//!
+//! A lock digest alone would call a change of memory "settled" for ever. The hash is taken of what the API server made
+//! of a template (defaults filled in), so that template, `ControllerRevision` and pod are compared alike.
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::observation::Revision;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::server::render::pod::{AGENT_CONTAINER, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+
+/// The revision of a template as it stands in the API server.
+pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
+    let mut value = serde_json::to_value(template).expect("a Kubernetes type serialises");
+    prune(&mut value);
+    Revision(u64::from_be_bytes(digest(&value)[..8].try_into().expect("sha256 has 32 bytes")))
+}
+
+/// What is left of a template without what comes with a version of ours: image and commands of the agent, hooks and probes. A set that has failed
+/// is the same set with another agent beside it. What the spec says of copies stays: an update that failed for its copy is tried again by it.
+pub(crate) fn set_of(template: &PodTemplateSpec) -> Revision {
+    let mut template = template.clone();
+    if let Some(spec) = &mut template.spec {
+        let is_ours = |name: &str| [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&name);
+        for ours in spec.init_containers.iter_mut().flatten().filter(|it| is_ours(&it.name)) {
+            (ours.image, ours.command, ours.args, ours.startup_probe, ours.volume_mounts) =
+                (None, None, None, None, None);
+            ours.env.iter_mut().for_each(|variables| variables.retain(|it| is_of_the_spec(&it.name)));
+        }
+        for server in spec.containers.iter_mut().filter(|it| it.name == SERVER_CONTAINER) {
+            (server.lifecycle, server.liveness_probe, server.readiness_probe, server.startup_probe) =
+                (None, None, None, None);
+        }
+    }
+    revision_of(&template)
+}
+
+/// Whether somebody writes this variable of the agent by writing their spec, and with it what becomes of an update.
+fn is_of_the_spec(variable: &str) -> bool {
+    variable.starts_with("NIGHTSHIFT_BACKUP") || variable == KEEP_PLUGIN_DATA
+}
+
+/// The template that a `ControllerRevision` of a StatefulSet keeps: `data.spec.template` without its patch marker.
+pub(crate) fn template_of(history: &ControllerRevision) -> Option<PodTemplateSpec> {
+    let mut template = history.data.as_ref()?.0.pointer("/spec/template")?.clone();
+    template.as_object_mut()?.remove("$patch");
+    serde_json::from_value(template).ok()
+}
+
+/// Hash of the canonical JSON of any value: keys sorted, whatever map the JSON library uses.
+pub(crate) fn digest(value: &Value) -> [u8; 32] {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// Nulls and empty maps and lists come and go between versions of the API and mean nothing in a template, except an
+/// empty object behind a key that selects by being there (`emptyDir: {}`): those stay.
+fn prune(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for field in fields.values_mut() {
+                prune(field);
+            }
+            fields.retain(|key, field| match field {
+                Value::Null => false,
+                Value::Object(inner) => {
+                    !(inner.is_empty() && matches!(key.as_str(), "metadata" | "resources" | "securityContext"))
+                }
+                Value::Array(inner) => !inner.is_empty(),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            });
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut keys: Vec<&String> = fields.keys().collect();
+            keys.sort_unstable();
+            text.push('{');
+            for key in keys {
+                text.push_str(&Value::String(key.clone()).to_string());
+                text.push(':');
+                write_canonical(&fields[key], text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_canonical(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+    use serde_json::json;
+
+    use super::*;
+
+    fn template(memory: &str) -> Value {
+        json!({"metadata": {"labels": {"a": "b"}}, "spec": {
+            "containers": [{"name": "papermc", "image": "x", "resources": {"limits": {"memory": memory}}}],
+            "volumes": [{"name": "nightshift", "emptyDir": {}}],
+        }})
+    }
+
+    fn parsed(value: Value) -> PodTemplateSpec {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_history_entry_has_the_revision_of_the_template_it_keeps() {
+        let mut kept = template("6Gi");
+        kept["$patch"] = json!("replace");
+        kept["metadata"]["creationTimestamp"] = Value::Null;
+        let history = ControllerRevision {
+            data: Some(RawExtension(json!({"spec": {"template": kept}}))),
+            ..ControllerRevision::default()
+        };
+        assert_eq!(revision_of(&template_of(&history).unwrap()), revision_of(&parsed(template("6Gi"))));
+    }
+
+    #[test]
+    fn a_changed_memory_limit_is_another_revision() {
+        assert_ne!(revision_of(&parsed(template("6Gi"))), revision_of(&parsed(template("8Gi"))));
+    }
+
+    #[test]
+    fn another_agent_beside_it_is_the_same_set_and_more_memory_or_another_lock_is_not() {
+        let with = |agent: &str, memory: &str, lock: &str| {
+            let mut template = template(memory);
+            template["metadata"]["annotations"] = json!({"nightshift.dev/lock-digest": lock});
+            template["spec"]["initContainers"] =
+                json!([{"name": "prepare", "image": agent}, {"name": "agent", "image": agent}]);
+            template["spec"]["containers"][0]["startupProbe"] = json!({"httpGet": {"path": agent, "port": 1}});
+            parsed(template)
+        };
+        let failed = with("nightshift:1", "6Gi", "a");
+        let [upgraded, more, newer] =
+            [with("nightshift:2", "6Gi", "a"), with("nightshift:2", "8Gi", "a"), with("nightshift:2", "6Gi", "b")];
+        assert!(revision_of(&failed) != revision_of(&upgraded) && set_of(&failed) == set_of(&upgraded));
+        assert!(set_of(&failed) != set_of(&more) && set_of(&failed) != set_of(&newer));
+    }
+
+    #[test]
+    fn an_update_that_failed_for_its_copy_is_another_one_when_the_spec_says_something_else_of_copies() {
+        let with = |variable: &str, value: &str| {
+            let mut template = template("6Gi");
+            template["spec"]["initContainers"] =
+                json!([{"name": "prepare", "env": [{"name": variable, "value": value}]}]);
+            set_of(&parsed(template))
+        };
+        assert_ne!(with("NIGHTSHIFT_BACKUP_MAX_COUNT", "10"), with("NIGHTSHIFT_BACKUP_MAX_COUNT", "3"));
+        assert_ne!(with("NIGHTSHIFT_BACKUP_BEFORE", "OneWay"), with("NIGHTSHIFT_BACKUP_BEFORE", "Never"));
+        assert_eq!(with("NIGHTSHIFT_STORE_URL", "http://a"), with("NIGHTSHIFT_STORE_URL", "http://b"));
+    }
+
+    #[test]
+    fn a_volume_that_became_an_empty_dir_is_another_revision() {
+        let mut other = template("6Gi");
+        other["spec"]["volumes"][0] = json!({"name": "nightshift"});
+        assert_ne!(revision_of(&parsed(template("6Gi"))), revision_of(&parsed(other)));
+    }
+}

@@ -1,0 +1,118 @@
+//! Edge (reads). The files of a server's directory that people and other programs write, whatever their text.
+
+use std::cell::Cell;
+use std::fs;
+
+use fixtures::fuzz::mutated;
+
+use super::server_dir::{FolderError, Properties, ServerDir};
+use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
+use crate::version::Minecraft;
+
+const HISTORY: &str = "version_history.json";
+const MANIFEST: &str = ".papermc-manifest.json";
+
+/// The files, as they are right.
+const FILES: [(&str, &str); 4] = [
+    (HISTORY, r#"{"oldVersion": "git-Paper-496 (MC: 1.20.4)", "currentVersion": "1.21.10-130-8043efd (MC: 1.21.10)"}"#),
+    (
+        MANIFEST,
+        r#"{"@type": "x", "minecraftVersion": "1.21.10", "build": 129, "project": "paper", "files": ["a.jar"]}"#,
+    ),
+    ("eula.txt", "#By changing the setting below to TRUE you agree\n#Tue Jan 20 2026\neula=true\n"),
+    (
+        "server.properties",
+        "#Minecraft server properties\nserver-port=25566\nenable-rcon=false\nrcon.port = 25575\nmotd=A\\: b\n",
+    ),
+];
+
+/// A file may hold this much, and more is not read.
+const MEBIBYTE: usize = 1 << 20;
+
+/// Reads the directory: what is believed is a version and comes from a file that is there; what is refused is so in few words.
+fn is_read(directory: &std::path::Path) -> bool {
+    match ServerDir::read(directory) {
+        Ok(folder) => {
+            for claim in &folder.paper.claims {
+                assert_eq!(claim.minecraft.to_string().parse::<Minecraft>().as_ref(), Ok(&claim.minecraft));
+                assert!(directory.join(&claim.file).is_file(), "{claim:?}");
+            }
+            assert!(folder.paper.claims.iter().any(|claim| claim.minecraft == folder.paper.oldest()));
+            let read = |name: &str| String::from_utf8_lossy(&fs::read(directory.join(name)).unwrap()).into_owned();
+            assert!(!folder.eula || read("eula.txt").contains("true"));
+            let Properties { game_port, rcon_port } = folder.properties;
+            for port in game_port.into_iter().chain(rcon_port) {
+                assert!(read("server.properties").contains(&port.to_string()), "{port}");
+            }
+            true
+        }
+        Err(error) => {
+            let said = error.to_string();
+            assert!(said.len() < LONGEST_ERROR, "{} bytes: {}", said.len(), said.chars().take(400).collect::<String>());
+            assert!(!said.contains(char::is_control), "{said:?}");
+            assert!(matches!(error, FolderError::NoPaper { .. } | FolderError::OtherSoftware { .. }), "{error:?}");
+            false
+        }
+    }
+}
+
+#[test]
+fn any_files_are_a_server_or_refused_in_few_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
+    for (name, text) in FILES {
+        write(name, text.as_bytes());
+    }
+    let good = ServerDir::read(directory.path()).unwrap();
+    assert!(good.eula && good.paper.claims.len() == 2);
+    assert_eq!(good.properties, Properties { game_port: Some(25566), rcon_port: Some(25575) });
+    let (read, refused) = (Cell::new(0_u32), Cell::new(0_u32));
+    let count = |is_read: bool| {
+        let cell = if is_read { &read } else { &refused };
+        cell.set(cell.get() + 1);
+    };
+    always(400, &(edits(), edits(), bytes()), |(some, more, other)| {
+        for (name, text) in FILES {
+            // Both files speak of Paper; with one of them alone its own faults are seen.
+            let edits = if name == MANIFEST { &more } else { &some };
+            write(name, &mutated(text.as_bytes(), &other, edits));
+        }
+        count(is_read(directory.path()));
+        write(MANIFEST, b"");
+        count(is_read(directory.path()));
+        write(HISTORY, &other);
+        count(is_read(directory.path()));
+        Ok(())
+    });
+    assert!(read.get() > 100 && refused.get() > 300, "{} were read, {} were not", read.get(), refused.get());
+}
+
+#[test]
+fn what_a_file_calls_its_software_and_its_version_is_short_and_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    for (name, text) in &FILES[2..] {
+        write(name, text);
+    }
+    let long = "x".repeat(MEBIBYTE - 100);
+    let version = |version: &str| serde_json::json!({"currentVersion": version}).to_string();
+    for text in [
+        version(&format!("git-{}-1 (MC: 1.21.10)", &long[..MEBIBYTE / 2])),
+        version("git-Fork\n\u{1b}[2Jof Paper-1 (MC: 1.21.10)"),
+        version(&format!("1.21.10-1 (MC: {})", &long[..MEBIBYTE / 2])),
+        version(&format!("{}-1 (MC: 1.21.10", "1.".repeat(MEBIBYTE / 4))),
+        "[".repeat(MEBIBYTE),
+        long.clone(),
+        format!("{{\"currentVersion\": \"{long}"),
+    ] {
+        write(HISTORY, &text);
+        in_time("a long history", || is_read(directory.path()));
+    }
+    write(HISTORY, FILES[0].1);
+    for line in ["server-port=", "server-port:=", "\n", "=", "#", "eula=true\r", "eula"] {
+        let text = line.repeat(MEBIBYTE / line.len());
+        write("server.properties", &text);
+        write("eula.txt", &text);
+        in_time(line, || assert!(is_read(directory.path())));
+    }
+}

@@ -1,0 +1,226 @@
+//! Edge (reads). Where the files of `plugins/` come from: by hash, else by name and version, else from nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::finding::{AdoptFinding, Because};
+use super::server_dir::PluginFile;
+use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
+use crate::index::is_pinned;
+use crate::jar_pattern::{matches, stem};
+use crate::software::Software;
+use crate::upstream::{CatalogQuery, FetchError, Fetcher, ReadError, in_words};
+use crate::version::{Minecraft, hotfix};
+
+/// What was found about the files.
+#[derive(Debug)]
+pub(super) struct IdentifiedFiles {
+    /// The projects that they may be of, and Paper.
+    pub(super) catalog: Catalog,
+    /// Whose the files are, by sha512.
+    pub(super) owners: BTreeMap<String, ProjectKey>,
+    /// Why a file is nobody's that no project has.
+    pub(super) otherwise: Because,
+}
+
+/// Where one file comes from.
+#[derive(Debug)]
+pub(super) enum Origin {
+    /// A release of a project.
+    Of {
+        /// The project, by its slug.
+        key: ProjectKey,
+        /// The source's id of the release: versions repeat.
+        release: String,
+        /// As its authors write it.
+        version: String,
+        /// It is the file that comes when none is named.
+        main: bool,
+        /// What names it among the files of its release.
+        pattern: String,
+        /// Its page lists the Minecraft that runs, or has no list.
+        listed: bool,
+        /// By name and version, and not by its hash.
+        guess: bool,
+    },
+    /// No release that can be asked for.
+    Nobody(Because),
+}
+
+/// Asks Modrinth and Hangar for the files by their hashes, and reads the projects that they may be of. `offline`: looks at
+/// all projects that are stored instead. Builds of Paper before `oldest` are not read.
+pub(super) async fn find(
+    fetcher: &Fetcher,
+    files: &[PluginFile],
+    oldest: &Minecraft,
+    offline: bool,
+    now: Timestamp,
+    doubts: &mut Vec<AdoptFinding>,
+) -> IdentifiedFiles {
+    let owners = if offline { BTreeMap::new() } else { owners(fetcher, files, now, doubts).await };
+    let mut wanted: BTreeSet<ProjectKey> = owners.values().cloned().collect();
+    let mut guesses = BTreeSet::new();
+    if offline {
+        wanted.extend(fetcher.stored_projects());
+    } else {
+        let unknown = files.iter().filter(|file| !owners.contains_key(&file.sha512));
+        guesses.extend(unknown.flat_map(|file| called(&file.facts.name)).filter(|key| !wanted.contains(key)));
+    }
+    let keys: Vec<ProjectKey> = wanted.iter().chain(&guesses).cloned().collect();
+    let all = CatalogQuery { projects: &keys, oldest: Some(oldest), ..CatalogQuery::default() };
+    let reading = fetcher.catalog(all, |_| Vec::new(), now).await;
+    let subjects: BTreeSet<String> = guesses.iter().map(ToString::to_string).collect();
+    doubts.extend(unread(&reading.problems, &subjects, offline));
+    let failed = doubts.iter().any(|doubt| matches!(doubt, AdoptFinding::NotAsked { .. }));
+    let otherwise = match (offline, failed) {
+        (true, _) => Because::Offline,
+        (false, true) => Because::NotAsked,
+        (false, false) => Because::Unknown,
+    };
+    IdentifiedFiles { catalog: reading.catalog, owners, otherwise }
+}
+
+impl IdentifiedFiles {
+    /// Where each file comes from, in the order of the files, on a server that runs this Minecraft.
+    pub(super) fn origins(&self, files: &[PluginFile], minecraft: &Minecraft) -> Vec<Origin> {
+        let origin =
+            |file: &PluginFile| origin(&self.catalog, file, self.owners.get(&file.sha512), minecraft, &self.otherwise);
+        let mut origins: Vec<Origin> = files.iter().map(origin).collect();
+        // The files of a Plugin are of one release: that of the project's main file, else that of its first one.
+        let mut releases: BTreeMap<ProjectKey, String> = BTreeMap::new();
+        for with_main in [true, false] {
+            for origin in &origins {
+                if let Origin::Of { key, release, main, .. } = origin
+                    && *main == with_main
+                {
+                    releases.entry(key.clone()).or_insert_with(|| release.clone());
+                }
+            }
+        }
+        for origin in &mut origins {
+            if let Origin::Of { key, release, .. } = origin
+                && releases.get(key) != Some(release)
+            {
+                *origin = Origin::Nobody(Because::OtherRelease { project: key.to_string() });
+            }
+        }
+        origins
+    }
+}
+
+/// The projects of the files, by sha512. What Modrinth has is not asked of Hangar.
+async fn owners(
+    fetcher: &Fetcher,
+    files: &[PluginFile],
+    now: Timestamp,
+    doubts: &mut Vec<AdoptFinding>,
+) -> BTreeMap<String, ProjectKey> {
+    let hashes: Vec<String> = files.iter().map(|file| file.sha512.clone()).collect();
+    let mut owners: BTreeMap<String, ProjectKey> = match fetcher.modrinth_by_hash(&hashes, now).await {
+        Ok(owners) => owners.into_iter().map(|(sha512, owner)| (sha512, owner.project)).collect(),
+        Err(error) => {
+            doubts.push(AdoptFinding::NotAsked { why: in_words(&error) });
+            BTreeMap::new()
+        }
+    };
+    for file in files {
+        if owners.contains_key(&file.sha512) {
+            continue;
+        }
+        match fetcher.hangar_by_hash(&file.sha256, now).await {
+            Ok(owner) => owners.extend(owner.map(|owner| (file.sha512.clone(), owner))),
+            Err(error) => {
+                doubts.push(AdoptFinding::NotAsked { why: in_words(&error) });
+                // It is down: the others would fail as well, each after all its tries.
+                break;
+            }
+        }
+    }
+    owners
+}
+
+/// The slugs that a plugin of this name would have: Modrinth's are lower case, Hangar's are its name.
+fn called(name: &str) -> [ProjectKey; 2] {
+    let slug = name.replace(' ', "-");
+    [
+        ProjectKey { source: Source::Modrinth, project: slug.to_lowercase() },
+        ProjectKey { source: Source::Hangar, project: slug },
+    ]
+}
+
+/// What could not be read. That there is no project of a plugin's name is no news, and offline nothing can be.
+fn unread(problems: &[ReadError], guesses: &BTreeSet<String>, offline: bool) -> Vec<AdoptFinding> {
+    let news = problems.iter().filter(|problem| {
+        let none = matches!(&*problem.error, FetchError::NotFound { .. } | FetchError::NotAName { .. });
+        let expected = offline || (none && guesses.contains(&problem.subject));
+        !expected
+    });
+    let mut said: Vec<String> = news.map(|problem| in_words(&problem.error)).collect();
+    said.sort();
+    said.dedup();
+    said.into_iter().map(|why| AdoptFinding::NotAsked { why }).collect()
+}
+
+fn origin(
+    catalog: &Catalog,
+    file: &PluginFile,
+    owner: Option<&ProjectKey>,
+    minecraft: &Minecraft,
+    otherwise: &Because,
+) -> Origin {
+    let of = |project: &Project, release: &Release, at: usize, guess: bool| Origin::Of {
+        key: project.key.clone(),
+        release: release.id.clone(),
+        version: release.version.clone(),
+        main: at == 0,
+        pattern: pattern(release, at),
+        listed: lists(release, minecraft),
+        guess,
+    };
+    let place = |release: &Release| {
+        let is_file = |hash: &String| file.has(hash);
+        release.jars().position(|jar| jar.file.hash.as_ref().is_some_and(is_file))
+    };
+    let sites = catalog.projects.iter().filter(|project| project.key.source != Source::Url);
+    let releases = sites.flat_map(|project| project.releases.iter().map(move |release| (project, release)));
+    let mut found = releases.filter(|(_, release)| Software::Paper.is_named_by(release));
+    if let Some(origin) = found.find_map(|(project, release)| Some(of(project, release, place(release)?, false))) {
+        return origin;
+    }
+    if let Some(owner) = owner {
+        let project = catalog.project(owner).map_or_else(|| owner.to_string(), |project| project.key.to_string());
+        return Origin::Nobody(Because::NotForPaper { project });
+    }
+    let named: Vec<&Project> = called(&file.facts.name).iter().filter_map(|key| catalog.project(key)).collect();
+    let version = file.facts.version.as_deref();
+    let same = |release: &&Release| {
+        version.is_some_and(|version| is_pinned(&release.version, version))
+            && Software::Paper.is_named_by(release)
+            && release.file.as_ref().is_some_and(|file| file.hash.is_some())
+    };
+    let guess = named.iter().find_map(|project| Some((*project, project.releases.iter().find(same)?)));
+    match (guess, named.first()) {
+        (Some((project, release)), _) => of(project, release, 0, true),
+        (None, Some(project)) => Origin::Nobody(Because::NoSuchVersion { project: project.key.to_string() }),
+        (None, None) => Origin::Nobody(otherwise.clone()),
+    }
+}
+
+/// What names the file at this place of a release in `spec.source.jars`: what its name is in every version, unless another file
+/// of the release is called so too.
+fn pattern(release: &Release, at: usize) -> String {
+    let names: Vec<&str> = release.jars().map(|jar| jar.file.name.as_str()).collect();
+    let name = names[at];
+    let stem = stem(name);
+    if names.iter().filter(|name| matches(&stem, name)).count() == 1 {
+        return stem;
+    }
+    name.strip_suffix(".jar").unwrap_or(name).to_owned()
+}
+
+/// Whether its page lists this Minecraft or its hotfix sibling. One without a list says nothing against it.
+fn lists(release: &Release, minecraft: &Minecraft) -> bool {
+    let list = &release.minecraft;
+    list.is_empty() || list.contains(minecraft) || hotfix::siblings(minecraft).any(|sibling| list.contains(sibling))
+}

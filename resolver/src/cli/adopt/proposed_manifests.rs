@@ -1,0 +1,193 @@
+//! Pure. The manifests that are written: for people to read, change and keep.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+use super::server_dir::one_line;
+use crate::catalog::ProjectKey;
+use crate::explain::phrases::date;
+use crate::version::Minecraft;
+
+/// The label that ties the Plugins to their server: a well-known one of Kubernetes.
+const LABEL: &str = "app.kubernetes.io/instance";
+
+/// What is to be written.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    pub(super) minecraft: Minecraft,
+    pub(super) build: Option<u32>,
+    pub(super) eula: bool,
+    /// Where it is not the usual one.
+    pub(super) rcon_port: Option<u16>,
+    /// By the names of their objects.
+    pub(super) managed: Vec<Managed>,
+    /// File and what it is, by file.
+    pub(super) unmanaged: Vec<(String, String)>,
+}
+
+/// A plugin that can be asked for.
+#[derive(Debug)]
+pub(super) struct Managed {
+    /// The name of its Plugin object.
+    pub(super) object: String,
+    pub(super) key: ProjectKey,
+    pub(super) version: String,
+    /// At least one.
+    pub(super) files: Vec<ManagedFile>,
+    pub(super) guess: bool,
+    pub(super) listed: bool,
+}
+
+/// A file that a Plugin brings.
+#[derive(Debug)]
+pub(super) struct ManagedFile {
+    /// Its name in `plugins`.
+    pub(super) file: String,
+    /// It is the one that comes when none is named.
+    pub(super) main: bool,
+    /// What names it.
+    pub(super) pattern: String,
+}
+
+impl Managed {
+    /// What to write as `spec.source.jars`; nothing for the main file alone.
+    fn jars(&self) -> Vec<String> {
+        match self.files.as_slice() {
+            [ManagedFile { main: true, .. }] => Vec::new(),
+            files => files.iter().map(|file| quoted(&file.pattern)).collect(),
+        }
+    }
+}
+
+impl Draft {
+    /// The manifests of `directory` as read on the day of `now`: the server, then its plugins by name.
+    pub(super) fn render(&self, directory: &str, now: Timestamp) -> String {
+        let mut text = format!(
+            "# What runs in {}, as `resolver adopt` read it on {}. Everything is pinned to exactly that.\n\
+             # To let it be updated, once all looks well:\n\
+             #   when     in place of `enabled: false`, a cron: `maintenanceWindow: {{cron: \"0 4 * * 0\"}}` is Sundays at 04:00 UTC\n\
+             #   plugins  `updateStrategy: auto`, without `version` and `compatibilityOverride`\n\
+             #   Paper    `updateStrategy: auto`, without `version` and `build`\n",
+            one_line(directory),
+            date(now)
+        );
+        self.server(&mut text);
+        for plugin in &self.managed {
+            self.plugin(&mut text, plugin);
+        }
+        text
+    }
+
+    fn head(&self, text: &mut String, kind: &str, name: &str) {
+        line(
+            text,
+            format_args!("apiVersion: nightshift.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {}", quoted(name)),
+        );
+        if let Some(namespace) = &self.namespace {
+            line(text, format_args!("  namespace: {}", quoted(namespace)));
+        }
+    }
+
+    fn server(&self, text: &mut String) {
+        let Self { name, namespace: _, minecraft, build, eula, rcon_port, managed: _, unmanaged } = self;
+        self.head(text, "PaperMCServer", name);
+        line(text, format_args!("  labels: {{{LABEL}: {}}}\nspec:", quoted(name)));
+        if *eula {
+            line(text, format_args!("  eula: Accepted # eula.txt says so"));
+        }
+        match build {
+            Some(build) => line(
+                text,
+                format_args!(
+                    "  updateStrategy: build-pin\n  version: {}\n  build: {build}",
+                    quoted(minecraft.as_str())
+                ),
+            ),
+            None => line(text, format_args!("  updateStrategy: pin\n  version: {}", quoted(minecraft.as_str()))),
+        }
+        line(text, format_args!("  updateSchedule:\n    maintenanceWindow: {{enabled: false}} # never by itself"));
+        if let Some(port) = rcon_port {
+            line(text, format_args!("  rcon: {{port: {port}}}"));
+        }
+        line(
+            text,
+            format_args!(
+                "  # storage: {{existingClaim: NAME}} # the claim with this directory; without it the world is a new one"
+            ),
+        );
+        if !unmanaged.is_empty() {
+            line(text, format_args!("  # Not managed, and left as they are in `plugins`:"));
+            for (file, named) in unmanaged {
+                line(text, format_args!("  #   {file} ({named})"));
+            }
+        }
+    }
+
+    fn plugin(&self, text: &mut String, plugin: &Managed) {
+        let Managed { object, key, version, files, guess, listed } = plugin;
+        let how = if *guess {
+            "a guess by its name and version: the file has other bytes"
+        } else if let [_] = files.as_slice() {
+            "by its hash"
+        } else {
+            "by their hashes"
+        };
+        let names: Vec<&str> = files.iter().map(|file| file.file.as_str()).collect();
+        line(text, format_args!("---\n# {}, {how}", names.join(" and ")));
+        self.head(text, "Plugin", object);
+        let jars = plugin.jars();
+        let jars = if jars.is_empty() { String::new() } else { format!(", jars: [{}]", jars.join(", ")) };
+        let project = quoted(&key.project);
+        line(text, format_args!("spec:\n  source: {{type: {}, project: {project}{jars}}}", key.source));
+        line(text, format_args!("  updateStrategy: pin\n  version: {}", quoted(version)));
+        if !listed {
+            line(
+                text,
+                format_args!(
+                    "  compatibilityOverride: # its page does not list {minecraft}, and it runs on it here\n    \
+                     {{enabled: true, mode: Add, minecraftVersions: [{}], releases: [{}]}}",
+                    quoted(self.minecraft.as_str()),
+                    quoted(version),
+                    minecraft = self.minecraft,
+                ),
+            );
+        }
+        line(text, format_args!("  instanceSelector: {{matchLabels: {{{LABEL}: {}}}}}", quoted(&self.name)));
+    }
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("writing to a String cannot fail");
+}
+
+/// A text as YAML takes it for a text: bare where it can be nothing else, else as JSON writes it.
+fn quoted(text: &str) -> String {
+    let bare = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        && !["null", "true", "false", "yes", "no", "on", "off", "y", "n"].contains(&text.to_lowercase().as_str());
+    if bare { text.to_owned() } else { serde_json::to_string(text).expect("a text is JSON") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_yaml_would_take_for_something_else_is_quoted() {
+        for bare in ["lobby", "ViaVersion", "multiverse-core"] {
+            assert_eq!(quoted(bare), bare);
+        }
+        for (text, written) in [
+            ("1.20", "\"1.20\""),
+            ("no", "\"no\""),
+            ("", "\"\""),
+            ("5.7.2-SNAPSHOT+906", "\"5.7.2-SNAPSHOT+906\""),
+            ("a\"b: #", "\"a\\\"b: #\""),
+        ] {
+            assert_eq!(quoted(text), written);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Edge (reads). An existing server's directory: read, and nothing in it is ever written.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::finding::AdoptFinding;
+use super::paper_version::{self, PaperSeen, is_jar, small_file};
+use crate::jar::plugin_descriptor::{PluginFacts, facts};
+use crate::jar::{Algorithm, FactsError, Hasher};
+use crate::name_conflict::{JarNameConflict, clashes};
+
+/// What is in a server's directory.
+#[derive(Debug)]
+pub(super) struct ServerDir {
+    /// The Paper.
+    pub(super) paper: PaperSeen,
+    /// The plugins that Paper would load, by file name.
+    pub(super) plugins: Vec<PluginFile>,
+    /// `eula.txt` says yes.
+    pub(super) eula: bool,
+    /// The keys of `server.properties`, as far as there are fields for them here.
+    pub(super) properties: Properties,
+    /// What is not as it should be.
+    pub(super) doubts: Vec<AdoptFinding>,
+}
+
+/// A JAR in `plugins/`.
+#[derive(Debug, Clone)]
+pub(super) struct PluginFile {
+    /// Its name, fit to be shown.
+    pub(super) file: String,
+    /// What it says about itself.
+    pub(super) facts: PluginFacts,
+    /// 64 hex digits.
+    pub(super) sha256: String,
+    /// 128 hex digits.
+    pub(super) sha512: String,
+}
+
+impl PluginFile {
+    /// Whether these are its bytes; `sha256:<hex>` or `sha512:<hex>`.
+    pub(super) fn has(&self, hash: &str) -> bool {
+        match hash.split_once(':') {
+            Some(("sha256", hex)) => hex == self.sha256,
+            Some(("sha512", hex)) => hex == self.sha512,
+            _ => false,
+        }
+    }
+
+    /// `LuckPerms 5.5.17`
+    pub(super) fn named(&self) -> String {
+        let PluginFacts { name, version, .. } = &self.facts;
+        version.as_ref().map_or_else(|| name.clone(), |version| format!("{name} {}", one_line(version)))
+    }
+}
+
+/// What is read of `server.properties`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Properties {
+    pub(super) game_port: Option<u16>,
+    pub(super) rcon_port: Option<u16>,
+}
+
+/// Why a directory cannot be adopted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FolderError {
+    #[error("could not read the directory `{}`", .path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{}` is a file; give the directory that it is in, which has `server.properties` and `plugins`", .path.display())]
+    File { path: PathBuf },
+    #[error(
+        "`{}` is no directory of a Paper server: it has no version_history.json, no .papermc-manifest.json and no JAR of Paper; \
+         give the directory that has `server.properties` and `plugins`",
+        .path.display()
+    )]
+    NoPaper { path: PathBuf },
+    #[error("`{}` runs {software}, as {file} says, and only Paper can be kept here", .path.display())]
+    OtherSoftware { path: PathBuf, software: String, file: String },
+    #[error("{}", several(.0))]
+    Clashes(Vec<JarNameConflict>),
+}
+
+fn several(clashes: &[JarNameConflict]) -> String {
+    let line = |clash: &JarNameConflict| {
+        let files = clash.files.iter().map(|file| format!("plugins/{file}")).collect::<Vec<_>>().join(" and ");
+        format!("{files} are both {}: Paper loads one of them, and which cannot be told; remove the other", clash.name)
+    };
+    clashes.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+impl ServerDir {
+    /// Reads a directory. Blocks for as long as its JARs take to be hashed.
+    pub(super) fn read(path: &Path) -> Result<Self, FolderError> {
+        let metadata = fs::metadata(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
+        if !metadata.is_dir() {
+            return Err(FolderError::File { path: path.to_owned() });
+        }
+        // Its permissions are told apart from its being empty.
+        fs::read_dir(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
+        let paper = paper_version::read(path);
+        if paper.claims.is_empty() {
+            return Err(match paper.other {
+                Some((software, file)) => FolderError::OtherSoftware { path: path.to_owned(), software, file },
+                None => FolderError::NoPaper { path: path.to_owned() },
+            });
+        }
+        let mut doubts = Vec::new();
+        let plugins = plugins(path, &mut doubts)?;
+        let names = plugins.iter().map(|plugin| {
+            let PluginFacts { name, provides, .. } = &plugin.facts;
+            (plugin.file.as_str(), std::iter::once(name).chain(provides).map(String::as_str).collect())
+        });
+        let clashes = clashes(names);
+        if !clashes.is_empty() {
+            return Err(FolderError::Clashes(clashes));
+        }
+        let text = |name: &str| small_file(&path.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let eula = text("eula.txt").is_ok_and(|text| value(&text, "eula").is_some_and(|yes| yes == "true"));
+        let properties = match text("server.properties") {
+            Ok(text) => {
+                let port = |key| value(&text, key).and_then(|port| port.parse().ok());
+                Properties { game_port: port("server-port"), rcon_port: port("rcon.port") }
+            }
+            Err(_) => Properties::default(),
+        };
+        Ok(Self { paper, plugins, eula, properties, doubts })
+    }
+}
+
+/// The value of a key in a file of Java properties; of several the last one, as Java has it.
+fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', '!']));
+    let mut values = lines.filter_map(|line| {
+        let (name, value) = line.split_once(['=', ':'])?;
+        (name.trim() == key).then(|| value.trim())
+    });
+    values.next_back()
+}
+
+/// Every JAR that Paper would load: those that lie in `plugins` itself, through links too.
+fn plugins(path: &Path, doubts: &mut Vec<AdoptFinding>) -> Result<Vec<PluginFile>, FolderError> {
+    let inside = path.join("plugins");
+    let entries = match fs::read_dir(&inside) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(FolderError::Read { path: inside, source }),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|source| FolderError::Read { path: inside.clone(), source })?;
+        names.push(entry.file_name());
+    }
+    names.sort();
+    let mut plugins = Vec::new();
+    let updates = update_folder(path);
+    if has_files(&inside, &updates) {
+        doubts.push(AdoptFinding::UpdateWaits { folder: one_line(&updates) });
+    }
+    for name in names {
+        let path = inside.join(&name);
+        let file = shown(&name);
+        if !is_jar(&file) {
+            continue;
+        }
+        match plugin(&path, &file) {
+            Ok(Some(plugin)) => {
+                if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
+                    doubts.push(AdoptFinding::Link { file });
+                }
+                plugins.push(plugin);
+            }
+            Ok(None) => {}
+            Err(why) => doubts.push(AdoptFinding::NotLoaded { file, why }),
+        }
+    }
+    Ok(plugins)
+}
+
+/// The folder in `plugins` whose JARs the next start puts in the place of others: `settings.update-folder` of `bukkit.yml`, else Bukkit's own.
+/// The agent reads the same (`scheduler/src/staging/update_folder.rs`), and neither crate has the other.
+fn update_folder(path: &Path) -> String {
+    #[derive(Deserialize, Default)]
+    struct BukkitYml {
+        #[serde(default)]
+        settings: Settings,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "kebab-case")]
+    struct Settings {
+        update_folder: Option<String>,
+    }
+    let bytes = small_file(&path.join("bukkit.yml")).unwrap_or_default();
+    // A key twice is what SnakeYAML, which servers use, lets pass.
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let said = serde_saphyr::from_str_with_options::<BukkitYml>(&String::from_utf8_lossy(&bytes), options);
+    said.unwrap_or_default().settings.update_folder.unwrap_or_else(|| "update".to_owned())
+}
+
+/// Whether anything lies in the folder of updates. An empty name switches it off, and `plugins` itself is none.
+fn has_files(plugins: &Path, updates: &str) -> bool {
+    let folder = plugins.join(updates);
+    let is_plugins = folder.canonicalize().ok() == plugins.canonicalize().ok();
+    !updates.trim().is_empty() && !is_plugins && fs::read_dir(folder).is_ok_and(|mut waiting| waiting.next().is_some())
+}
+
+/// One file; None when it is none at all, as a folder or a pipe with such a name.
+fn plugin(path: &Path, file: &str) -> Result<Option<PluginFile>, FactsError> {
+    // Follows links, as Paper does.
+    if !fs::metadata(path).map_err(FactsError::Open)?.is_file() {
+        return Ok(None);
+    }
+    let [sha256, sha512] = hash_file(path).map_err(FactsError::Open)?;
+    let facts = facts(path)?;
+    Ok(Some(PluginFile { file: file.to_owned(), facts, sha256, sha512 }))
+}
+
+/// The sha256 and the sha512 of a file, in hex. Blocks.
+pub(super) fn hash_file(path: &Path) -> io::Result<[String; 2]> {
+    let mut file = File::open(path)?;
+    let (mut sha256, mut sha512) = (Hasher::new(Algorithm::Sha256), Hasher::new(Algorithm::Sha512));
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok([sha256, sha512].map(|hasher| hasher.finish().hex().to_owned())),
+            count => {
+                sha256.update(&buffer[..count]);
+                sha512.update(&buffer[..count]);
+            }
+        }
+    }
+}
+
+/// A name from a disk as it may be printed, and stand in a comment: in one line.
+pub(super) fn shown(name: &OsStr) -> String {
+    one_line(&name.to_string_lossy())
+}
+
+/// Without what would end a line or move a cursor.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_property_is_what_its_last_line_says() {
+        let text = "#server-port=1\n server-port = 25566\nrcon.port:25575\nserver-port=25567\nserver-portal=1\n";
+        assert_eq!(value(text, "server-port"), Some("25567"));
+        assert_eq!(value(text, "rcon.port"), Some("25575"));
+        assert_eq!(value(text, "enable-rcon"), None);
+    }
+
+    #[test]
+    fn the_folder_of_updates_is_what_bukkit_yml_names_else_the_usual_one() {
+        let server = tempfile::tempdir().unwrap();
+        assert_eq!(update_folder(server.path()), "update");
+        fs::write(server.path().join("bukkit.yml"), "settings:\n  update-folder: waiting\n").unwrap();
+        assert_eq!(update_folder(server.path()), "waiting");
+        fs::write(server.path().join("bukkit.yml"), "settings: [").unwrap();
+        assert_eq!(update_folder(server.path()), "update");
+        let plugins = server.path().join("plugins");
+        for folder in ["plugins/a", "waiting", "empty"] {
+            fs::create_dir_all(server.path().join(folder)).unwrap();
+        }
+        fs::write(server.path().join("waiting/Demo.jar"), "").unwrap();
+        for (folder, has) in [("../waiting", true), ("../empty", false), ("nowhere", false), ("", false), (".", false)]
+        {
+            assert_eq!(has_files(&plugins, folder), has, "{folder:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_end_the_comment_that_it_stands_in() {
+        assert_eq!(shown(OsStr::new("a\nkind: Evil.jar")), "a\u{fffd}kind: Evil.jar");
+    }
+}

@@ -1,0 +1,82 @@
+//! Edge (reads). The kubeconfig and its context, found where kubectl finds them; inside a pod its service account.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::error::ClusterError;
+use crate::did_you_mean::nearest;
+
+/// How long an API server may take to accept a connection. One that is far away takes a second; one that is not there would
+/// keep the user waiting for the two minutes of the system.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// How long it may be silent within an answer.
+const ANSWER_WITHIN: Duration = Duration::from_mins(1);
+
+/// How to reach the cluster that is meant.
+pub(super) async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config, ClusterError> {
+    let mut config = match found(kubeconfig)? {
+        Some((kubeconfig, named)) => of_kubeconfig(kubeconfig, named, context).await?,
+        None => Config::incluster().map_err(|source| ClusterError::ServiceAccount { source: Box::new(source) })?,
+    };
+    config.connect_timeout = Some(CONNECT_WITHIN);
+    config.read_timeout = Some(ANSWER_WITHIN);
+    Ok(config)
+}
+
+/// The kubeconfig and what it is called in messages; None inside a pod without one.
+fn found(flag: Option<&Path>) -> Result<Option<(Kubeconfig, String)>, ClusterError> {
+    let paths: Vec<PathBuf> = match (flag, std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty())) {
+        (Some(path), _) => vec![path.to_owned()],
+        (None, Some(list)) => std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
+        (None, None) => {
+            std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube").join("config")).into_iter().collect()
+        }
+    };
+    let named =
+        |paths: &[PathBuf]| paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
+    // As kubectl: what is not there is passed over, but for the one that was named.
+    let there: Vec<&PathBuf> = paths.iter().filter(|path| flag.is_some() || path.exists()).collect();
+    let mut merged: Option<Kubeconfig> = None;
+    for path in there {
+        let failed = |error| {
+            if let KubeconfigError::ReadConfig(source, path) = error {
+                ClusterError::NoFile { path, source }
+            } else {
+                ClusterError::Kubeconfig { named: named(std::slice::from_ref(path)), source: Box::new(error) }
+            }
+        };
+        let next = Kubeconfig::read_from(path).map_err(failed)?;
+        merged = Some(match merged {
+            Some(first) => first.merge(next).map_err(failed)?,
+            None => next,
+        });
+    }
+    match merged {
+        Some(kubeconfig) => Ok(Some((kubeconfig, named(&paths)))),
+        None if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => Ok(None),
+        None => {
+            let looked_for =
+                if paths.is_empty() { "HOME is not set".to_owned() } else { format!("looked for {}", named(&paths)) };
+            Err(ClusterError::NoKubeconfig { looked_for })
+        }
+    }
+}
+
+async fn of_kubeconfig(kubeconfig: Kubeconfig, named: String, context: Option<&str>) -> Result<Config, ClusterError> {
+    let there: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
+    match context.or(kubeconfig.current_context.as_deref().filter(|name| !name.is_empty())) {
+        None => return Err(ClusterError::NoCurrentContext { there }),
+        Some(name) if !there.iter().any(|known| known == name) => {
+            let meant = nearest(name, there.iter().map(String::as_str)).next().map(str::to_owned);
+            return Err(ClusterError::NoContext { name: name.to_owned(), meant, there });
+        }
+        Some(_) => {}
+    }
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|source| ClusterError::Kubeconfig { named, source: Box::new(source) })
+}

@@ -1,0 +1,412 @@
+//! Pure. When a server may be restarted: its windows as they are written, and the next one as the operator tells it.
+//!
+//! Windows are computed in one place, the operator's scheduler. This command only repeats what it said.
+
+use std::collections::BTreeMap;
+
+use crds::annotations;
+use crds::paper_mc_server::{Approval, Backup, BeforeUpdate, Blackout, MaintenanceWindow, NamedWindow};
+use crds::{PaperMCServer, Plugin};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::from_api;
+
+/// When a server may be restarted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one word of the object, and they go together as they like")]
+pub(super) struct Schedule {
+    /// `0 4 * * 0 Europe/Berlin, for 2h`; empty: never by itself.
+    pub(super) windows: Vec<String>,
+    /// `2026-12-20T00:00:00Z to 2027-01-07T00:00:00Z`, or as a window.
+    pub(super) blackouts: Vec<String>,
+    /// `spec.suspend`: never by itself for now.
+    pub(super) is_suspended: bool,
+    /// `nightshift.dev/rollback-to`: it stays at an earlier set.
+    pub(super) is_held: bool,
+    /// `*` in `spec.hold`: it stays at the set that runs.
+    pub(super) holds_all: bool,
+    /// Whether what is planned needs an approval.
+    pub(super) approval: Approval,
+    /// It does, and what the operator plans is not approved.
+    pub(super) unapproved: Option<PendingApproval>,
+    /// `spec.follows`: another server has to run it first.
+    pub(super) follows: Option<Followed>,
+    /// The next opening, with the operator's words for it.
+    pub(super) next: Option<(Timestamp, String)>,
+    /// The operator says that one is open.
+    pub(super) is_open: bool,
+    /// `spec.updateSchedule.opportunistic`: also outside of windows, when nobody has been on for so long.
+    pub(super) or_empty_for: Option<String>,
+    /// Plugins for it with `spec.urgent`.
+    pub(super) urgent: Vec<String>,
+    /// Plugins for it that have windows of their own, with these as they are written.
+    pub(super) own_windows: BTreeMap<String, Vec<String>>,
+    /// The operator plans something that comes alone, with these plugins, and its words are about that.
+    pub(super) told_alone: Option<Vec<String>>,
+    /// How long the server is down for what the operator plans, in its words, and whether that is a newer Minecraft, before which there may be a
+    /// copy.
+    pub(super) down: Option<(String, bool)>,
+    /// Nothing copies the worlds before a newer Minecraft opens them.
+    pub(super) no_copy: bool,
+    /// Which image of what the operator plans the server's node could not pull, in its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) image_problem: Option<String>,
+    /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
+    pub(super) by_the_clock: Option<String>,
+}
+
+/// A server that goes first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Followed {
+    /// Its name.
+    pub(super) server: String,
+    /// How long it must have run the same, as it is written.
+    pub(super) soak: String,
+    /// What is missing there, as the operator tells it of the update that it plans; None: it waits for nothing there.
+    pub(super) waits: Option<String>,
+}
+
+/// A set that waits for somebody's word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct PendingApproval {
+    /// Its digest, as the operator tells it. The answer of this command may be another set.
+    pub(super) digest: Option<String>,
+}
+
+impl Schedule {
+    /// What is said of all that is planned.
+    pub(super) fn about_all(&self) -> Self {
+        if self.told_alone.is_some() { self.as_if_nothing_were_told() } else { self.clone() }
+    }
+
+    /// What is said of what comes alone and changes these plugins.
+    pub(super) fn about(&self, names: &[&str]) -> Self {
+        let is_it = self.told_alone.as_ref().is_some_and(|told| {
+            told.len() == names.len() && names.iter().all(|name| told.iter().any(|other| other == name))
+        });
+        if is_it { self.clone() } else { self.as_if_nothing_were_told() }
+    }
+
+    fn as_if_nothing_were_told(&self) -> Self {
+        Self {
+            next: None,
+            is_open: false,
+            image_problem: None,
+            unapproved: (self.approval == Approval::Required).then_some(PendingApproval { digest: None }),
+            follows: self.follows.clone().map(|follows| Followed { waits: None, ..follows }),
+            ..self.clone()
+        }
+    }
+}
+
+fn unapproved(server: &PaperMCServer) -> Option<PendingApproval> {
+    if server.spec.approval == Approval::Automatic {
+        return None;
+    }
+    let planned = server.status.as_ref().and_then(|status| status.available_update.as_ref());
+    let digest = planned.map(|planned| planned.digest.clone());
+    let said = |annotation: &str| annotation_of(server, annotation);
+    let is_it = |said: &String| digest.as_ref().is_some_and(|digest| annotations::names(said, digest));
+    let is_approved = [annotations::APPROVE, annotations::APPLY].into_iter().filter_map(said).any(is_it);
+    (!is_approved).then_some(PendingApproval { digest })
+}
+
+fn annotation_of<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String> {
+    server.metadata.annotations.as_ref()?.get(name)
+}
+
+/// What the object says, and those of these Plugins that are for it.
+pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'a Plugin>) -> Schedule {
+    let spec = &server.spec;
+    let maintenance = spec.update_schedule.maintenance_window.as_ref();
+    let (approval, unapproved) = (spec.approval, unapproved(server));
+    let is_held = annotation_of(server, annotations::ROLLBACK_TO).is_some_and(|asked| !asked.trim().is_empty());
+    // A status about an older spec may speak of windows that are no more. Manifests do not tell their generation.
+    let counts =
+        |observed: &Option<i64>| server.metadata.generation.is_none() || *observed == server.metadata.generation;
+    let status = server.status.as_ref().filter(|status| counts(&status.observed_generation));
+    let by_the_clock = spec.restart.as_ref().filter(|_| !spec.suspend).map(|restart| {
+        let zone = restart.time_zone.as_ref().unwrap_or(&spec.time_zone);
+        let next = status.and_then(|status| status.next_restart.as_ref());
+        format!("{} {zone}{}", restart.cron, next.map(|next| format!(", next {next}")).unwrap_or_default())
+    });
+    let planned = status.and_then(|status| status.available_update.as_ref());
+    let down = planned.and_then(|planned| Some((planned.cost.clone()?, planned.one_way)));
+    let copies = |backup: &Backup| backup.enabled && backup.before_update != BeforeUpdate::Never;
+    let no_copy = !spec.backup.as_ref().is_some_and(copies);
+    let image_problem = planned.and_then(|planned| planned.image_problem.clone());
+    let follows = spec.follows.as_ref().map(|wish| {
+        let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
+        let waits = conditions.iter().find(|condition| condition.type_ == "WaitingForLeaderServer");
+        let waits = waits.map(|condition| condition.message.clone());
+        Followed { server: wish.server.clone(), soak: wish.soak.clone(), waits }
+    });
+    if maintenance.is_some_and(|window| !window.enabled) {
+        let is_suspended = spec.suspend;
+        return Schedule {
+            is_suspended,
+            is_held,
+            holds_all: spec.holds_all(),
+            approval,
+            unapproved,
+            down,
+            no_copy,
+            image_problem,
+            by_the_clock,
+            ..Schedule::default()
+        };
+    }
+    let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
+        let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
+        format!("{cron} {}, for {length}{last_part}", zone.unwrap_or(&spec.time_zone))
+    };
+    let of_maintenance =
+        maintenance.map(|MaintenanceWindow { enabled: _, cron, duration, latest_start, time_zone }| {
+            in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
+        });
+    let named = |NamedWindow { name: _, cron, duration, latest_start, time_zone }: &NamedWindow| {
+        in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
+    };
+    let further = spec.update_schedule.windows.iter().map(named);
+    let (urgent, patient): (Vec<&Plugin>, Vec<&Plugin>) =
+        from_api::matching(server, plugins).into_iter().partition(|plugin| plugin.spec.urgent);
+    let name_of = |plugin: &Plugin| plugin.metadata.name.clone().unwrap_or_default();
+    let own_windows = patient.into_iter().filter(|plugin| !plugin.spec.windows.is_empty());
+    let own_windows =
+        own_windows.map(|plugin| (name_of(plugin), plugin.spec.windows.iter().map(named).collect())).collect();
+    let is_alone = status.is_some_and(|status| {
+        status.conditions.iter().any(|condition| condition.type_ == "Scoped" && condition.status == "True")
+    });
+    let planned = planned.filter(|_| is_alone);
+    let blackouts = spec.update_schedule.blackouts.iter().filter_map(|blackout| match blackout {
+        Blackout { from: Some(from), to: Some(to), .. } => Some(format!("{from} to {to}")),
+        Blackout { cron: Some(cron), duration: Some(duration), time_zone, .. } => {
+            Some(in_words(cron, duration, None, time_zone.as_ref()))
+        }
+        // Complained about by the rules.
+        Blackout { .. } => None,
+    });
+    let windows = of_maintenance.into_iter().chain(further).collect();
+    Schedule {
+        windows,
+        blackouts: blackouts.collect(),
+        is_suspended: spec.suspend,
+        is_held,
+        holds_all: spec.holds_all(),
+        approval,
+        unapproved,
+        follows,
+        next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
+        or_empty_for: spec.update_schedule.opportunistic.as_ref().map(|wish| wish.empty_for.clone()),
+        urgent: urgent.into_iter().map(name_of).collect(),
+        own_windows,
+        told_alone: planned.map(|planned| planned.plugins.iter().map(|plugin| plugin.name.clone()).collect()),
+        is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
+        down,
+        no_copy,
+        image_problem,
+        by_the_clock,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(server: &PaperMCServer) -> Schedule {
+        super::of(server, [])
+    }
+
+    fn server(schedule: &Value, observed: i64) -> PaperMCServer {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby", "generation": 3},
+            "spec": {"updateStrategy": "auto", "timeZone": "Europe/Berlin", "updateSchedule": schedule},
+            "status": {
+                "observedGeneration": observed, "nextWindow": "Sun 25 Jan 04:00 CET", "nextWindowAt": "2026-01-25T03:00:00Z",
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn nothing_copies_the_worlds_unless_the_spec_says_so() {
+        let no_copy = |backup: Option<Value>| {
+            let mut server = server(&json!({"maintenanceWindow": {"enabled": false, "cron": "@daily"}}), 3);
+            server.spec.backup = backup.map(|backup| serde_json::from_value(backup).unwrap());
+            of(&server).no_copy
+        };
+        assert!(no_copy(None) && no_copy(Some(json!({"beforeUpdate": "Never"}))));
+        assert!(no_copy(Some(json!({"enabled": false}))));
+        assert!(!no_copy(Some(json!({}))) && !no_copy(Some(json!({"beforeUpdate": "Always"}))));
+    }
+
+    #[test]
+    fn windows_are_named_as_they_are_written_and_the_next_as_the_operator_tells_it() {
+        let schedule = json!({
+            "maintenanceWindow": {"cron": "0 4 * * 0", "duration": "2h"},
+            "windows": [{"name": "night", "cron": "@daily", "timeZone": "UTC", "latestStart": "20m"}],
+            "blackouts": [
+                {"name": "event", "from": "2026-01-23T18:00:00Z", "to": "2026-01-25T18:00:00Z"},
+                {"name": "evenings", "cron": "0 18 * * *", "duration": "6h"},
+            ],
+        });
+        let told = of(&server(&schedule, 3));
+        assert_eq!(told.windows, ["0 4 * * 0 Europe/Berlin, for 2h", "@daily UTC, for 1h, not begun in its last 20m"]);
+        assert_eq!(
+            told.blackouts,
+            ["2026-01-23T18:00:00Z to 2026-01-25T18:00:00Z", "0 18 * * * Europe/Berlin, for 6h"]
+        );
+        let (at, words) = told.next.unwrap();
+        assert_eq!((at.to_string().as_str(), words.as_str()), ("2026-01-25T03:00:00Z", "Sun 25 Jan 04:00 CET"));
+        assert_eq!(of(&server(&schedule, 2)).next, None, "the status is about an older spec");
+    }
+
+    #[test]
+    fn an_image_that_is_missing_is_told_of_all_that_is_planned_and_of_the_spec_as_it_is() {
+        let mut server = server(&json!({}), 3);
+        let planned =
+            json!({"digest": "00", "version": "1.21.10", "build": 1, "summary": "", "imageProblem": "not found"});
+        server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
+        assert_eq!(of(&server).about_all().image_problem.as_deref(), Some("not found"));
+        let alone = Schedule { told_alone: Some(Vec::new()), ..of(&server) };
+        assert_eq!(alone.about_all().image_problem, None, "it is told of a part of it");
+        server.status.as_mut().unwrap().observed_generation = Some(2);
+        assert_eq!(of(&server).image_problem, None);
+    }
+
+    #[test]
+    fn what_may_come_outside_of_windows_is_told_unless_nothing_comes_by_itself() {
+        let told = |enabled: bool| {
+            let window = json!({"cron": "@daily", "enabled": enabled});
+            of(&server(&json!({"maintenanceWindow": window, "opportunistic": {}}), 3)).or_empty_for
+        };
+        assert_eq!((told(true).as_deref(), told(false)), (Some("10m"), None));
+    }
+
+    #[test]
+    fn restarts_by_the_clock_are_told_as_they_are_written_with_the_next_as_the_operator_tells_it() {
+        let off = json!({"maintenanceWindow": {"enabled": false}});
+        let mut server = server(&off, 3);
+        let restart = |zone: &Value| serde_json::from_value(json!({"cron": "0 5 * * *", "timeZone": zone})).unwrap();
+        server.spec.restart = restart(&Value::Null);
+        assert_eq!(of(&server).by_the_clock.as_deref(), Some("0 5 * * * Europe/Berlin"));
+        server.spec.restart = restart(&json!("UTC"));
+        server.status.as_mut().unwrap().next_restart = Some("Mon 26 Jan 05:00 UTC".to_owned());
+        assert_eq!(of(&server).by_the_clock.as_deref(), Some("0 5 * * * UTC, next Mon 26 Jan 05:00 UTC"));
+        server.spec.suspend = true;
+        assert_eq!(of(&server).by_the_clock, None);
+    }
+
+    #[test]
+    fn a_server_that_is_suspended_is_told_as_such_whatever_its_windows_are() {
+        let mut suspended = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        suspended.spec.suspend = true;
+        assert!(of(&suspended).is_suspended);
+    }
+
+    #[test]
+    fn a_server_that_somebody_took_back_is_told_as_held_until_the_request_is_taken_away() {
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        for (asked, is_held) in [(Some("previous"), true), (Some(" "), false), (None, false)] {
+            let annotation = asked.map(|asked| ("nightshift.dev/rollback-to".to_owned(), asked.to_owned()));
+            server.metadata.annotations = Some(annotation.into_iter().collect());
+            assert_eq!(of(&server).is_held, is_held, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_holds_its_whole_set_is_told_as_such_and_one_that_holds_a_plugin_is_not() {
+        for enabled in [true, false] {
+            let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily", "enabled": enabled}}), 3);
+            for (hold, holds_all) in [("*", true), ("maps *", true), ("maps", false), ("", false)] {
+                server.spec.hold = hold.split_whitespace().map(str::to_owned).collect();
+                assert_eq!(of(&server).holds_all, holds_all, "{hold}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_approval_is_required_the_set_that_the_operator_plans_needs_it_by_its_own_digest() {
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        assert_eq!(of(&server).unapproved, None);
+        server.spec.approval = Approval::Required;
+        assert_eq!(of(&server).unapproved, Some(PendingApproval { digest: None }), "the operator has told nothing yet");
+        let digest = "2222222222222222222222222222222222222222222222222222222222222222";
+        let planned = json!({"digest": digest, "version": "1.21.10", "build": 1, "oneWay": false, "summary": "x", "staged": true});
+        server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
+        assert_eq!(of(&server).unapproved, Some(PendingApproval { digest: Some(digest.to_owned()) }));
+        let approve = |digest: &str| Some([("nightshift.dev/approve".to_owned(), digest.to_owned())].into());
+        server.metadata.annotations = approve(&digest[..15]);
+        assert!(of(&server).unapproved.is_some());
+        server.metadata.annotations = approve(&digest[..16]);
+        assert_eq!(of(&server).unapproved, None);
+    }
+
+    #[test]
+    fn the_server_that_goes_first_is_told_with_what_the_operator_misses_there() {
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        server.spec.follows = serde_json::from_value(json!({"server": "staging", "soak": "48h"})).unwrap();
+        let told = |server: &PaperMCServer| of(server).follows.unwrap();
+        let followed = Followed { server: "staging".to_owned(), soak: "48h".to_owned(), waits: None };
+        assert_eq!(told(&server), followed);
+        let words = "waits for staging, which runs ViaVersion 5.5.1 still";
+        server.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
+            "type": "WaitingForLeaderServer", "status": "True", "reason": "OtherRelease", "message": words,
+            "lastTransitionTime": "2026-01-21T12:00:00Z",
+        }]))
+        .unwrap();
+        assert_eq!(told(&server).waits.as_deref(), Some(words));
+        server.metadata.generation = Some(4);
+        assert_eq!(told(&server), followed, "the status is about an older spec");
+    }
+
+    #[test]
+    fn a_window_that_is_switched_off_means_never_by_itself() {
+        let off = of(&server(&json!({"maintenanceWindow": {"enabled": false}}), 3));
+        assert_eq!(off, Schedule { no_copy: true, ..Schedule::default() });
+    }
+
+    #[test]
+    fn what_comes_alone_is_told_by_its_plugins_and_the_operators_words_are_about_what_it_plans() {
+        let plugin = |name: &str, more: &Value| -> Plugin {
+            let mut spec = json!({"source": {"type": "modrinth", "project": name}, "instanceSelector": {}});
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+        };
+        let windows = json!([{"name": "own", "cron": "0 3 * * 3"}]);
+        let plugins = [
+            plugin("geyser", &json!({"windows": windows})),
+            plugin("vault", &json!({"windows": windows, "urgent": true})),
+            plugin("warps", &json!({})),
+        ];
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        server.spec.approval = Approval::Required;
+        let told = super::of(&server, &plugins);
+        assert_eq!(told.urgent, ["vault"]);
+        let own = BTreeMap::from([("geyser".to_owned(), vec!["0 3 * * 3 Europe/Berlin, for 1h".to_owned()])]);
+        assert_eq!(told.own_windows, own);
+        assert_eq!(told.about_all(), told);
+        assert_eq!(told.about(&["Geyser"]).next, None, "that is about all that is planned");
+
+        let status = server.status.as_mut().unwrap();
+        status.conditions = serde_json::from_value(json!([{
+            "type": "Scoped", "status": "True", "reason": "OwnWindow", "message": "", "lastTransitionTime": "2026-01-21T12:00:00Z",
+        }]))
+        .unwrap();
+        status.available_update = serde_json::from_value(json!({
+            "digest": "2222", "version": "1.21.10", "build": 1, "oneWay": false, "summary": "x", "staged": true,
+            "plugins": [{"name": "Geyser", "version": "2.9"}],
+        }))
+        .unwrap();
+        let told = super::of(&server, &plugins);
+        assert!(told.about(&["Geyser"]).next.is_some() && told.about(&["Geyser", "Vault"]).next.is_none());
+        let all = told.about_all();
+        assert_eq!((all.next, all.unapproved), (None, Some(PendingApproval { digest: None })));
+    }
+}

@@ -1,0 +1,66 @@
+//! Edge (writes). `resolver completions` and `resolver man`, both made of the command line itself.
+
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::Shell as Target;
+use clap_mangen::Man;
+
+use super::args::ShellKind;
+use super::atomic_write::write_atomically;
+use super::invocation::{self, Invocation};
+use super::{ExitStatus, Output};
+use crate::upstream::in_words;
+
+/// A script for the shell.
+pub(super) fn completions(called: Invocation, shell: ShellKind) -> String {
+    let target = match shell {
+        ShellKind::Bash => Target::Bash,
+        ShellKind::Zsh => Target::Zsh,
+        ShellKind::Fish => Target::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(target, &mut invocation::command(called), called.program(), &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// The page of the whole command, or in `directory` one for each command below it too.
+pub(super) fn man(called: Invocation, directory: Option<&Path>) -> Output {
+    let mut command = invocation::command(called).display_name(called.program());
+    command.build();
+    let Some(directory) = directory else { return Output::only(page(&command)) };
+    let mut said = Output::only(String::new());
+    let mut pages = pages(&command);
+    pages.sort();
+    for (name, page) in pages {
+        let path = directory.join(name);
+        match write_atomically(&path, &page) {
+            Ok(()) => {
+                said.answer.push_str(&path.display().to_string());
+                said.answer.push('\n');
+            }
+            Err(error) => {
+                said.notes.push(in_words(&error));
+                said.end = ExitStatus::Failed;
+                break;
+            }
+        }
+    }
+    said
+}
+
+fn page(command: &Command) -> String {
+    let mut page = Vec::new();
+    let man = Man::new(command.clone());
+    man.render(&mut page).expect("memory takes all");
+    String::from_utf8_lossy(&page).into_owned()
+}
+
+/// Each command's page by its file's name.
+fn pages(command: &Command) -> Vec<(String, String)> {
+    // As `resolver-catalog-fetch`, once the command is built.
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let mut pages = vec![(format!("{name}.1"), page(command))];
+    pages.extend(command.get_subcommands().flat_map(self::pages));
+    pages
+}

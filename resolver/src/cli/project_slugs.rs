@@ -1,0 +1,82 @@
+//! Pure. Slugs that a misspelt one may have meant, when nothing is stored yet.
+
+use crate::catalog::{ProjectKey, Source};
+use crate::did_you_mean::nearest;
+
+/// Slugs of much used projects, all of them in the recorded answers or in the dependencies that those name. It is a help
+/// for spelling only: what is not here is asked for all the same.
+const MODRINTH: &[&str] = &[
+    "bluemap",
+    "chunky",
+    "discordsrv",
+    "essentialsx",
+    "geyser",
+    "griefprevention",
+    "luckperms",
+    "multiverse-core",
+    "placeholderapi",
+    "viabackwards",
+    "viarewind",
+    "viaversion",
+    "vaultunlocked",
+    "worldedit",
+];
+
+/// As above. Hangar's slugs have capitals and are compared without case.
+const HANGAR: &[&str] = &[
+    "BlueMap",
+    "Chunky",
+    "Essentials",
+    "Geyser",
+    "Maintenance",
+    "Multiverse-Core",
+    "PlaceholderAPI",
+    "ViaBackwards",
+    "ViaRewind",
+    "ViaVersion",
+];
+
+/// What to write instead of a project that its source does not have; `stored` are those that were read before.
+pub(super) fn fix(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
+    let of = |source: Source| {
+        let known = match source {
+            Source::Hangar => HANGAR,
+            Source::Modrinth => MODRINTH,
+            Source::Url => &[],
+        };
+        let stored = stored.iter().filter(move |key| key.source == source).map(|key| key.project.as_str());
+        stored
+            .chain(known.iter().copied())
+            .filter(move |project| !(source == wrong.source && *project == wrong.project))
+    };
+    if let Some(meant) = nearest(&wrong.project, of(wrong.source)).next() {
+        return format!("did you mean `{meant}`?");
+    }
+    let other = match wrong.source {
+        Source::Hangar => Source::Modrinth,
+        Source::Modrinth | Source::Url => Source::Hangar,
+    };
+    match nearest(&wrong.project, of(other)).next() {
+        Some(meant) => format!("there is `{{type: {other}, project: {meant}}}`"),
+        None => "write the slug, the last part of the project page's address".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(source: Source, project: &str) -> ProjectKey {
+        ProjectKey { source, project: project.to_owned() }
+    }
+
+    #[test]
+    fn a_misspelt_project_gets_the_nearest_one_that_exists() {
+        let stored = [key(Source::Modrinth, "clickvillagers")];
+        let fix = |source, project| fix(&key(source, project), &stored);
+        assert_eq!(fix(Source::Modrinth, "viabackward"), "did you mean `viabackwards`?");
+        assert_eq!(fix(Source::Modrinth, "click-villager"), "did you mean `clickvillagers`?");
+        assert_eq!(fix(Source::Hangar, "clickvillagers"), "there is `{type: modrinth, project: clickvillagers}`");
+        assert!(fix(Source::Hangar, "something-else-entirely").contains("the slug"));
+    }
+}

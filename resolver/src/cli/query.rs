@@ -1,0 +1,170 @@
+//! Pure. One question of `explain`, with all that its answer rests on: the same question gives the same answer anywhere.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::ready::out_since;
+use super::session::{self, MissingFromCatalog};
+use super::what_if::{self, Assumptions, NamedRelease, WhyNotArg};
+use crate::catalog::Catalog;
+use crate::explain::{Explanation, Pinned};
+use crate::request::Request;
+use crate::version::Minecraft;
+use crate::{Budget, Fleet};
+
+/// What is asked about the servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Query {
+    /// The present instant: what is assumed to be released is released then, or at `at` if that is earlier.
+    pub(super) now: Timestamp,
+    /// The instant to decide for.
+    pub(super) at: Timestamp,
+    /// The Minecraft version asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why_not: Option<Minecraft>,
+    /// The release of a plugin asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why_not_release: Option<NamedRelease>,
+    /// The Minecraft version that plugins are to be ready for, if that is the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<Minecraft>,
+    /// The servers asked about; none named: all. The others are decided about together with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) servers: Vec<String>,
+    /// Plugins to leave out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) without: Vec<String>,
+    /// Releases to suppose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) assume: Vec<NamedRelease>,
+}
+
+/// What came of a question.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// One for each server.
+    pub(super) explanations: Vec<Explanation>,
+    /// What was supposed; nothing, if the answer is about the world as it is.
+    pub(super) supposed: Assumptions,
+    /// Why the question cannot be asked so, if that is so.
+    pub(super) mistakes: Vec<String>,
+}
+
+impl Query {
+    /// One that supposes nothing and asks of no Minecraft version.
+    pub(super) fn plain(now: Timestamp, at: Timestamp) -> Self {
+        let (without, assume) = (Vec::new(), Vec::new());
+        Self { now, at, why_not: None, why_not_release: None, target: None, servers: Vec::new(), without, assume }
+    }
+
+    /// Asks about these, instead of what was asked about before.
+    pub(super) fn ask_about(&mut self, missed: Option<&WhyNotArg>, target: Option<&Minecraft>) {
+        let (why_not, release) = match missed.cloned() {
+            None => (None, None),
+            Some(WhyNotArg::Minecraft(version)) => (Some(version), None),
+            Some(WhyNotArg::Release(release)) => (None, Some(release)),
+        };
+        (self.why_not, self.why_not_release, self.target) = (why_not, release, target.cloned());
+    }
+
+    /// The answer for each server, and what it lacks still.
+    pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, MissingFromCatalog) {
+        let Self { now, at, why_not, why_not_release, target, servers: _, without, assume } = self;
+        let mut mistakes = Vec::new();
+        let mut supposed = Assumptions::default();
+        // A catalog is big, and usually nothing is supposed.
+        let mut changed: Option<(Catalog, Vec<Request>)> = None;
+        if !(without.is_empty() && assume.is_empty()) {
+            let mut world = (catalog.clone(), requests.to_vec());
+            for name in without {
+                match what_if::leave_out(&world.0, &mut world.1, name) {
+                    Ok(left) => supposed.without.push(left),
+                    Err(mistake) => mistakes.push(mistake),
+                }
+            }
+            for assumed in assume {
+                let about = why_not.as_ref().or(target.as_ref());
+                match what_if::release(&mut world.0, &world.1, assumed, (*now).min(*at), about) {
+                    Ok(release) => supposed.assumed.push(release),
+                    Err(mistake) => mistakes.push(mistake),
+                }
+            }
+            changed = Some(world);
+        }
+        let (catalog, requests) =
+            changed.as_ref().map_or((catalog, requests), |(catalog, requests)| (catalog, requests.as_slice()));
+        let (explanations, lacking) = match why_not_release {
+            None => self.explanations(catalog, requests),
+            Some(release) => self.about_release(catalog, requests, release).unwrap_or_else(|mistake| {
+                mistakes.push(mistake);
+                <_>::default()
+            }),
+        };
+        (Answered { explanations, supposed, mistakes }, lacking)
+    }
+
+    fn is_about(&self, request: &Request) -> bool {
+        self.servers.is_empty() || self.servers.contains(&request.server)
+    }
+
+    fn about_release(
+        &self,
+        catalog: &Catalog,
+        requests: &[Request],
+        release: &NamedRelease,
+    ) -> Result<(Vec<Explanation>, MissingFromCatalog), String> {
+        let (pinned, objects) = what_if::pin(catalog, requests, release, |request| self.is_about(request))?;
+        let (fleet, with_it) = (Fleet::read(catalog, requests, self.at), Fleet::read(catalog, &pinned, self.at));
+        let (decided, with_it) = (fleet.decide(Budget::default()), with_it.decide(Budget::default()));
+        let mut lacking = MissingFromCatalog::default();
+        let explanations = requests.iter().filter_map(|request| {
+            let object = objects.get(&request.server)?;
+            let why = match decided.why_not_release(&request.server, (object, &release.version), &with_it)? {
+                Ok(why) => why,
+                Err(unsolvable) => return Some(lacking.told(&unsolvable)),
+            };
+            // It may need what nobody has asked for so far.
+            if let Some(Pinned::NoSet { answer }) = &why.pinned
+                && let Explanation::Unanswerable(unanswerable) = &**answer
+            {
+                lacking.projects.extend_from_slice(&unanswerable.fetch);
+                lacking.builds.extend_from_slice(&unanswerable.unseen);
+            }
+            Some(Explanation::WhyNotRelease(why))
+        });
+        Ok((explanations.collect(), lacking))
+    }
+
+    fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, MissingFromCatalog) {
+        let mut lacking = MissingFromCatalog::default();
+        let mut refused = |unsolvable: crate::Unsolvable| lacking.told(&unsolvable);
+        let asked_about = requests.iter().filter(|request| self.is_about(request));
+        let explanations = if let Some(target) = &self.target {
+            let to_come = what_if::with_versions_to_come(catalog, target, self.at);
+            let fleet = Fleet::read(to_come.as_ref().unwrap_or(catalog), requests, self.at);
+            let decided = fleet.decide(Budget::default());
+            let answers = asked_about.filter_map(|request| {
+                let is_out = out_since(catalog, request.software, target, self.at).is_some();
+                let answer = decided.readiness(&request.server, target)?;
+                Some(answer.map(|why| if is_out || !why.exists { why } else { why.before_it_is_out() }))
+            });
+            answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
+        } else if let Some(target) = &self.why_not {
+            let fleet = Fleet::read(catalog, requests, self.at);
+            let decided = fleet.decide(Budget::default());
+            let answers = asked_about.filter_map(|request| decided.why_not(&request.server, target));
+            answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
+        } else {
+            let answers = session::answers(catalog, requests, self.at).into_iter();
+            let mut by_server: BTreeMap<String, Explanation> = answers
+                .map(|(server, answer)| (server, answer.map_or_else(&mut refused, |resolution| resolution.explanation)))
+                .collect();
+            // As the servers stand in the manifests.
+            asked_about.filter_map(|request| by_server.remove(&request.server)).collect()
+        };
+        (explanations, lacking)
+    }
+}

@@ -1,0 +1,147 @@
+//! Edge (writes). A question in a file: asked again anywhere, it gets the same answer.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::atomic_write::{WriteError, write_atomically};
+use super::from_status::Schedule;
+use super::query::Query;
+use super::requests::Checked;
+use super::running::RunningSet;
+use crate::catalog::Catalog;
+use crate::lock::FormatVersion;
+use crate::request::Request;
+use crate::untrusted_text::shortened;
+
+/// A question, with all that its answer rests on.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SavedQuery {
+    format_version: FormatVersion<1>,
+    /// What was asked.
+    pub(super) question: Query,
+    /// What the servers want.
+    pub(super) requests: Vec<Request>,
+    /// What runs on the servers, by their names, as far as their objects tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) running: BTreeMap<String, RunningSet>,
+    /// When the servers may be restarted, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) schedules: BTreeMap<String, Schedule>,
+    /// What was known: only what these requests name and need was read.
+    pub(super) catalog: Catalog,
+}
+
+/// How much is said of what is wrong with a file: a word that stands in its place can be a megabyte.
+const LONGEST_ERROR: usize = 400;
+
+/// A problem that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProblemError {
+    #[error("could not read `{}`", .path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}:{line}: this is no saved problem: {said}; write one with `--save-problem`", .path.display())]
+    Unreadable { path: PathBuf, line: usize, said: String },
+}
+
+impl SavedQuery {
+    /// A question about servers, before anything is known.
+    pub(super) fn of(question: Query, checked: &Checked) -> Self {
+        Self {
+            format_version: FormatVersion::default(),
+            question,
+            requests: checked.requests.clone(),
+            running: checked.running.clone(),
+            schedules: checked.schedules.clone(),
+            catalog: Catalog::unread_at(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    /// Reads what [`Self::save`] wrote.
+    pub(super) fn read(path: &Path) -> Result<Self, ProblemError> {
+        let text = fs::read_to_string(path).map_err(|source| ProblemError::Read { path: path.to_owned(), source })?;
+        serde_json::from_str(&text).map_err(|error| {
+            let said = error.to_string();
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let said = said.strip_suffix(&place).unwrap_or(&said);
+            let said = shortened(said, LONGEST_ERROR).into_owned();
+            ProblemError::Unreadable { path: path.to_owned(), line: error.line(), said }
+        })
+    }
+
+    /// Writes it into a file, with what is known. User names and passwords in addresses are left out, as are their queries.
+    pub(super) fn save(&self, path: &Path, catalog: &Catalog) -> Result<(), WriteError> {
+        let mut value = serde_json::to_value(self).expect("a problem has string keys only");
+        value["catalog"] = serde_json::to_value(catalog).expect("a catalog has string keys only");
+        without_secrets(&mut value);
+        // In one line: with the metadata of a few plugins it has megabytes as it is.
+        let text = serde_json::to_string(&value).expect("it was made of JSON");
+        write_atomically(path, &(text + "\n"))
+    }
+}
+
+fn without_secrets(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if text.contains("://") {
+                *text = plain(text);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_secrets),
+        Value::Object(fields) => {
+            let entries = std::mem::take(fields).into_iter();
+            fields.extend(entries.map(|(key, mut value)| {
+                without_secrets(&mut value);
+                (if key.contains("://") { plain(&key) } else { key }, value)
+            }));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A text whose addresses name nobody: `https://user:secret@host/x?token=1` becomes `https://host/x`. The hash that names a
+/// file ([`ProjectKey::of_file`](crate::catalog::ProjectKey::of_file)) stays.
+fn plain(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+        let hash = rest.rsplit_once('#').map(|(_, hash)| hash).filter(|hash| hash.starts_with("sha256="));
+        let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = host.rsplit('@').next().unwrap_or(host);
+        let hash = hash.map(|hash| format!("#{hash}")).unwrap_or_default();
+        format!("{scheme}://{host}{path}{hash}")
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn addresses_lose_what_may_be_secret_wherever_they_stand() {
+        let mut value = json!({
+            "file": {"url": "https://user:secret@mirror.example/a/b.jar?token=secret#secret"},
+            "unread": {"url/https://secret@a.example/x": "could not be reached at https://a:secret@b.example: timed out"},
+            "project": "https://a:secret@b.example/x.jar?secret#sha256=00", "name": "A plugin with ? and @ in its name", "list": ["https://b.example?secret", 5, null],
+        });
+        without_secrets(&mut value);
+        assert!(!value.to_string().contains("secret"), "{value}");
+        assert_eq!(value["file"]["url"], "https://mirror.example/a/b.jar");
+        assert_eq!(value["unread"]["url/https://a.example/x"], "could not be reached at https://b.example: timed out");
+        assert_eq!(value["project"], "https://b.example/x.jar#sha256=00");
+        assert_eq!(value["name"], "A plugin with ? and @ in its name");
+    }
+}

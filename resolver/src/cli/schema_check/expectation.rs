@@ -1,0 +1,88 @@
+//! Pure. What the patterns of the schema mean, in words.
+
+use crds::duration;
+use serde_json::Value;
+
+use crate::cli::join::listed;
+use crate::from_api::{CHECKSUM, url_fault};
+
+/// A set of fields, as something that is wanted.
+pub(super) const FIELDS: &str = "a set of fields";
+/// A list.
+pub(super) const LIST: &str = "a list";
+/// A whole number.
+pub(super) const WHOLE: &str = "a whole number";
+/// A truth value.
+pub(super) const TRUTH: &str = "`true` or `false`";
+
+/// How something of a type is written.
+pub(super) fn of_type(wanted: &str) -> &'static str {
+    match wanted {
+        FIELDS => "write its fields below it, further to the right",
+        LIST => "write its items below it, each after a dash",
+        TRUTH => "write one of the two, without quotes",
+        WHOLE => "write digits, without quotes",
+        _ => "see `kubectl explain` for what it takes",
+    }
+}
+
+/// What is wrong with a text that does not match its pattern, and what to write.
+pub(super) fn words(field: &str, schema: &Value, text: &str) -> (String, String) {
+    let pattern = schema["pattern"].as_str().unwrap_or_default();
+    let (what, fix) = match field {
+        "cron" | "checkCron" => return cron(text),
+        _ if pattern == duration::PATTERN => {
+            ("duration", "write numbers with d, h, m or s, such as `72h` or `1h30m`".to_owned())
+        }
+        _ if schema["format"] == "date-time" => {
+            ("instant", "write it with its offset, such as `2026-12-20T00:00:00+01:00`".to_owned())
+        }
+        "heap" => ("heap", "write `auto`, or a size such as `4Gi`".to_owned()),
+        // In its own words: it may hold a password, which is not printed.
+        "url" if let Some((problem, fix)) = url_fault(text) => return (problem, fix.to_owned()),
+        "checksum" => ("sha256", format!("write {CHECKSUM}")),
+        "project" if text.contains('/') => ("project", format!("write its slug alone: `{}`", slug(text))),
+        "project" => ("project", "write its slug, the last part of the project page's address".to_owned()),
+        // Ours and Kubernetes' own both have the suffixes.
+        _ if pattern.contains("Ki") || pattern.contains("[KMGTPE]i") => {
+            ("quantity", "write a number with an optional unit, such as `2`, `500m` or `6Gi`".to_owned())
+        }
+        "version" => ("version", "write it as in `1.21.10`".to_owned()),
+        _ => ("value that fits", format!("it has to match {pattern}")),
+    };
+    (format!("is `{text}`, which is no {what}"), fix)
+}
+
+fn cron(text: &str) -> (String, String) {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    if fields.len() == 6 {
+        let problem = format!("is `{text}`, which has six fields, and cron here has no seconds");
+        return (problem, format!("leave the first out: `{}`", fields[1..].join(" ")));
+    }
+    let fix = "write five fields (minute, hour, day, month, weekday), such as `0 4 * * 0` for Sundays at 04:00";
+    (format!("is `{text}`, which is no cron expression"), fix.to_owned())
+}
+
+/// The last part of an address, or what of it can be a slug.
+fn slug(address: &str) -> String {
+    let last = address.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')).collect()
+}
+
+/// What to write for a field that is missing.
+pub(super) fn example(field: &str, schema: &Value) -> String {
+    if let Some(words) = schema["enum"].as_array() {
+        return format!("write {}", listed(words.iter().filter_map(Value::as_str)));
+    }
+    match (field, schema["type"].as_str()) {
+        ("cron", _) => "write five cron fields, such as `cron: \"0 4 * * 0\"`".to_owned(),
+        ("project", _) => "write the slug, the last part of the project page's address".to_owned(),
+        ("instanceSelector", _) => {
+            "write which servers get it, such as `{matchLabels: {tier: survival}}`, or `{}` for all of its namespace"
+                .to_owned()
+        }
+        ("source", _) => "write where it comes from, such as `{type: modrinth, project: viaversion}`".to_owned(),
+        (_, Some("object")) => format!("write `{field}:` with its fields below it"),
+        _ => format!("write `{field}: …`"),
+    }
+}

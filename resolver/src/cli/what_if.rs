@@ -1,0 +1,305 @@
+//! Pure. Worlds that are not: a Paper that is not out yet, a release that its authors have not made, a plugin left out.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::join::listed;
+use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar, PaperVersion, Project, Release};
+use crate::did_you_mean::nearest;
+use crate::explain::Explanation;
+use crate::explain::phrases::{date, list};
+use crate::request::{PluginRequest, Request, VersionRequest};
+use crate::software::Software;
+use crate::solve::group::namespace;
+use crate::version::Minecraft;
+
+/// The hash of files that are not: long enough to be one, and of nothing.
+const NO_HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+/// A file that is not.
+fn no_file() -> Artifact {
+    called("supposed.jar")
+}
+
+/// One of this name.
+fn called(name: &str) -> Artifact {
+    Artifact { name: name.to_owned(), url: String::new(), size: None, hash: Some(NO_HASH.to_owned()) }
+}
+
+/// As if each server software had a build for `target` that has none so new: it may come, being newer than every release of it
+/// that was out at this instant. None where it can be had, or never came.
+pub(super) fn with_versions_to_come(catalog: &Catalog, target: &Minecraft, at: Timestamp) -> Option<Catalog> {
+    let out = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= at);
+    let may_come = |software: &Software| {
+        let released = catalog.versions(*software).iter().filter(|version| version.minecraft.is_release()).filter(out);
+        released.map(|version| &version.minecraft).max().is_some_and(|newest| target > newest)
+    };
+    let servers = Software::ALL.into_iter().filter(|software| software.is_minecraft());
+    let coming: Vec<Software> = servers.filter(may_come).collect();
+    let mut supposed = (!coming.is_empty()).then(|| catalog.clone())?;
+    for software in coming {
+        let Some(versions) = supposed.versions_mut(software) else { continue };
+        versions.retain(|version| version.minecraft != *target);
+        let build = Build { number: 1, published: at, channel: BuildChannel::Stable, file: no_file() };
+        let (java, jvm_flags, builds) = (None, Vec::new(), vec![build]);
+        versions.push(PaperVersion { minecraft: target.clone(), java, jvm_flags, unsupported: false, builds });
+    }
+    Some(supposed)
+}
+
+/// `PLUGIN=VERSION` as it is typed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct NamedRelease {
+    pub(super) plugin: String,
+    pub(super) version: String,
+}
+
+/// What `--why-not` asks about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WhyNotArg {
+    Minecraft(Minecraft),
+    Release(NamedRelease),
+}
+
+impl FromStr for WhyNotArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('=') {
+            return text.parse().map(Self::Release);
+        }
+        text.parse().map(Self::Minecraft).map_err(|fault: <Minecraft as FromStr>::Err| fault.to_string())
+    }
+}
+
+impl FromStr for NamedRelease {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((plugin, version)) if !plugin.is_empty() && !version.is_empty() && version.trim() == version => {
+                Ok(Self { plugin: plugin.to_owned(), version: version.to_owned() })
+            }
+            _ => Err("write a plugin and a version, such as `griefprevention=17.0`".to_owned()),
+        }
+    }
+}
+
+/// What is not so, and was supposed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Assumptions {
+    /// Plugins that were left out.
+    pub(super) without: Vec<LeftOut>,
+    /// Releases that do not exist, or that are not listed so.
+    pub(super) assumed: Vec<SupposedRelease>,
+}
+
+/// A plugin that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LeftOut {
+    /// The name people know.
+    pub(super) plugin: String,
+    /// The servers that ask for it.
+    pub(super) servers: Vec<String>,
+}
+
+/// A release that was supposed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SupposedRelease {
+    /// The name people know.
+    pub(super) plugin: String,
+    /// The version.
+    pub(super) version: String,
+    /// When it was supposed to be published; absent for a real one whose date nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) published: Option<Timestamp>,
+    /// Whether there is a release of this version, and only its list was supposed.
+    pub(super) exists: bool,
+}
+
+/// An answer about a world that is not, as JSON: nobody takes it for one about the world that is.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WhatIf<'a> {
+    /// `whatIf`, where other answers say what they are.
+    answer: &'static str,
+    supposed: &'a Assumptions,
+    then: &'a Explanation,
+}
+
+impl<'a> WhatIf<'a> {
+    /// What the answer would be.
+    pub(super) fn new(supposed: &'a Assumptions, then: &'a Explanation) -> Self {
+        Self { answer: "whatIf", supposed, then }
+    }
+}
+
+impl Assumptions {
+    /// Whether nothing was supposed.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.without.is_empty() && self.assumed.is_empty()
+    }
+
+    /// A line for each thing that is not so.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for LeftOut { plugin, servers } in &self.without {
+            lines.push(format!("supposed, not so: nobody asks for {plugin} (on {})", list(servers, 4)));
+        }
+        for SupposedRelease { plugin, version, published, exists } in &self.assumed {
+            let day = published.map(date);
+            lines.push(match (exists, day) {
+                (true, Some(day)) => format!("supposed, not so: {plugin} {version} of {day} is listed for every Minecraft version"),
+                (true, None) => format!("supposed, not so: {plugin} {version} is listed for every Minecraft version"),
+                (false, day) => {
+                    let day = day.unwrap_or_default();
+                    format!("supposed, not so: {plugin} {version} is released on {day} and listed for every Minecraft version")
+                }
+            });
+        }
+        lines
+    }
+}
+
+/// Takes every wish for this plugin from the requests: by object, by project, or by the name people know.
+pub(super) fn leave_out(catalog: &Catalog, requests: &mut [Request], name: &str) -> Result<LeftOut, String> {
+    let is_it = |wish: &PluginRequest| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(name));
+    let known = known_names(catalog, requests);
+    let mut servers = Vec::new();
+    let mut plugin = name.to_owned();
+    for request in requests {
+        if let Some(wish) = request.plugins.iter().find(|wish| is_it(wish)) {
+            plugin = catalog.project(&wish.key).map_or_else(|| wish.object.clone(), |project| project.name.clone());
+            servers.push(request.server.clone());
+        }
+        request.plugins.retain(|wish| !is_it(wish));
+    }
+    if servers.is_empty() {
+        Err(nobody_asks(&format!("--without {name}"), name, &known))
+    } else {
+        Ok(LeftOut { plugin, servers })
+    }
+}
+
+/// The same servers with this release of a plugin pinned, and under which object each of those that are asked about asks for it.
+pub(super) fn pin(
+    catalog: &Catalog,
+    requests: &[Request],
+    NamedRelease { plugin, version }: &NamedRelease,
+    is_asked_about: impl Fn(&Request) -> bool,
+) -> Result<(Vec<Request>, BTreeMap<String, String>), String> {
+    let is_it = |wish: &&PluginRequest| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(plugin));
+    let (mut objects, mut pins) = (BTreeMap::new(), BTreeSet::new());
+    for request in requests.iter().filter(|request| is_asked_about(request)) {
+        for wish in request.plugins.iter().filter(is_it) {
+            objects.entry(request.server.clone()).or_insert_with(|| wish.object.clone());
+            pins.insert((namespace(&request.server), wish.object.as_str()));
+        }
+    }
+    if objects.is_empty() {
+        let flag = format!("--why-not {plugin}={version}");
+        return Err(nobody_asks(&flag, plugin, &known_names(catalog, requests)));
+    }
+    let mut pinned = requests.to_vec();
+    // A pin is on an object, and that is there for all servers that it matches.
+    for request in &mut pinned {
+        let Request { server, plugins, .. } = request;
+        for wish in plugins.iter_mut().filter(|wish| pins.contains(&(namespace(server), wish.object.as_str()))) {
+            wish.version = VersionRequest::Pin { version: version.clone() };
+        }
+    }
+    Ok((pinned, objects))
+}
+
+/// Puts the release into the catalog, or onto its list what is not there.
+pub(super) fn release(
+    catalog: &mut Catalog,
+    requests: &[Request],
+    assumed: &NamedRelease,
+    at: Timestamp,
+    target: Option<&Minecraft>,
+) -> Result<SupposedRelease, String> {
+    let NamedRelease { plugin, version } = assumed;
+    let wishes = requests.iter().flat_map(|request| &request.plugins);
+    // By the name of its object too; and what others need may be meant, which nobody asks for.
+    let object = wishes.clone().find(|wish| wish.object.eq_ignore_ascii_case(plugin)).map(|wish| wish.key.clone());
+    let id = object.and_then(|key| catalog.project(&key)).map(|project| (project.key.source, project.id.clone()));
+    let mut every: Vec<Minecraft> = catalog.paper.iter().map(|paper| paper.minecraft.clone()).collect();
+    every.extend(target.filter(|target| !every.contains(target)).cloned());
+    every.sort();
+    let is_it = |project: &Project| match &id {
+        Some((source, id)) => project.key.source == *source && project.id == *id,
+        None => project.name.eq_ignore_ascii_case(plugin) || project.key.project.eq_ignore_ascii_case(plugin),
+    };
+    let Some(place) = catalog.projects.iter().position(is_it) else {
+        return Err(nobody_asks(&format!("--assume {plugin}"), plugin, &known_names(catalog, requests)));
+    };
+    let project = &mut catalog.projects[place];
+    let mut existing = project.releases.iter_mut().filter(|release| release.version == *version).peekable();
+    if let Some(published) = existing.peek().map(|release| release.published) {
+        existing.for_each(|release| release.minecraft.clone_from(&every));
+        let (plugin, version) = (project.name.clone(), version.clone());
+        return Ok(SupposedRelease { plugin, version, published, exists: true });
+    }
+    if project.key.file().is_some() {
+        let fix =
+            "it is one file at an address, where nothing else is released; suppose another `source` in its manifest";
+        return Err(format!("`--assume {plugin}={version}`: {fix}"));
+    }
+    // What it needs is what the newest one needs.
+    let newest = project.releases.iter().max_by_key(|release| release.published);
+    let release = Release {
+        id: format!("supposed-{version}"),
+        version: version.clone(),
+        published: Some(at),
+        channel: Channel::Release,
+        minecraft: every,
+        loaders: newest.map_or_else(|| vec!["paper".to_owned()], |newest| newest.loaders.clone()),
+        folia: newest.and_then(|newest| newest.folia),
+        api_version: None,
+        java: None,
+        declared: None,
+        dependencies: newest.map(|newest| newest.dependencies.clone()).unwrap_or_default(),
+        file: Some(newest.and_then(|newest| newest.file.as_ref()).map_or_else(no_file, |file| called(&file.name))),
+        further: newest.map(further_files).unwrap_or_default(),
+    };
+    project.releases.push(release);
+    project.releases.sort_by_key(|release| Reverse(release.published));
+    Ok(SupposedRelease { plugin: project.name.clone(), version: version.clone(), published: Some(at), exists: false })
+}
+
+/// Files that are not, called as those of a release are: `spec.source.jars` goes by names.
+fn further_files(of: &Release) -> Vec<FurtherJar> {
+    of.further.iter().map(|jar| FurtherJar::unread(called(&jar.file.name))).collect()
+}
+
+/// What a plugin is called.
+fn names(catalog: &Catalog, wish: &PluginRequest) -> Vec<String> {
+    let project = catalog.project(&wish.key).map(|project| project.name.clone());
+    [wish.object.clone(), wish.key.project.clone()].into_iter().chain(project).collect()
+}
+
+fn known_names(catalog: &Catalog, requests: &[Request]) -> BTreeSet<String> {
+    let wishes = requests.iter().flat_map(|request| &request.plugins);
+    wishes.map(|wish| names(catalog, wish).pop().unwrap_or_default()).collect()
+}
+
+/// `flag` as it was typed; `name`: the plugin in it.
+fn nobody_asks(flag: &str, name: &str, known: &BTreeSet<String>) -> String {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let fix = match nearest(name, known.iter().copied()).next() {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if known.is_empty() => "no server here has a plugin".to_owned(),
+        None => format!("the plugins here are {}", listed(known.iter().copied())),
+    };
+    format!("`{flag}`: nobody here asks for it; {fix}")
+}

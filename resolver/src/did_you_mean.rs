@@ -1,0 +1,57 @@
+//! Pure. What somebody may have meant.
+
+use crate::known_constraints::letters;
+
+/// The longest text that can be a misspelt word, in bytes.
+const LONGEST: usize = 200;
+
+/// The candidates that `word` was probably meant to be, the nearest first; nothing when none is near.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+    // No word of ours is half as long, and a megabyte would be compared letter by letter.
+    let candidates = (word.len() <= LONGEST).then_some(candidates).into_iter().flatten();
+    let plain = |text: &str| -> String { letters(text).collect() };
+    let word = plain(word);
+    // One slip in every three letters: `updateStrateg` and `latset`, and not `auto` for `none`.
+    let most = (word.chars().count() / 3).max(1);
+    let mut near: Vec<(usize, &str)> = candidates
+        .map(|candidate| (strsim::osa_distance(&word, &plain(candidate)), candidate))
+        .filter(|(distance, _)| *distance <= most)
+        .collect();
+    near.sort_unstable();
+    near.into_iter().map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+        nearest(word, candidates.iter().copied()).next()
+    }
+
+    #[test]
+    fn slips_find_their_word_and_other_words_find_none() {
+        let strategies = ["latest", "auto", "pin", "build-pin"];
+        assert_eq!(first("latset", &strategies), Some("latest"));
+        assert_eq!(first("buildPin", &strategies), Some("build-pin"));
+        assert_eq!(first("Auto", &strategies), Some("auto"));
+        assert_eq!(first("ato", &strategies), Some("auto"), "one slip in three letters");
+        assert_eq!(first("newest", &strategies), None);
+        assert_eq!(first("", &strategies), None);
+        assert_eq!(first(&"a".repeat(LONGEST + 1), &[&"a".repeat(LONGEST)]), None);
+    }
+
+    #[test]
+    fn a_slip_finds_its_plugin_and_another_word_finds_none() {
+        let known = ["WorldEdit", "WorldGuard", "ViaVersion"];
+        assert_eq!(first("Wordedit", &known), Some("WorldEdit"));
+        assert_eq!(first("world-edit", &known), Some("WorldEdit"));
+        assert_eq!(first("LuckPerms", &known), None);
+    }
+
+    #[test]
+    fn of_several_the_nearest_comes_first_and_of_equally_near_ones_the_first_by_name() {
+        let known = ["Essentials", "Essential", "Essentialz"];
+        assert_eq!(nearest("essentials", known).collect::<Vec<_>>(), ["Essentials", "Essential", "Essentialz"]);
+    }
+}

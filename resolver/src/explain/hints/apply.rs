@@ -1,0 +1,122 @@
+//! Pure. What following a hint does to a request: each step is what its user would do to the field.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::super::HintStep;
+use crate::request::{
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
+    Request, Unlisted, VersionRequest,
+};
+use crate::unmanaged_jar::UnmanagedPlugins;
+
+/// Does to a request what the user would do to the field.
+pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
+    let mut on = |object: &str, change: &dyn Fn(&mut PluginRequest)| {
+        request.plugins.iter_mut().filter(|wish| wish.object == object).for_each(change);
+    };
+    match step {
+        HintStep::WaitUntil { at } => *now = (*now).max(*at),
+        HintStep::AllowMinecraft { object, minecraft_versions, releases } => on(object, &|wish| {
+            wish.compatibility = Some(CompatibilityOverride {
+                mode: OverrideMode::Add,
+                minecraft: minecraft_versions.clone(),
+                releases: releases.clone(),
+            });
+        }),
+        HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => on(object, &|wish| {
+            wish.compatibility = Some(CompatibilityOverride {
+                mode: *mode,
+                minecraft: minecraft_versions.clone(),
+                releases: releases.clone(),
+            });
+        }),
+        HintStep::DropOverride { object } => on(object, &|wish| wish.compatibility = None),
+        HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
+        HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
+        HintStep::Release { object, by } => on(object, &|wish| wish.hold = wish.hold.filter(|holds| holds != by)),
+        HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
+        HintStep::UnpinPlugin { object } | HintStep::PluginPerServer { object } => {
+            on(object, &|wish| wish.version = VersionRequest::Auto);
+        }
+        HintStep::PinPlugin { object, version } => {
+            on(object, &|wish| wish.version = VersionRequest::Pin { version: version.clone() });
+        }
+        HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
+        HintStep::ServerChannel { channel } => request.channel = *channel,
+        HintStep::UnpinServer => request.paper = PaperRequest::Auto,
+        HintStep::UnpinImage => request.image = None,
+        HintStep::ImageFollows => request.image_policy = ImagePolicy::Follow,
+        HintStep::PinImage { image } => request.image = Some(image.clone()),
+        HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
+        HintStep::TrustFiles { server: _, files, minecraft } => {
+            for jar in request.unmanaged.iter_mut().filter(|jar| files.contains(&jar.file)) {
+                jar.trusted.push(minecraft.to_string());
+            }
+        }
+        HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
+        HintStep::IgnoreUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Ignore,
+        HintStep::AddPlugins { plugins } => {
+            let added = plugins.iter().map(|plugin| PluginRequest {
+                object: plugin.object.clone(),
+                key: plugin.key.clone(),
+                jars: Vec::new(),
+                version: VersionRequest::Auto,
+                delay: request.delay,
+                channel: plugin.channel,
+                allow_downgrade: false,
+                hold: None,
+                compatibility: plugin.allows.as_ref().map(|allows| CompatibilityOverride {
+                    mode: OverrideMode::Add,
+                    minecraft: allows.minecraft_versions.clone(),
+                    releases: allows.releases.clone(),
+                }),
+                requires: Vec::new(),
+                delay_together: Vec::new(),
+                selector: Some(plugin.selector.clone()),
+            });
+            request.plugins.extend(added.collect::<Vec<_>>());
+        }
+        HintStep::TrustSiblings => request.hotfix_siblings = HotfixSiblings::Trust,
+        HintStep::AssumeUnlisted => request.unlisted = Unlisted::Assume,
+        HintStep::DropRequirement { object, plugin } => on(object, &|wish| {
+            wish.requires.retain(|requirement| requirement.plugin != *plugin);
+        }),
+        HintStep::PinServer { version, build: None } => request.paper = PaperRequest::Pin { version: version.clone() },
+        HintStep::PinServer { version, build: Some(build) } => {
+            request.paper = PaperRequest::BuildPin { version: version.clone(), build: *build };
+        }
+    }
+}
+
+/// The same to the request of another server: what is done to a Plugin counts for all its servers.
+pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
+    match step {
+        HintStep::AllowMinecraft { .. }
+        | HintStep::ChangeOverride { .. }
+        | HintStep::DropOverride { .. }
+        | HintStep::NoPluginDelay { .. }
+        | HintStep::AllowDowngrade { .. }
+        | HintStep::Release { object: _, by: Hold::Plugin }
+        | HintStep::PluginChannel { .. }
+        | HintStep::UnpinPlugin { .. }
+        | HintStep::PluginPerServer { .. }
+        | HintStep::DropRequirement { .. }
+        | HintStep::PinPlugin { .. } => apply(request, &mut Timestamp::MIN.clone(), step),
+        HintStep::WaitUntil { .. }
+        | HintStep::Release { object: _, by: Hold::Server }
+        | HintStep::NoServerDelay
+        | HintStep::ServerChannel { .. }
+        | HintStep::UnpinServer
+        | HintStep::UnpinImage
+        | HintStep::PinImage { .. }
+        | HintStep::ImageFollows
+        | HintStep::InstallDependencies
+        | HintStep::TrustFiles { .. }
+        | HintStep::WarnUnmanaged
+        | HintStep::IgnoreUnmanaged
+        | HintStep::AddPlugins { .. }
+        | HintStep::TrustSiblings
+        | HintStep::AssumeUnlisted
+        | HintStep::PinServer { .. } => {}
+    }
+}

@@ -1,0 +1,157 @@
+//! Pure. Which steps are tried together, and which of the hints that were proven are shown.
+
+use super::super::PaperName;
+use super::verify::{SkippedHints, tidy};
+use super::*;
+use crate::software::Software;
+
+fn delay(object: &str) -> HintStep {
+    HintStep::NoPluginDelay { object: object.to_owned() }
+}
+
+fn wait(hour: i64) -> HintStep {
+    HintStep::WaitUntil { at: Timestamp::from_second(3600 * hour).unwrap() }
+}
+
+/// As where all is tried.
+fn combine(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
+    combinations(blockers, &SkippedHints::default())
+}
+
+/// One blocker for each, in the order of the names.
+fn blockers(count: usize) -> Vec<Vec<HintStep>> {
+    (0..count).map(|at| vec![delay(&format!("p{at}"))]).collect()
+}
+
+#[test]
+fn one_way_around_each_blocker_is_tried_together_and_the_longest_wait_alone() {
+    assert_eq!(combine(&[]), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combine(&[vec![wait(1), delay("a")]]), [vec![wait(1)], vec![delay("a")]], "a lone one: each way");
+    let two = [vec![wait(1), delay("b"), delay("c")], vec![wait(3), delay("a")]];
+    assert_eq!(combine(&two), [vec![wait(3)], vec![delay("a"), delay("b")]]);
+    let same = [vec![delay("a")], vec![delay("a")]];
+    assert_eq!(combine(&same), [vec![delay("a")]], "one step may be the way around two");
+}
+
+#[test]
+fn a_blocker_without_a_way_around_it_and_more_than_six_lead_to_no_hint() {
+    assert_eq!(combine(&[vec![delay("a")], Vec::new()]), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combine(&blockers(MOST_STEPS)), [blockers(MOST_STEPS).concat()]);
+    assert_eq!(combine(&blockers(MOST_STEPS + 1)), Vec::<Vec<HintStep>>::new());
+}
+
+#[test]
+fn a_way_with_too_many_steps_is_said_not_to_have_been_tried_and_one_wait_for_all_is_short() {
+    let told = |blockers: &[Vec<HintStep>]| {
+        let untried = SkippedHints::default();
+        (combinations(blockers, &untried), untried.told())
+    };
+    let left_out = Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 });
+    assert_eq!(told(&blockers(MOST_STEPS)).1, None);
+    assert_eq!(told(&blockers(MOST_STEPS + 1)), (Vec::new(), left_out));
+    let no_way = [blockers(MOST_STEPS), vec![Vec::new()]].concat();
+    assert_eq!(told(&no_way), (Vec::new(), None), "where one has no way around it, none is left to try");
+    let waits = vec![vec![wait(1)]; MOST_STEPS + 1];
+    assert_eq!(told(&waits), (vec![vec![wait(1)]], None));
+    let same = vec![vec![delay("a")]; MOST_STEPS + 1];
+    assert_eq!(told(&same), (vec![vec![delay("a")]], None), "one step may be the way around many");
+}
+
+#[test]
+fn of_several_ways_with_too_many_steps_the_shortest_is_told_whichever_was_seen_first() {
+    let too_many = |steps: usize| HintsLeftOut::TooManyAtOnce { steps };
+    for seen in [[9, 7, 8], [7, 8, 9], [8, 9, 7]] {
+        let untried = SkippedHints::default();
+        for steps in seen {
+            untried.note(too_many(steps));
+        }
+        assert_eq!(untried.told(), Some(too_many(7)), "{seen:?}");
+        untried.note(HintsLeftOut::BudgetUsedUp);
+        untried.note(too_many(7));
+        assert_eq!(untried.told(), Some(HintsLeftOut::BudgetUsedUp), "what lies with the question counts");
+    }
+}
+
+#[test]
+fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
+    let pin = HintStep::PinServer { version: "1.21.10".parse().unwrap(), build: None };
+    let unpin = HintStep::UnpinPlugin { object: "a".to_owned() };
+    let correct = HintStep::PinPlugin { object: "a".to_owned(), version: "2".to_owned() };
+    let ways = vec![vec![wait(1)], vec![correct.clone()], vec![unpin.clone()]];
+    assert_eq!(
+        beside(ways, &pin, &SkippedHints::default()),
+        [vec![pin.clone(), correct], vec![unpin, pin.clone()]],
+        "in order, and no waiting"
+    );
+    let of = |count: usize| {
+        let untried = SkippedHints::default();
+        (beside(vec![blockers(count).concat()], &pin, &untried).len(), untried.told())
+    };
+    assert_eq!(of(MOST_STEPS - 1), (1, None));
+    assert_eq!(of(MOST_STEPS), (0, Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 })), "and it is said");
+}
+
+/// What comes first, what comes after it, and why.
+fn order() -> Vec<(HintStep, HintStep, &'static str)> {
+    let object = || "a".to_owned();
+    let allow = || HintStep::AllowMinecraft { object: object(), minecraft_versions: Vec::new(), releases: Vec::new() };
+    let release = || HintStep::Release { object: object(), by: crate::request::Hold::Plugin };
+    let channel = || HintStep::PluginChannel { object: object(), channel: crate::catalog::Channel::Beta };
+    let files = || HintStep::TrustFiles {
+        server: "lobby".to_owned(),
+        files: Vec::new(),
+        minecraft: "1.21.10".parse().unwrap(),
+    };
+    let down = || HintStep::AllowDowngrade { object: object() };
+    vec![
+        (wait(9), release(), "to wait changes nothing"),
+        (wait(9), allow(), "to wait changes nothing"),
+        (wait(1), wait(2), "the sooner the better"),
+        (allow(), delay("a"), "one release that was looked at, before every release that is young"),
+        (delay("a"), HintStep::NoServerDelay, "one plugin, before all of the server"),
+        (delay("a"), channel(), "young is safer than unfinished"),
+        (
+            channel(),
+            HintStep::ServerChannel { channel: crate::catalog::BuildChannel::Beta },
+            "an unfinished plugin, before an unfinished server",
+        ),
+        (
+            HintStep::UnpinPlugin { object: object() },
+            HintStep::UnpinServer,
+            "a pin of one plugin, before that of all of the server",
+        ),
+        (files(), HintStep::WarnUnmanaged, "files that were looked at, before any file"),
+        (HintStep::WarnUnmanaged, HintStep::IgnoreUnmanaged, "to be told, before not to be told"),
+        (
+            HintStep::TrustSiblings,
+            HintStep::IgnoreUnmanaged,
+            "what is so by default, before a JAR may be left without what it needs",
+        ),
+        (allow(), down(), "there is no way back from what an older release cannot read"),
+        (HintStep::UnpinServer, down(), "there is no way back from what an older release cannot read"),
+    ]
+}
+
+#[test]
+fn what_risks_least_is_shown_first() {
+    for (first, then, why) in order() {
+        assert!(first < then, "{first:?} before {then:?}: {why}");
+    }
+}
+
+#[test]
+fn a_hint_that_holds_another_is_shown_only_if_it_leads_further() {
+    let hint = |steps: &[HintStep], minecraft: &str| Hint {
+        steps: steps.to_vec(),
+        gives: PaperName { software: Software::Paper, minecraft: minecraft.parse().unwrap(), build: 7 },
+        no_way_back_to: None,
+    };
+    let [a, b] = ["a", "b"].map(delay);
+    let less = hint(std::slice::from_ref(&a), "1.21.10");
+    let both = [a, b];
+    let tidied = |hints: Vec<Hint>| tidy(hints).0;
+    assert_eq!(tidied(vec![hint(&both, "1.21.10"), less.clone()]), std::slice::from_ref(&less), "as far with less");
+    assert_eq!(tidied(vec![hint(&both, "1.21.9"), less.clone()]), std::slice::from_ref(&less), "further with less");
+    let further = hint(&both, "1.21.11");
+    assert_eq!(tidied(vec![further.clone(), less.clone()]), [less, further]);
+}

@@ -1,0 +1,177 @@
+//! Pure. Trying ways out: each is solved for, and what could not be tried is kept in mind, so that it can be said.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
+use super::super::{ExplainContext, Hint, HintStep, HintsLeftOut};
+use super::apply::apply;
+use super::{MOST_HINTS, MOST_STEPS};
+use crate::request::Request;
+use crate::solve::group::group_context::MOST_PROVEN;
+use crate::solve::{BudgetExceeded, SolveOutcome, outcome};
+use crate::version::Minecraft;
+
+/// The ways out that were found.
+#[derive(Debug, Default)]
+pub(in super::super) struct Ways {
+    /// What is shown.
+    pub(in super::super) hints: Vec<Hint>,
+    /// How many were found beside those.
+    pub(in super::super) more: usize,
+    /// Why some that there may be were not tried.
+    pub(in super::super) left_out: Option<HintsLeftOut>,
+}
+
+/// What was not tried of all that there may be.
+#[derive(Debug, Default)]
+pub(super) struct SkippedHints(Cell<Option<HintsLeftOut>>);
+
+impl SkippedHints {
+    /// Notes why something was not tried. Of several reasons the one that lies with the question counts: without it there may be no other.
+    /// Of several ways with too many steps the shortest does: so much has to be set at the least.
+    pub(super) fn note(&self, why: HintsLeftOut) {
+        let rank = |why: HintsLeftOut| match why {
+            HintsLeftOut::TooManyAtOnce { steps } => (0, Reverse(steps)),
+            HintsLeftOut::BudgetUsedUp => (1, Reverse(0)),
+            HintsLeftOut::GroupTooLarge { .. } => (2, Reverse(0)),
+        };
+        if self.0.get().is_none_or(|known| rank(known) < rank(why)) {
+            self.0.set(Some(why));
+        }
+    }
+
+    /// Whether so many fields to set together are worth a try.
+    fn is_short(&self, steps: usize) -> bool {
+        if steps > MOST_STEPS {
+            self.note(HintsLeftOut::TooManyAtOnce { steps });
+        }
+        steps <= MOST_STEPS
+    }
+
+    /// Why not everything was, if so.
+    pub(super) fn told(&self) -> Option<HintsLeftOut> {
+        self.0.get()
+    }
+}
+
+/// All that is tried for one answer.
+pub(super) struct HintProver<'t, 'x, 'a> {
+    pub(super) asked: &'t ExplainContext<'x, 'a>,
+    pub(super) untried: SkippedHints,
+}
+
+impl<'t, 'x, 'a> HintProver<'t, 'x, 'a> {
+    pub(super) fn of(asked: &'t ExplainContext<'x, 'a>) -> Self {
+        Self { asked, untried: SkippedHints::default() }
+    }
+
+    /// What was found, and what is to be said beside it.
+    pub(super) fn end(self, hints: Vec<Hint>) -> Ways {
+        let (hints, more) = tidy(hints);
+        Ways { hints, more, left_out: self.untried.told() }
+    }
+
+    /// The hint with these steps, less those that it does as well without: who follows it changes as little as possible.
+    pub(super) fn proven(
+        &self,
+        request: &Request,
+        steps: Vec<HintStep>,
+        from: Option<&Minecraft>,
+        better: impl Fn(&SolveOutcome) -> bool,
+    ) -> Option<Hint> {
+        let prove = |steps: &[HintStep]| self.followed(request, steps).filter(&better);
+        let (mut then, mut steps) = (prove(&steps)?, steps);
+        let mut place = 0;
+        while steps.len() > 1 && place < steps.len() {
+            let left_out = steps.remove(place);
+            if let Some(without) = prove(&steps) {
+                then = without;
+            } else {
+                steps.insert(place, left_out);
+                place += 1;
+            }
+        }
+        let gives = then.paper;
+        let no_way_back = |from: &&Minecraft| gives.software.is_minecraft() && gives.minecraft > **from;
+        Some(Hint { steps, no_way_back_to: from.filter(no_way_back).cloned(), gives })
+    }
+
+    /// What the request comes down to when these steps are taken; `None`: nothing, or it could not be tried.
+    fn followed(&self, request: &Request, steps: &[HintStep]) -> Option<SolveOutcome> {
+        let asked = self.asked;
+        let mut changed = request.clone();
+        let mut now: Timestamp = asked.world.now;
+        for step in steps {
+            apply(&mut changed, &mut now, step);
+        }
+        let then: Result<Option<SolveOutcome>, BudgetExceeded> = match asked.company {
+            Some(company) if company.seats.len() > MOST_PROVEN => {
+                self.untried.note(HintsLeftOut::GroupTooLarge { servers: company.seats.len() });
+                return None;
+            }
+            Some(company) => company.outcome(&changed, steps, now, asked.meter),
+            None => outcome(|| asked.world.changed(&changed, now), asked.meter),
+        };
+        then.unwrap_or_else(|_| {
+            self.untried.note(HintsLeftOut::BudgetUsedUp);
+            None
+        })
+    }
+}
+
+/// The hints in order, none that contains another, and how many more there are.
+pub(super) fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
+    hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));
+    let mut kept: Vec<Hint> = Vec::new();
+    for hint in hints {
+        // Who does more is to get further by it.
+        let contains = |less: &Hint| less.steps.iter().all(|step| hint.steps.contains(step));
+        if !kept.iter().any(|less| contains(less) && less.gives.minecraft >= hint.gives.minecraft) {
+            kept.push(hint);
+        }
+    }
+    let more = kept.len().saturating_sub(MOST_HINTS);
+    kept.truncate(MOST_HINTS);
+    (kept, more)
+}
+
+/// One way around each blocker, together: all the waiting there is; each way around a lone one; else the first that is
+/// no waiting.
+pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &SkippedHints) -> Vec<Vec<HintStep>> {
+    if blockers.is_empty() || blockers.iter().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    if let [alone] = blockers {
+        return alone.iter().map(|step| vec![step.clone()]).collect();
+    }
+    let wait = |steps: &Vec<HintStep>| {
+        steps.iter().find_map(|step| if let HintStep::WaitUntil { at } = step { Some(*at) } else { None })
+    };
+    let mut found = Vec::new();
+    // Also where not all of them have one: what a plugin's date opens may open the others, too. The proof says whether it does.
+    if let Some(at) = blockers.iter().filter_map(wait).max() {
+        found.push(vec![HintStep::WaitUntil { at }]);
+    }
+    let acts = |steps: &Vec<HintStep>| steps.iter().find(|step| !matches!(step, HintStep::WaitUntil { .. })).cloned();
+    let together: Option<Vec<HintStep>> = blockers.iter().map(acts).collect();
+    let together = together.map(|mut steps| {
+        steps.sort();
+        steps.dedup();
+        steps
+    });
+    found.extend(together.filter(|steps| untried.is_short(steps.len())));
+    found
+}
+
+/// These ways, each with another step; those that only wait are none together with it.
+pub(super) fn beside(ways: Vec<Vec<HintStep>>, step: &HintStep, untried: &SkippedHints) -> Vec<Vec<HintStep>> {
+    let acts = |steps: &Vec<HintStep>| !steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. }));
+    let with = |mut steps: Vec<HintStep>| {
+        steps.push(step.clone());
+        steps.sort();
+        untried.is_short(steps.len()).then_some(steps)
+    };
+    ways.into_iter().filter(acts).filter_map(with).collect()
+}

@@ -1,0 +1,339 @@
+//! Pure. Words and phrases that every text shares: dates, lists, counts, reasons.
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+
+use super::Span;
+use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
+use crate::compatibility_facts::{FactSource, UsedFact};
+use crate::request::{Hold, ImagePolicy};
+use crate::unusable::{GroupSplit, Unusable};
+use crate::version::Minecraft;
+use crate::version::hotfix::siblings;
+use crate::version::range::Range;
+
+/// Why a build that was chosen can be in no lock yet.
+pub(super) const UNSEEN: &str = "its source gives only an md5, and nobody has seen its bytes";
+
+/// `6 October 2025`
+pub(crate) fn date(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y").to_string()
+}
+
+/// `October 2025`: for dates that are known to the month only.
+pub(super) fn month(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%B %Y").to_string()
+}
+
+/// `8 January 2025 14:03 UTC`
+pub(super) fn instant(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y %H:%M UTC").to_string()
+}
+
+/// `read today 09:12 UTC`, `read on 20 January 2026`
+pub(super) fn read(at: Timestamp, now: Timestamp) -> String {
+    let (day, today) = (at.to_zoned(TimeZone::UTC), now.to_zoned(TimeZone::UTC));
+    if day.date() == today.date() {
+        format!("read today {}", day.strftime("%H:%M UTC"))
+    } else {
+        format!("read on {}", date(at))
+    }
+}
+
+/// `of 6 October 2025`; nobody says when a file that is named by its address was published.
+pub(super) fn of(published: Option<Timestamp>) -> String {
+    published.map_or_else(|| "a file by its URL".to_owned(), |at| format!("of {}", date(at)))
+}
+
+/// That the list of a release counts for a Minecraft version that it does not name: it names `of`.
+pub(crate) fn listed_for_sibling(of: &Minecraft, minecraft: &Minecraft) -> String {
+    if siblings(of).any(|sibling| sibling == minecraft) {
+        format!("listed for {of}, which speaks the same network protocol")
+    } else {
+        format!("listed for {of}, which Paper never built")
+    }
+}
+
+/// `silent since 6 October 2025`
+pub(crate) fn silent_since(at: Timestamp) -> String {
+    format!("silent since {}", date(at))
+}
+
+/// `7 days`, `36 hours`
+pub(super) fn duration(length: SignedDuration) -> String {
+    let (days, hours, minutes) = (length.as_hours() / 24, length.as_hours(), length.as_mins());
+    let plural = |n: i64, unit: &str| format!("{n} {unit}{}", if n == 1 { "" } else { "s" });
+    if hours % 24 == 0 && days > 0 {
+        plural(days, "day")
+    } else if minutes % 60 == 0 && hours > 0 {
+        plural(hours, "hour")
+    } else {
+        plural(minutes, "minute")
+    }
+}
+
+/// `A`, `A and B`, `A, B and C`; at most `most` are shown.
+pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let mut shown: Vec<String> = names.iter().take(most).map(|name| name.as_ref().to_owned()).collect();
+    if names.len() > most {
+        shown.push(format!("{} more", names.len() - most));
+    }
+    match shown.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// `1.21.4`, `1.7.10 to 1.8.8 and 26.1.1`
+pub(super) fn spans(spans: &[Span]) -> String {
+    // The newest matter most and stand last: of too many, the oldest are left out.
+    const MOST: usize = 4;
+    let left_out = spans.len().saturating_sub(MOST);
+    let mut shown: Vec<String> = spans[left_out..]
+        .iter()
+        .map(|span| if span.from == span.to { span.from.to_string() } else { format!("{} to {}", span.from, span.to) })
+        .collect();
+    if left_out > 0 {
+        shown.insert(0, format!("{left_out} older ranges"));
+    }
+    list(&shown, usize::MAX)
+}
+
+/// Up to twelve in letters.
+pub(crate) fn count(n: usize) -> String {
+    const WORDS: [&str; 13] =
+        ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    WORDS.get(n).map_or_else(|| n.to_string(), |&word| word.to_owned())
+}
+
+/// `; the nearest is A`, `; the nearest are A and B`; nothing when nothing is near.
+pub(super) fn nearest_are<S: AsRef<str>>(names: &[S]) -> String {
+    match names.len() {
+        0 => String::new(),
+        1 => format!("; the nearest is {}", list(names, 3)),
+        _ => format!("; the nearest are {}", list(names, 3)),
+    }
+}
+
+/// With a capital at the start.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// `Modrinth`
+pub(super) fn source(source: Source) -> &'static str {
+    match source {
+        Source::Hangar => "Hangar",
+        Source::Modrinth => "Modrinth",
+        Source::Url => "URL",
+    }
+}
+
+/// As `spec.channel` of a Plugin spells it.
+pub(super) fn channel(channel: Channel) -> &'static str {
+    match channel {
+        Channel::Alpha => "Alpha",
+        Channel::Beta => "Beta",
+        Channel::Release => "Release",
+    }
+}
+
+/// As `spec.channel` of a server spells it; `RECOMMENDED` is stable and more.
+pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
+    match channel {
+        BuildChannel::Alpha => "Alpha",
+        BuildChannel::Beta => "Beta",
+        BuildChannel::Stable | BuildChannel::Recommended => "Stable",
+    }
+}
+
+/// A word as a shell takes it for one.
+pub(crate) fn in_a_shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._+-/:@%=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Where a hold is written.
+fn holds(object: &str, by: Hold) -> String {
+    match by {
+        Hold::Plugin => format!("`spec.hold` of Plugin {object}"),
+        Hold::Server => format!("{object} in `spec.hold` of the server"),
+    }
+}
+
+/// As `spec.imagePolicy` spells it.
+pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
+    match policy {
+        ImagePolicy::Follow => "Follow",
+        ImagePolicy::SameJava => "SameJava",
+        ImagePolicy::Keep => "Keep",
+    }
+}
+
+/// `5.7.1 or newer`, else as it was written.
+pub(crate) fn range(range: &Range) -> String {
+    match range.as_str().strip_prefix(">=") {
+        Some(least) if !least.contains(',') => format!("{} or newer", least.trim()),
+        _ => range.to_string(),
+    }
+}
+
+/// What a fact asks for, and who says it: `needs WorldEdit 7.2.x (says your Plugin worldguard)`.
+pub(super) fn fact(fact: &UsedFact) -> String {
+    format!("needs {} {} ({})", fact.needs, range(&fact.range), says(&fact.says))
+}
+
+/// Facts that say why releases do not go together, behind a clause about it; nothing without any.
+pub(super) fn because(facts: &[UsedFact]) -> String {
+    facts.iter().fold(String::new(), |said, used| format!("{said}; {} {} {}", used.plugin, used.version, fact(used)))
+}
+
+/// The names of proposed projects.
+pub(super) fn names(projects: &[(String, ProjectKey)]) -> Vec<&str> {
+    projects.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+/// Who says what releases go together, and when that was recorded: `says your Plugin worldguard`.
+pub(crate) fn says(says: &FactSource) -> String {
+    match says {
+        FactSource::BuiltIn { source, date: day } => format!("recorded {day} from {source}"),
+        FactSource::Cluster { source, date: day } => format!("a fact of your cluster, recorded {day} from {source}"),
+        FactSource::Plugin { object } => format!("says your Plugin {object}"),
+    }
+}
+
+/// That nobody knows whether JARs of people's own run on something: a clause as below.
+fn waits_for(files: &[String]) -> String {
+    let (are, they, run) = match files {
+        [_] => ("is", "it", "runs"),
+        _ => ("are", "they", "run"),
+    };
+    format!(
+        "waits for {}, which {are} not managed here: nobody knows whether {they} {run} on it (`spec.unmanagedPlugins`)",
+        list(files, 4)
+    )
+}
+
+/// Why something does not go with a JAR of people's own: a clause that stands after what it is about. That file is this version of this
+/// project.
+fn beside_file(file: &str, (project, version): (&str, &str), apart: &GroupSplit) -> String {
+    let is = format!("{project} {version}");
+    let not_with = |which: &str| format!("does not go with {file}, which is not managed here: that is {is}, {which}");
+    let but_is = |needs: &str| format!("{needs}, and {file}, which is not managed here, is {is}");
+    match apart {
+        GroupSplit::FileExcludes => not_with("whose page excludes it"),
+        GroupSplit::FileNames => not_with("whose page names another release of it"),
+        GroupSplit::FileNeeds { fact: used } => not_with(&format!("which {}", fact(used))),
+        GroupSplit::FileGuessed { needs, at_least } => {
+            not_with(&format!("which is taken to need {needs} {at_least} or newer, a guess from their dates"))
+        }
+        GroupSplit::Excludes => but_is(&format!("excludes {is} on its page")),
+        GroupSplit::Names => but_is(&format!("names another release of {project} on its page")),
+        GroupSplit::Needs { fact: used } => but_is(&fact(used)),
+        GroupSplit::Guessed { at_least } => {
+            but_is(&format!("is taken to need {project} {at_least} or newer, a guess from their dates"))
+        }
+    }
+}
+
+/// Why something may not be used: a clause that stands after what it is about.
+pub(crate) fn unusable(reason: &Unusable) -> String {
+    match reason {
+        Unusable::Channel { is, allowed } => {
+            format!("is published as {}, and you allow {} (`spec.channel`)", channel(*is), channel(*allowed))
+        }
+        Unusable::HeldBack { ripe_at, delay } => {
+            format!("you let releases wait {}: usable from {}", duration(*delay), instant(*ripe_at))
+        }
+        Unusable::HeldBackTogether { ripe_at, delay, with, version, object: _ } => {
+            let (delay, from) = (duration(*delay), instant(*ripe_at));
+            format!(
+                "belongs to {with} {version} of the same night, which you let wait {delay}: both are usable from {from}"
+            )
+        }
+        Unusable::Older { than } => {
+            format!("is older than {than}, which runs; it may not read what {than} has written (`spec.allowDowngrade`)")
+        }
+        Unusable::Held { at, object, by } => {
+            format!("is not {at}, which runs and where you hold it ({})", holds(object, *by))
+        }
+        Unusable::NeedsProposed { projects } => {
+            let projects = list(&names(projects), 5);
+            format!(
+                "needs {projects}, which nobody asks for; `spec.dependencies` is `Propose`, so it is not installed by itself"
+            )
+        }
+        Unusable::Unlisted => "lists no Minecraft version at all, and `spec.unlisted` is `Refuse`".to_owned(),
+        Unusable::Superseded { by } => {
+            format!("was replaced by {by} within your `updateDelay`; the date of {by} counts")
+        }
+        Unusable::NoFile => "has no file at its source, only a link to somewhere else".to_owned(),
+        Unusable::NoSuchJar { jar, has } => {
+            format!("has no file `{jar}` (`spec.source.jars`); it has {}", list(has, 5))
+        }
+        Unusable::SeveralJars { jar, several } => {
+            format!("has more than one file `{jar}` (`spec.source.jars`): {}; write which", list(several, 5))
+        }
+        Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
+        // With Folia on its page it is the JAR that says otherwise.
+        Unusable::WrongSoftware { loaders, software } if loaders.iter().any(|loader| loader == software.project()) => {
+            format!("does not say in its JAR that {software} may load it (`folia-supported`); {software} refuses it")
+        }
+        Unusable::WrongSoftware { loaders, software } => {
+            format!("is made for {}, not for {software}", list(loaders, 4))
+        }
+        Unusable::SoftwareUnsaid { software } => format!(
+            "says nothing of {software}: its page cannot, and its JAR has not been read (`compatibilityOverride` lets it be tried)"
+        ),
+        Unusable::ApiVersion { needs } => {
+            format!("needs Minecraft {needs} or newer (`api-version` in its JAR); an older server refuses it")
+        }
+        Unusable::NeedsUnread { project, because } => format!("needs {project}, which could not be read ({because})"),
+        Unusable::NeedsMissing { plugin } => {
+            format!(
+                "needs the plugin {plugin}, and no plugin of this server is called so: write a `kind: Plugin` for {plugin}"
+            )
+        }
+        Unusable::NeedsUnknown { plugin, because, nearest, says: who } => {
+            let who = says(who);
+            format!("needs {plugin} ({who}), which could not be read ({because}){}", nearest_are(nearest))
+        }
+        Unusable::NeedsForbidden { project } => {
+            format!("needs {project}, which nobody asks for, and `spec.dependencies` is `Forbid`")
+        }
+        Unusable::BuildChannel { best, allowed } => {
+            let (best, allowed) = (build_channel(*best), build_channel(*allowed));
+            format!("has no build that is {allowed} yet, only {best} (`spec.channel`)")
+        }
+        Unusable::NoBuild { asked: Some(asked), nearest } => {
+            let nearest: Vec<String> = nearest.iter().map(u32::to_string).collect();
+            format!("has no build {asked} (`spec.build`){}", nearest_are(&nearest))
+        }
+        Unusable::NoBuild { asked: None, .. } => "has no build".to_owned(),
+        Unusable::Preview => "is a preview, used only when pinned or with `spec.channel: Alpha`".to_owned(),
+        Unusable::BelowFloor { floor } => {
+            format!("is older than {floor}, which has opened the world; a world cannot go back")
+        }
+        Unusable::Unmanaged { files } => waits_for(files),
+        Unusable::UnmanagedRefused { file, because } => {
+            format!("would not load {file}, which is not managed here: it {}", unusable(because))
+        }
+        Unusable::BesideFile { file, project, version, apart } => beside_file(file, (project, version), apart),
+        Unusable::ImageCarries { minecraft, build, image } => {
+            format!("is not what the server's image carries, Paper {minecraft}-{build} (`{image}`)")
+        }
+        Unusable::JavaTooOld { needs, has, image } => {
+            format!("needs Java {needs}, and the server's image has Java {has} (`{image}`)")
+        }
+        Unusable::JavaHeld { needs, has, policy } => {
+            let policy = image_policy(*policy);
+            format!("needs Java {needs}, and the image that runs has Java {has} (`spec.imagePolicy: {policy}`)")
+        }
+        Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
+    }
+}

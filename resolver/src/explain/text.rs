@@ -1,0 +1,137 @@
+//! Pure. The explanation as text: the only place where answers become sentences.
+//!
+//! Order of every text: what runs and that it is safe, who holds, how we know, what can be done in order of risk.
+//! Words: "listed up to", never "stops at"; nothing of the solver's own vocabulary.
+
+use jiff::Timestamp;
+
+use super::phrases::{UNSEEN, list, read};
+use super::{Explanation, LastRead, PaperName, Unanswerable, short_form};
+use crate::software::Software;
+use crate::solve::BudgetExceeded;
+use crate::untrusted_text::visible;
+use crate::version::Minecraft;
+
+mod blockers;
+mod hints;
+mod image;
+mod solved;
+mod summary;
+mod unsolvable;
+mod why_not_release;
+mod why_not_version;
+
+pub use summary::LONGEST_SUMMARY;
+
+/// Further things that are known where an answer is not are counted, not listed.
+const MOST_KNOWN: usize = 5;
+
+/// The text for a person who asks at `now`; ends with a newline.
+pub fn render(explanation: &Explanation, now: Timestamp) -> String {
+    let mut page = TextBuilder { text: String::new(), now, software: explanation.software() };
+    page.write(explanation);
+    page.text
+}
+
+/// The text so far.
+struct TextBuilder {
+    text: String,
+    now: Timestamp,
+    /// What the server runs as.
+    software: Software,
+}
+
+impl TextBuilder {
+    fn write(&mut self, explanation: &Explanation) {
+        match explanation {
+            Explanation::Solved(solved) => solved::solved(self, solved),
+            Explanation::Impossible(impossible) => unsolvable::impossible(self, impossible),
+            Explanation::WhyNot(why) => why_not_version::why_not(self, why),
+            Explanation::WhyNotRelease(why) => why_not_release::why_not(self, why),
+            Explanation::Unanswerable(unanswerable) => self.unanswerable(unanswerable),
+            Explanation::GaveUp(given_up) => gave_up(given_up).iter().for_each(|line| self.line(line)),
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(visible(line).trim_end());
+        self.text.push('\n');
+    }
+
+    fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// Two columns, indented; the second may have several lines.
+    fn table(&mut self, rows: &[(String, Vec<String>)]) {
+        let width = rows.iter().map(|(head, _)| head.chars().count()).max().unwrap_or(0);
+        for (head, lines) in rows {
+            for (at, line) in lines.iter().enumerate() {
+                let head = if at == 0 { head.as_str() } else { "" };
+                let row = format!("  {head:width$}  {line}");
+                self.line(&row);
+            }
+        }
+    }
+
+    fn lists_read_later(&mut self, read_at: Option<Timestamp>) {
+        if let Some(read_at) = read_at {
+            self.gap();
+            let day = read_at.to_zoned(jiff::tz::TimeZone::UTC).date();
+            self.line(&format!("lists as read on {day}; older text is not recorded"));
+        }
+    }
+
+    fn unanswerable(&mut self, unanswerable: &Unanswerable) {
+        let Unanswerable { server, fetch, unseen, unread, known } = unanswerable;
+        self.line(&format!("no answer for {server}: some of what it needs is not known."));
+        for (project, because) in unread {
+            self.line(&format!("  {project}  could not be read: {because}"));
+        }
+        for key in fetch {
+            self.line(&format!("  {}  has not been fetched yet", key.shown()));
+        }
+        for build in unseen {
+            self.line(&format!("  {}  {UNSEEN}; fetch the catalog once with a network", named(build)));
+        }
+        if !known.is_empty() {
+            let said = |LastRead { what, read_at }: &LastRead| format!("{what} ({})", read(*read_at, self.now));
+            let known: Vec<String> = known.iter().map(said).collect();
+            self.line(&format!("Known all the same: {}.", list(&known, MOST_KNOWN)));
+        }
+    }
+}
+
+/// That a search was given up, and what to do.
+fn gave_up(gave_up: &BudgetExceeded) -> [String; 2] {
+    let what = match gave_up.clashing.as_slice() {
+        [] => "a plugin or the server",
+        [_] => "it",
+        _ => "one of them",
+    };
+    let field = if gave_up.clashing.is_empty() { "`spec.version`" } else { "`spec.version` on its Plugin" };
+    [
+        format!("{}. This says nothing about whether there is one.", short_form::gave_up(gave_up)),
+        format!("Pin {what} ({field}) to make the question smaller, and please report it."),
+    ]
+}
+
+/// `lobby` of `games/lobby`.
+pub(super) fn short(server: &str) -> &str {
+    server.rsplit('/').next().unwrap_or(server)
+}
+
+/// `Paper 1.21.10 (build 130)`
+pub(super) fn paper(software: Software, minecraft: &Minecraft, build: u32) -> String {
+    format!("{software} {minecraft} (build {build})")
+}
+
+/// The same, of one that was named.
+pub(crate) fn named(PaperName { software, minecraft, build }: &PaperName) -> String {
+    paper(*software, minecraft, *build)
+}
+
+#[cfg(test)]
+mod tests;

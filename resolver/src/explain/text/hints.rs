@@ -1,0 +1,230 @@
+//! Pure. Hints as text: the exact field and value.
+
+use super::super::phrases::{build_channel, channel, count, in_a_shell, instant, list, sentence};
+use super::super::{Hint, HintStep, HintsLeftOut, ListOverride, PaperName, ProposedManifest, UpstreamAction};
+use super::{TextBuilder, named, short};
+use crate::catalog::Channel;
+use crate::request::{Hold, OverrideMode};
+
+/// More plugins that are waited for are counted, not listed.
+const MOST_AWAITED: usize = 5;
+
+/// All that can be done.
+pub(super) struct HintSection<'e> {
+    pub(super) hints: &'e [Hint],
+    pub(super) more: usize,
+    pub(super) left_out: Option<HintsLeftOut>,
+    pub(super) waits: &'e [UpstreamAction],
+}
+
+/// The section with all of them, and last what only others can do; below it, whether there may be more.
+pub(super) fn section(page: &mut TextBuilder, server: &str, ways: &HintSection<'_>) {
+    let HintSection { hints, more, left_out, waits } = *ways;
+    if !(hints.is_empty() && waits.is_empty()) {
+        what_can_be_done(page, server, hints, more, waits);
+    }
+    if let Some(left_out) = left_out {
+        page.gap();
+        page.line(&not_tried(left_out));
+    }
+}
+
+/// That not every way was tried.
+fn not_tried(left_out: HintsLeftOut) -> String {
+    match left_out {
+        HintsLeftOut::GroupTooLarge { servers } => format!(
+            "What of yours could be changed was not tried: {servers} servers are decided about together, too many to try each way for all of them. There may be a way."
+        ),
+        HintsLeftOut::BudgetUsedUp => {
+            "Not every way was tried: all that this question may cost was used up. There may be more that you can do."
+                .to_owned()
+        }
+        HintsLeftOut::TooManyAtOnce { steps } => format!(
+            "Ways with {} steps or more at once were not tried, because so much is in the way. There may be one.",
+            count(steps)
+        ),
+    }
+}
+
+fn what_can_be_done(page: &mut TextBuilder, server: &str, hints: &[Hint], more: usize, waits: &[UpstreamAction]) {
+    page.gap();
+    page.line("what you can do");
+    let mut rows = Vec::new();
+    for hint in hints {
+        let mut lines: Vec<String> =
+            hint.steps.iter().flat_map(|step| field(step).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+        let would = named(&hint.gives);
+        let one_way = hint
+            .no_way_back_to
+            .as_ref()
+            .map_or_else(String::new, |from| format!(" One-way: the world cannot return to {from}."));
+        let only_waits = matches!(hint.steps.as_slice(), [HintStep::WaitUntil { .. }]);
+        let goes = if only_waits { "can then run" } else { "would then run" };
+        lines.push(format!("{} {goes} {would}.{one_way}", short(server)));
+        rows.push((head(&hint.steps).to_owned(), lines));
+    }
+    if more > 0 {
+        let ways = if more == 1 {
+            "One more way is left out: it changes or risks".to_owned()
+        } else {
+            format!("{more} more ways are left out: they change or risk")
+        };
+        rows.push(("or".to_owned(), vec![format!("{ways} more.")]));
+    }
+    if !waits.is_empty() {
+        let mut lines: Vec<String> = waits.iter().take(MOST_AWAITED).map(awaited).collect();
+        if waits.len() > MOST_AWAITED {
+            lines.push(format!("and {} more", waits.len() - MOST_AWAITED));
+        }
+        lines.push("Nothing to do; you are told.".to_owned());
+        rows.push(("wait".to_owned(), lines));
+    }
+    page.table(&rows);
+}
+
+/// A hint as one sentence; of more than `most` steps the others are counted. The exact values stand in the section.
+pub(super) fn in_short(hint: &Hint, most: usize) -> String {
+    let Hint { steps, gives, no_way_back_to } = hint;
+    if let [wait @ HintStep::WaitUntil { .. }] = steps.as_slice() {
+        return format!("{}.", sentence(&field(wait)));
+    }
+    let one_way = if no_way_back_to.is_some() { ", one-way" } else { "" };
+    let steps: Vec<String> = steps.iter().map(|step| step_in_short(step, gives)).collect();
+    format!("Way out{one_way}: {}.", list(&steps, most))
+}
+
+/// A step without the values that would make a long line.
+fn step_in_short(step: &HintStep, gives: &PaperName) -> String {
+    if let HintStep::AllowMinecraft { object, .. } | HintStep::ChangeOverride { object, .. } = step {
+        format!("allow {} on Plugin {object} (`compatibilityOverride`)", gives.minecraft)
+    } else if let HintStep::AddPlugins { plugins } = step {
+        let objects: Vec<&str> = plugins.iter().map(|plugin| plugin.object.as_str()).collect();
+        format!("write a `kind: Plugin` for {}", list(&objects, 3))
+    } else if let HintStep::TrustFiles { files, minecraft, server: _ } = step {
+        format!("say that you checked {} on {minecraft} (`kubectl nightshift trust`)", list(files, 2))
+    } else if let HintStep::AllowDowngrade { object } = step {
+        format!("set `spec.allowDowngrade: true` on Plugin {object} (keep a copy of its folder first)")
+    } else if let HintStep::PluginPerServer { object } = step {
+        format!("set `spec.updateStrategy: auto` on Plugin {object}")
+    } else if let HintStep::UnpinImage = step {
+        "remove `spec.image`".to_owned()
+    } else {
+        field(step)
+    }
+}
+
+fn awaited(awaited: &UpstreamAction) -> String {
+    match awaited {
+        UpstreamAction::Listed { plugin, release, minecraft } => {
+            format!("for {plugin} to list {minecraft} for {release}, or to release for it")
+        }
+        UpstreamAction::Released { plugin, minecraft } => format!("for {plugin} to release for {minecraft}"),
+    }
+}
+
+fn head(steps: &[HintStep]) -> &'static str {
+    match steps {
+        [HintStep::WaitUntil { .. }] => "wait",
+        [HintStep::NoPluginDelay { .. } | HintStep::NoServerDelay] => "sooner",
+        [HintStep::UnpinPlugin { .. } | HintStep::UnpinServer | HintStep::UnpinImage] => "unpin",
+        [HintStep::PluginPerServer { .. }] => "free it",
+        [HintStep::AddPlugins { .. }] => "add it",
+        [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
+        [HintStep::PinImage { .. }] => "newer Java",
+        [HintStep::TrustFiles { .. }] => "if you checked",
+        [HintStep::IgnoreUnmanaged] => "without it",
+        [_] => "allow it",
+        _ => "together",
+    }
+}
+
+/// One step: where, and what to write there.
+pub(super) fn field(step: &HintStep) -> String {
+    match step {
+        HintStep::WaitUntil { at } => format!("nothing to do; it solves itself on {}", instant(*at)),
+        HintStep::AllowMinecraft { object, minecraft_versions, releases } => format!(
+            "on Plugin {object}:  compatibilityOverride: {{enabled: true, mode: Add, minecraftVersions: {}, releases: {}}}",
+            quoted(minecraft_versions),
+            quoted(releases)
+        ),
+        HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => format!(
+            "on Plugin {object}:  compatibilityOverride: {{enabled: true, mode: {}, minecraftVersions: {}, releases: {}}}",
+            mode_word(*mode),
+            quoted(minecraft_versions),
+            quoted(releases)
+        ),
+        HintStep::DropOverride { object } => format!("remove `spec.compatibilityOverride` from Plugin {object}"),
+        HintStep::NoPluginDelay { object } => format!("set `spec.updateDelay: 0s` on Plugin {object}"),
+        HintStep::NoServerDelay => "set `spec.updateDelay: 0s` on the server".to_owned(),
+        HintStep::AllowDowngrade { object } => {
+            format!("set `spec.allowDowngrade: true` on Plugin {object}; keep a copy of the plugin's folder first")
+        }
+        HintStep::Release { object, by: Hold::Plugin } => format!("take `spec.hold` away from Plugin {object}"),
+        HintStep::Release { object, by: Hold::Server } => format!("take {object} out of `spec.hold` of the server"),
+        HintStep::PluginChannel { object, channel: to } => {
+            format!("set `spec.channel: {}` on Plugin {object}", channel(*to))
+        }
+        HintStep::ServerChannel { channel: to } => format!("set `spec.channel: {}` on the server", build_channel(*to)),
+        HintStep::UnpinPlugin { object } => format!("set `spec.updateStrategy: auto` on Plugin {object}"),
+        HintStep::PluginPerServer { object } => {
+            format!("set `spec.updateStrategy: auto` on Plugin {object}: each server then gets its own newest")
+        }
+        HintStep::UnpinServer => "set `spec.updateStrategy: auto` on the server".to_owned(),
+        HintStep::ImageFollows => "set `spec.imagePolicy: Follow` on the server".to_owned(),
+        HintStep::PinImage { image } => format!("set `spec.image: {image}` on the server"),
+        HintStep::UnpinImage => "remove `spec.image`: one with the right Java is taken then".to_owned(),
+        HintStep::AddPlugins { plugins } => {
+            let apply = plugins.iter().map(|plugin| format!("apply  {}", manifest(plugin)));
+            apply.collect::<Vec<_>>().join("\n")
+        }
+        HintStep::TrustSiblings => "set `spec.hotfixSiblings: Trust` on the server".to_owned(),
+        HintStep::AssumeUnlisted => "set `spec.unlisted: Assume` on the server".to_owned(),
+        HintStep::InstallDependencies => "set `spec.dependencies: Install` on the server".to_owned(),
+        HintStep::TrustFiles { server, files, minecraft } => {
+            let files: Vec<String> = files.iter().map(|file| in_a_shell(file)).collect();
+            format!("kubectl nightshift trust {server} {} --minecraft {minecraft}", files.join(" "))
+        }
+        HintStep::WarnUnmanaged => "set `spec.unmanagedPlugins: Warn` on the server".to_owned(),
+        HintStep::IgnoreUnmanaged => "set `spec.unmanagedPlugins: Ignore` on the server, or remove the file".to_owned(),
+        HintStep::DropRequirement { object, plugin } => {
+            format!("remove the line about {plugin} from `spec.requires` of Plugin {object}")
+        }
+        HintStep::PinServer { version, build: None } => format!("set `spec.version: \"{version}\"` on the server"),
+        HintStep::PinServer { version, build: Some(build) } => {
+            format!("set `spec.version: \"{version}\"` and `spec.build: {build}` on the server")
+        }
+        HintStep::PinPlugin { object, version } => format!("set `spec.version: \"{version}\"` on Plugin {object}"),
+    }
+}
+
+/// A proposed Plugin as one line of YAML.
+fn manifest(plugin: &ProposedManifest) -> String {
+    let ProposedManifest { object, namespace, key, channel: least, selector, allows } = plugin;
+    let allows = allows.as_ref().map_or_else(String::new, |ListOverride { minecraft_versions, releases }| {
+        let (versions, releases) = (quoted(minecraft_versions), quoted(releases));
+        format!(
+            ", compatibilityOverride: {{enabled: true, mode: Add, minecraftVersions: {versions}, releases: {releases}}}"
+        )
+    });
+    let namespace = namespace.as_ref().map_or_else(String::new, |namespace| format!(", namespace: {namespace}"));
+    let least = if *least == Channel::Release { String::new() } else { format!("channel: {}, ", channel(*least)) };
+    format!(
+        "{{apiVersion: nightshift.dev/v1alpha1, kind: Plugin, metadata: {{name: {object}{namespace}}}, spec: {{source: \
+         {{type: {}, project: \"{}\"}}, {least}updateStrategy: auto, instanceSelector: {selector}{allows}}}}}",
+        key.source, key.project
+    )
+}
+
+/// As the field spells it.
+fn mode_word(mode: OverrideMode) -> &'static str {
+    match mode {
+        OverrideMode::Add => "Add",
+        OverrideMode::Replace => "Replace",
+        OverrideMode::Remove => "Remove",
+    }
+}
+
+fn quoted(texts: &[String]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+    format!("[{}]", quoted.join(", "))
+}

@@ -1,0 +1,47 @@
+//! Pure. The text about Java and the image.
+
+use super::super::phrases::list;
+use super::super::{ChosenImage, ImageChoice};
+use super::TextBuilder;
+
+/// Writes it, where there is anything to say.
+pub(super) fn image(page: &mut TextBuilder, chosen: &ChosenImage) {
+    let needs = match chosen.needed_by.as_slice() {
+        [] => format!("Java {}", chosen.java),
+        [one] => format!("Java {}, which {one} needs", chosen.java),
+        names => format!("Java {}, which {} need", chosen.java, list(names, 3)),
+    };
+    let Some(image) = &chosen.image else {
+        if !chosen.needed_by.is_empty() {
+            page.gap();
+            page.line(&format!("Runs on {needs}."));
+        }
+        return;
+    };
+    page.gap();
+    let name = name(image);
+    let line = match chosen.choice {
+        ImageChoice::Pinned => format!("Image {name}, pinned by you (`spec.image`)."),
+        ImageChoice::Given => format!("Image {name}, the operator's for all servers (`gameImage`)."),
+        ImageChoice::SameJava => format!("Image {name}, as `spec.imagePolicy: SameJava` has it."),
+        ImageChoice::Keep => format!("Image {name}, as `spec.imagePolicy: Keep` has it."),
+        ImageChoice::Newest | ImageChoice::Unknown => match chosen.has {
+            Some(has) if has > chosen.java => {
+                format!("Image {name}: the least Java from {} up that is published. Needed is {needs}.", chosen.java)
+            }
+            Some(_) | None => format!("Image {name}: the newest for {needs}."),
+        },
+    };
+    page.line(&line);
+    if let Some(was) = &chosen.instead_of {
+        page.line(&format!("It runs on {} now.", self::name(was)));
+    }
+    if let Some(held) = &chosen.held {
+        page.line(&format!("{} is published, and waits for `spec.imagePolicy: Follow`.", self::name(held)));
+    }
+}
+
+/// Without its digest, which no person compares.
+fn name(image: &str) -> &str {
+    image.split('@').next().unwrap_or(image)
+}

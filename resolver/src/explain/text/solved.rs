@@ -1,0 +1,469 @@
+//! Pure. The text of a yes.
+
+use super::super::phrases::{self, build_channel, channel, count, list, month, of, sentence};
+use super::super::short_form;
+use super::super::{
+    ChosenPaper, ChosenPlugin, DelistedReason, DowngradePermission, Listing, NewerBuild, NewerPaper,
+    NotUpdatedWithLatest, OneVersion, SolvedExplanation, Warning, WhyOlder, name_conflicts,
+};
+use super::blockers::{but, holder_lines, holder_name, holder_table};
+use super::unsolvable::{more_servers, one_version_row, one_version_rule, takes};
+use super::{TextBuilder, hints, image, named, paper, short};
+use crate::compatibility_facts::UsedFact;
+use crate::software::Software;
+use crate::unusable::Unusable;
+use crate::version::Minecraft;
+
+/// Writes it.
+pub(super) fn solved(page: &mut TextBuilder, solved: &SolvedExplanation) {
+    let stopped = stopped(solved);
+    if let Some(stopped) = &stopped {
+        page.line(stopped);
+        page.gap();
+    }
+    let but = if stopped.is_some() { "But for that, " } else { "" };
+    page.line(&format!("{but}{} {}", headline(solved), newest(solved)));
+    page.gap();
+    let rows: Vec<_> = solved.plugins.iter().map(|chosen| plugin(chosen, solved)).collect();
+    page.table(&rows);
+    image::image(page, &solved.image);
+    for (at, newer) in solved.newer_paper.iter().enumerate() {
+        page.gap();
+        if at == 0 {
+            newer_paper(page, &solved.server, newer);
+        } else {
+            newest_paper(page, newer);
+        }
+    }
+    if let Some(newer) = &solved.paper.newer_build {
+        page.gap();
+        page.line(&newer_build(newer, &solved.paper));
+    }
+    unfollowed(page, &solved.paper.minecraft, &solved.unfollowed);
+    removed(page, &solved.removed);
+    not_taken(page, solved);
+    if !solved.bounds.is_empty() {
+        page.gap();
+        page.line("facts that no page states");
+        let rows: Vec<_> = solved.bounds.iter().map(bound).collect();
+        page.table(&rows);
+    }
+    let stopped_by = solved.stopped_by();
+    let is_said = |warning: &&Warning| matches!(warning, Warning::SharedName { name, files, stops: true } if stopped_by == Some((name.as_str(), files.as_slice())));
+    let mut warnings = solved.warnings.iter().filter(|warning| !is_said(warning)).peekable();
+    if warnings.peek().is_some() {
+        page.gap();
+        page.line("worth knowing");
+        for warning in warnings {
+            page.line(&format!("  {}", warned(warning, solved.software)));
+        }
+    }
+    let ways = hints::HintSection {
+        hints: &solved.hints,
+        more: solved.more_hints,
+        left_out: solved.hints_left_out,
+        waits: &solved.waits,
+    };
+    hints::section(page, &solved.server, &ways);
+    page.lists_read_later(solved.lists_read_later);
+}
+
+fn bound(used: &UsedFact) -> (String, Vec<String>) {
+    (format!("{} {}", used.plugin, used.version), vec![phrases::fact(used)])
+}
+
+fn newer_build(newer: &NewerBuild, chosen: &ChosenPaper) -> String {
+    let build = format!("Build {} of {} is newer", newer.build, chosen.minecraft);
+    match &newer.unusable {
+        None => format!("{build}; you pinned build {} (`spec.build`).", chosen.build),
+        Some(Unusable::BuildChannel { best, allowed }) => format!(
+            "{build}, but published as {}, and you allow {} (`spec.channel`).",
+            build_channel(*best),
+            build_channel(*allowed)
+        ),
+        Some(unusable) => format!("{build}, but {}.", but(unusable)),
+    }
+}
+
+fn removed(page: &mut TextBuilder, removed: &[(String, String)]) {
+    if removed.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line("runs now, and goes");
+    let why = || vec!["nobody asks for it, and nothing needs it".to_owned()];
+    let rows: Vec<_> = removed.iter().map(|(name, version)| (format!("{name} {version}"), why())).collect();
+    page.table(&rows);
+}
+
+/// Why the set is not brought, if so.
+pub(super) fn stopped(solved: &SolvedExplanation) -> Option<String> {
+    let (name, files) = solved.stopped_by()?;
+    let keeps = if solved.paper.runs_now || solved.paper.instead_of.is_some() {
+        format!("{} keeps running as it is", short(&solved.server))
+    } else {
+        format!("{} is not started", short(&solved.server))
+    };
+    let both = name_conflicts::in_words(name, files);
+    Some(format!("{both}, and a server loads only one of them: {keeps} until one of them goes."))
+}
+
+/// What runs, or can run.
+pub(super) fn headline(solved: &SolvedExplanation) -> String {
+    let server = short(&solved.server);
+    let chosen = paper(solved.software, &solved.paper.minecraft, solved.paper.build);
+    let with = match solved.plugins.len() {
+        1 => "with one plugin".to_owned(),
+        n => format!("with {} plugins", count(n)),
+    };
+    let changes: Vec<String> = solved
+        .plugins
+        .iter()
+        .filter_map(|plugin| Some(format!("{} {} -> {}", plugin.name, plugin.instead_of.as_deref()?, plugin.version)))
+        .collect();
+    let new: Vec<&str> = solved.plugins.iter().filter(|p| !p.runs_now).map(|p| p.name.as_str()).collect();
+    match &solved.paper.instead_of {
+        Some(was) => {
+            let was = named(was);
+            format!("{server} runs {was} and can go to {chosen} {with}.")
+        }
+        None if !solved.paper.runs_now => format!("{server} can run {chosen} {with}."),
+        None if changes.is_empty() && new.is_empty() && solved.removed.is_empty() => {
+            format!("{server} runs {chosen} {with}.")
+        }
+        None => {
+            let mut parts = changes;
+            parts.extend(new.iter().map(|name| format!("{name} (new)")));
+            parts.extend(solved.removed.iter().map(|(name, _)| format!("{name} (goes)")));
+            format!("{server} stays on {chosen}; to change: {}.", list(&parts, 6))
+        }
+    }
+}
+
+/// Whether anything newer was not taken.
+pub(super) fn newest(solved: &SolvedExplanation) -> String {
+    let software = solved.software.to_string();
+    let mut behind: Vec<&str> = Vec::new();
+    if !solved.newer_paper.is_empty() || solved.paper.newer_build.is_some() {
+        behind.push(&software);
+    }
+    behind.extend(solved.plugins.iter().filter(|plugin| plugin.newest.is_some()).map(|plugin| plugin.name.as_str()));
+    for left in &solved.unfollowed {
+        if !behind.contains(&left.name.as_str()) {
+            behind.push(&left.name);
+        }
+    }
+    if behind.is_empty() {
+        "Everything is at its newest.".to_owned()
+    } else {
+        format!("Everything is at its newest except {}.", list(&behind, 5))
+    }
+}
+
+fn plugin(plugin: &ChosenPlugin, on: &SolvedExplanation) -> (String, Vec<String>) {
+    let (software, minecraft) = (on.software, &on.paper.minecraft);
+    let mut line = of(plugin.published);
+    if plugin.objects.is_empty() && !plugin.needed_by.is_empty() {
+        line = format!("{line} (needed by {})", list(&plugin.needed_by, 4));
+    }
+    match &plugin.listing {
+        Listing::Listed => {}
+        Listing::Sibling { of } => line = format!("{line}, {}", phrases::listed_for_sibling(of, minecraft)),
+        Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
+        Listing::NoList => line = format!("{line}, lists no {} version at all", software.numbered_as()),
+        Listing::Lost => "on its page no more; stays because it runs now".clone_into(&mut line),
+        Listing::RunsNow => line = format!("{line}, not listed for this {software}; stays because it runs now"),
+    }
+    // Where Paper stays, the first line tells what changes.
+    if on.paper.instead_of.is_some() {
+        match &plugin.instead_of {
+            Some(runs) => line = format!("{line} (runs {runs})"),
+            None if !plugin.runs_now => line.push_str(" (new)"),
+            None => {}
+        }
+    }
+    (format!("{} {}", plugin.name, plugin.version), vec![line])
+}
+
+fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
+    let since = format!("{} {} has been out since {}.", page.software, newer.minecraft, month(newer.since));
+    let reason = match (&newer.unusable, &newer.pinned) {
+        (Some(unusable), _) => Some(format!("{}.", about_paper(&newer.minecraft, unusable))),
+        (None, Some(pin)) => Some(format!("You pinned {} (`spec.version`).", pin.version)),
+        (None, None) => None,
+    };
+    if let Some(reason) = &reason {
+        page.line(&format!("{since} {reason}"));
+    }
+    // What comes next stands beside a reason of Paper's own, or goes on after the date.
+    let (begin, also) = if reason.is_some() { (String::new(), " as well") } else { (format!("{since} "), "") };
+    if let Some(gave_up) = &newer.gave_up {
+        page.line(&format!("{begin}{}.", sentence(&short_form::holders_unknown(gave_up))));
+    }
+    if !newer.held_by.is_empty() {
+        let holders = match newer.held_by.len() {
+            1 => format!("One plugin holds it{also}:"),
+            n => format!("{} plugins hold it{also}:", sentence(&count(n))),
+        };
+        page.line(&format!("{begin}{holders}"));
+        holder_table(page, &newer.held_by, &newer.minecraft);
+        match newer.ready {
+            0 => {}
+            1 => page.line(&format!("The other one is ready for {}.", newer.minecraft)),
+            n => page.line(&format!("The other {} are ready for {}.", count(n), newer.minecraft)),
+        }
+    }
+    if !newer.one_version.is_empty() {
+        let is_alone = reason.is_none() && newer.held_by.is_empty();
+        page.line(&if is_alone {
+            format!("{begin}{} alone could run it.", short(server))
+        } else {
+            "Other servers hold it as well:".to_owned()
+        });
+        one_versions(page, &newer.one_version);
+    }
+}
+
+/// The plugins that are one version on several servers, each with what these could have.
+pub(super) fn one_versions(page: &mut TextBuilder, one_versions: &[OneVersion]) {
+    let rows: Vec<_> = one_versions.iter().map(one_version_row).collect();
+    page.table(&rows);
+}
+
+fn newest_paper(page: &mut TextBuilder, newer: &NewerPaper) {
+    let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
+    let held_by = (!names.is_empty()).then(|| list(&names, 5));
+    let newest = format!("{} {}, the newest and out since {},", page.software, newer.minecraft, month(newer.since));
+    page.line(&format!("{newest} {}.", kept_back(newer, held_by.as_deref(), 5)));
+}
+
+/// What keeps a newer Paper back: clauses that stand after its name. `held_by` are the plugins that hold it, in words; of those that
+/// hold it with other servers at most so many are named.
+pub(super) fn kept_back(newer: &NewerPaper, held_by: Option<&str>, most: usize) -> String {
+    let mut clauses = match (&newer.unusable, &newer.pinned) {
+        (Some(unusable), _) => vec![about_it(unusable)],
+        (None, Some(_)) => vec!["is ruled out by your pin".to_owned()],
+        (None, None) if newer.gave_up.is_some() => vec!["is out".to_owned()],
+        (None, None) => Vec::new(),
+    };
+    clauses.extend(newer.gave_up.as_ref().map(short_form::holders_unknown));
+    let mut hold = |names: &str, with: &str| {
+        let clause = if clauses.is_empty() {
+            format!("is held by {names}{with}")
+        } else {
+            format!("it is held by {names} as well{with}")
+        };
+        clauses.push(clause);
+    };
+    if let Some(names) = held_by {
+        hold(names, "");
+    }
+    if let Some(one) = newer.one_version.first() {
+        hold(&list(&one.names().collect::<Vec<_>>(), most), ", with the other servers");
+    }
+    if clauses.is_empty() {
+        clauses.push("is out".to_owned());
+    }
+    clauses.join("; ")
+}
+
+/// A whole sentence about a Paper.
+fn about_paper(minecraft: &Minecraft, unusable: &crate::unusable::Unusable) -> String {
+    match phrases::unusable(unusable) {
+        text if text.starts_with("you ") => sentence(&text),
+        text => format!("{minecraft} {text}"),
+    }
+}
+
+/// What stands behind its name.
+pub(super) fn about_it(unusable: &crate::unusable::Unusable) -> String {
+    match phrases::unusable(unusable) {
+        text if text.starts_with("you ") => format!("has to wait: {text}"),
+        text => text,
+    }
+}
+
+fn unfollowed(page: &mut TextBuilder, minecraft: &Minecraft, unfollowed: &[NotUpdatedWithLatest]) {
+    if unfollowed.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(&format!("not following to {minecraft} (`spec.updateStrategy: latest`)"));
+    let rows: Vec<_> = unfollowed
+        .iter()
+        .map(|left| {
+            let mut holder = left.holder.clone();
+            let own = holder.name == left.name;
+            let mut lines = Vec::new();
+            if !own {
+                holder.needed_by.retain(|name| *name != left.name);
+                lines.push(format!("needs {}:", holder_name(&holder)));
+            }
+            lines.extend(holder_lines(&holder, minecraft, page));
+            lines.push(match &left.stays {
+                Some(version) => format!("{version} runs now and stays."),
+                None => "It is not installed until it can be.".to_owned(),
+            });
+            (if own { holder_name(&holder) } else { left.name.clone() }, lines)
+        })
+        .collect();
+    page.table(&rows);
+}
+
+fn not_taken(page: &mut TextBuilder, solved: &SolvedExplanation) {
+    let rows: Vec<(String, Vec<String>)> = ChosenPlugin::newer(&solved.plugins)
+        .map(|(plugin, newer)| {
+            let because = kept_out(&newer.because, Some(&solved.paper.minecraft), &plugin.version);
+            (format!("{} {}", plugin.name, newer.version), vec![format!("{}{because}", of(newer.published))])
+        })
+        .collect();
+    if !rows.is_empty() {
+        page.gap();
+        page.line("newer, and not taken");
+        page.table(&rows);
+    }
+}
+
+/// What stands behind the date of a release that is not in the set with this Paper, where its plugin has another one. `on`: None where there is
+/// no set.
+pub(super) fn kept_out(because: &WhyOlder, on: Option<&Minecraft>, chosen: &str) -> String {
+    let because = match because {
+        WhyOlder::Unusable { unusable } => phrases::unusable(unusable),
+        WhyOlder::NotListed { up_to: Some(up_to) } if on.is_some_and(|on| up_to < on) => {
+            format!("is listed up to {up_to}")
+        }
+        WhyOlder::NotListed { .. } => format!("is not listed for {}", on.map_or("any", Minecraft::as_str)),
+        WhyOlder::Pinned => format!("you pinned {chosen} (`spec.version`)"),
+        WhyOlder::OneVersion { one_version } => {
+            format!("{} There, {}", one_version_rule(one_version), against_it(one_version))
+        }
+        WhyOlder::Others { with, facts } => {
+            format!("does not go together with {}{}", list(with, 4), phrases::because(facts))
+        }
+        WhyOlder::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
+    };
+    let then = if because.starts_with("you ") { ", but" } else { ":" };
+    format!("{then} {because}")
+}
+
+/// What stands against a release on other servers: of three of them where it is short, and how many there are besides.
+fn against_it(one_version: &OneVersion) -> String {
+    let OneVersion { plugins: _, servers, more } = one_version;
+    if servers.is_empty() {
+        return "another server rules it out".to_owned();
+    }
+    // Each of these is a sentence of its own.
+    let are_sentences = servers.iter().any(|server| !server.with.is_empty() || !server.needs.is_empty());
+    let shown = if are_sentences { servers.len() } else { servers.len().min(3) };
+    let mut them: Vec<String> = servers.iter().take(shown).map(takes).collect();
+    let besides = servers.len() - shown + more;
+    if besides > 0 {
+        them.push(format!("and {}", more_servers(besides)));
+    }
+    if are_sentences || besides > 0 { them.join("; ") } else { list(&them, 3) }
+}
+
+fn warned(warning: &Warning, software: Software) -> String {
+    match warning {
+        Warning::ChannelFallback { plugin, used, allowed } => format!(
+            "{plugin} has nothing published as {}; its most stable is {} and was taken.",
+            channel(*allowed),
+            channel(*used)
+        ),
+        Warning::NoList { plugin, version } => {
+            let numbers = software.numbered_as();
+            format!("{plugin} {version} lists no {numbers} version; nobody has said that it runs, nor that it fails.")
+        }
+        Warning::FallbackVersion { plugin, version } => {
+            format!("{plugin} is shown as {version}: its JAR states no version.")
+        }
+        Warning::GuessedBound { plugin, version, needs, at_least } => format!(
+            "{plugin} {version} is taken to need {needs} {at_least} or newer: a guess from their dates, no page states it."
+        ),
+        Warning::OutsideDependency { plugin, needs } => {
+            format!("{plugin} needs {needs}, which is not managed here; I believe that you put it there.")
+        }
+        Warning::SeveralObjects { objects, decides } => {
+            format!("Plugins {} ask for the same project; {decides} decides.", list(objects, 6))
+        }
+        Warning::OverrideNotNeeded { object, version } => {
+            format!(
+                "compatibilityOverride on Plugin {object} is no longer needed for {version}: its page has caught up."
+            )
+        }
+        Warning::Unmanaged { files, minecraft } => format!(
+            "nobody knows whether {} {} on {minecraft}: not managed here (`spec.unmanagedPlugins`).",
+            list(files, 4),
+            if files.len() == 1 { "runs" } else { "run" }
+        ),
+        Warning::UnmanagedRefused { file, because } => {
+            format!("the server does not load {file}, which is not managed here: it {}.", phrases::unusable(because))
+        }
+        Warning::BesideFile { plugin, version, because } => format!(
+            "{plugin} {version} {}. It is not held back: what runs does not go with that file either.",
+            phrases::unusable(because)
+        ),
+        Warning::FileLacks { file, plugin, project } => format!(
+            "{file}, which is not managed here, requires {plugin} by its page, and nothing here is known to be that. If it is \
+             missing: a `kind: Plugin` for {project} brings it."
+        ),
+        Warning::Legacy { plugin, version, api_version } => {
+            legacy(&format!("{plugin} {version}"), api_version.as_ref())
+        }
+        Warning::LegacyFile { file, api_version } => {
+            legacy(&format!("{file}, which is not managed here,"), api_version.as_ref())
+        }
+        Warning::SharedName { name, files, stops: _ } => {
+            format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
+        }
+        Warning::NoSuchCompanion { object, plugin } => {
+            format!("`spec.delayTogether` of Plugin {object} names {plugin}, and this server has no such plugin.")
+        }
+        Warning::GoesDown { plugin, from, to, reason } => {
+            let lets = match reason {
+                DowngradePermission::Allowed => "as `spec.allowDowngrade` lets it".to_owned(),
+                DowngradePermission::Pinned => "as its pin says".to_owned(),
+                DowngradePermission::Unusable { unusable } => format!("because {from} {}", phrases::unusable(unusable)),
+                DowngradePermission::Overridden => "as `compatibilityOverride` of its Plugin says".to_owned(),
+                DowngradePermission::Others { with, facts } => {
+                    format!("because {from} does not go together with {}{}", list(with, 4), phrases::because(facts))
+                }
+            };
+            format!(
+                "{plugin} goes down from {from}, which runs, to {to}, {lets}. It may not read what {from} has written: keep a copy of its folder."
+            )
+        }
+        Warning::RunningReleaseKept { plugin, version, because } => {
+            let because = match because {
+                DelistedReason::Held => "because you hold it",
+                DelistedReason::Pinned => "because you pinned it",
+                DelistedReason::NothingElse => "because nothing else of it would do",
+            };
+            format!(
+                "{plugin} stays at {version}, which runs and which its page no longer has, {because}. Nobody says any more what else it runs on."
+            )
+        }
+        Warning::RunningReleaseGone { plugin, from, to } if from == to => format!(
+            "the page of {plugin} no longer has the {from} that runs: another release of that version comes in its place. It may not read what the one that runs has written: keep a copy of its folder."
+        ),
+        Warning::RunningReleaseGone { plugin, from, to } => format!(
+            "{plugin} goes down from {from}, which runs, to {to}, because its page no longer has {from}. It may not read what {from} has written: keep a copy of its folder."
+        ),
+        Warning::PaperUnsupported { minecraft } => format!("{software} {minecraft} gets no more fixes."),
+        Warning::PinnedBuildChannel { is, allowed } => format!(
+            "the build you pinned is published as {}, less stable than {} (`spec.channel`).",
+            build_channel(*is),
+            build_channel(*allowed)
+        ),
+    }
+}
+
+fn legacy(what: &str, api_version: Option<&Minecraft>) -> String {
+    let states = api_version.map_or_else(
+        || format!("{what} states no `api-version`"),
+        |api_version| format!("{what} states `api-version` {api_version}, older than 1.13"),
+    );
+    format!(
+        "{states}: the server runs it in legacy mode, as one for 1.12. It takes materials by their old names, and the server starts more slowly."
+    )
+}

@@ -1,0 +1,133 @@
+//! Pure. Tests of single sentences; whole texts are tested by the scenarios and on the recorded data.
+
+use jiff::SignedDuration;
+
+use super::super::{Conflict, Hint, HintStep, Reason, Span, phrases};
+use super::*;
+use crate::solve::{BudgetExceeded, Limit};
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+#[test]
+fn dates_are_written_as_people_read_them() {
+    let now = at("2026-01-20T18:00:00Z");
+    assert_eq!(phrases::date(at("2025-10-06T23:59:59Z")), "6 October 2025");
+    assert_eq!(phrases::read(at("2026-01-20T09:12:00Z"), now), "read today 09:12 UTC");
+    assert_eq!(phrases::read(at("2026-01-19T09:12:00Z"), now), "read on 19 January 2026");
+    assert_eq!(phrases::duration(SignedDuration::from_hours(72)), "3 days");
+    assert_eq!(phrases::duration(SignedDuration::from_hours(36)), "36 hours");
+    assert_eq!(phrases::duration(SignedDuration::from_mins(1)), "1 minute");
+}
+
+#[test]
+fn lists_are_bounded_and_keep_the_newest() {
+    assert_eq!(phrases::list(&["a"], 3), "a");
+    assert_eq!(phrases::list(&["a", "b", "c"], 3), "a, b and c");
+    assert_eq!(phrases::list(&["a", "b", "c", "d", "e"], 3), "a, b, c and 2 more");
+    let spans: Vec<Span> = ["1.8.8", "1.12.2", "1.16.5", "1.20.4", "1.21.1", "26.2"]
+        .map(|version| Span { from: version.parse().unwrap(), to: version.parse().unwrap() })
+        .into();
+    assert_eq!(phrases::spans(&spans), "2 older ranges, 1.16.5, 1.20.4, 1.21.1 and 26.2");
+}
+
+fn unread_beside(unread: Vec<(String, String)>, known: Vec<LastRead>) -> Explanation {
+    let (server, fetch, unseen) = ("games/lobby".to_owned(), Vec::new(), Vec::new());
+    Explanation::Unanswerable(Unanswerable { server, fetch, unseen, unread, known })
+}
+
+#[test]
+fn beside_what_could_not_be_read_stands_what_is_known_and_since_when() {
+    let read = |what: &str, read_at: &str| LastRead { what: what.to_owned(), read_at: at(read_at) };
+    let known = vec![read("Paper", "2026-01-20T09:12:00Z"), read("modrinth/shop", "2026-01-18T23:30:00Z")];
+    let unread = vec![("modrinth/warps".to_owned(), "it answers 503".to_owned())];
+    assert_eq!(
+        render(&unread_beside(unread, known), at("2026-01-20T18:00:00Z")),
+        "no answer for games/lobby: some of what it needs is not known.\n  \
+         modrinth/warps  could not be read: it answers 503\n\
+         Known all the same: Paper (read today 09:12 UTC) and modrinth/shop (read on 18 January 2026).\n"
+    );
+}
+
+#[test]
+fn what_an_author_puts_into_a_title_moves_no_cursor_and_makes_no_line() {
+    let project = "modrinth/via".to_owned();
+    let because = "Via\u{1b}[2J\u{9b}1A\u{202e}Version\nPaper runs\u{7}".to_owned();
+    let unread = vec![(project, because)];
+    let text = render(&unread_beside(unread, Vec::new()), at("2026-01-20T18:00:00Z"));
+    assert_eq!(text.lines().nth(1), Some("  modrinth/via  could not be read: Via[2J1AVersionPaper runs"));
+    assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+#[test]
+fn a_search_that_was_given_up_claims_nothing() {
+    let given_up = |limit, names: &[&str]| {
+        let clashing = names.iter().map(|&name| name.to_owned()).collect();
+        render(&Explanation::GaveUp(BudgetExceeded { steps: 9, limit, clashing }), at("2026-01-20T18:00:00Z"))
+    };
+    assert_eq!(
+        given_up(Limit::Steps, &[]),
+        "no answer was found within 9 steps. This says nothing about whether there is one.\n\
+         Pin a plugin or the server (`spec.version`) to make the question smaller, and please report it.\n"
+    );
+    assert_eq!(
+        given_up(Limit::Time, &["A", "B"]),
+        "no answer was found in the time that a question may take; A and B kept clashing. This says nothing about \
+         whether there is one.\n\
+         Pin one of them (`spec.version` on its Plugin) to make the question smaller, and please report it.\n"
+    );
+    assert_eq!(
+        given_up(Limit::Memory, &["A", "B"]),
+        "no answer was found in the memory that a question may take, after 9 steps; A and B kept clashing. This says \
+         nothing about whether there is one.\n\
+         Pin one of them (`spec.version` on its Plugin) to make the question smaller, and please report it.\n"
+    );
+}
+
+#[test]
+fn a_summary_is_one_line_that_leaves_out_names_and_cuts_none() {
+    let summary = |plugin: &str| {
+        let paper =
+            |minecraft: &str| PaperName { software: Software::Paper, minecraft: minecraft.parse().unwrap(), build: 7 };
+        let reason = |at: usize| Reason::NoSuchRelease {
+            object: "claims".to_owned(),
+            plugin: format!("{plugin}{at}"),
+            version: "1".to_owned(),
+            nearest: Vec::new(),
+        };
+        let release = |object: &str| HintStep::NoPluginDelay { object: object.to_owned() };
+        let hint = Hint {
+            steps: ["a", "b", "c", "d"].map(release).into(),
+            gives: paper("26.2"),
+            no_way_back_to: Some("1.21.11".parse().unwrap()),
+        };
+        let no = Conflict {
+            server: "games/lobby".to_owned(),
+            software: Software::Paper,
+            running: None,
+            reasons: (0..8).map(reason).collect(),
+            more: 2,
+            hints: vec![hint],
+            more_hints: 0,
+            hints_left_out: None,
+            waits: Vec::new(),
+            lists_read_later: None,
+        };
+        Explanation::Impossible(no).summary()
+    };
+    assert_eq!(
+        summary("Shop\n"),
+        "What you ask for games/lobby cannot be met today: Shop0 1 (does not exist), Shop1 1 (does not exist), Shop2 1 (does not \
+         exist) and 7 more. Way out, one-way: set `spec.updateDelay: 0s` on Plugin a, set `spec.updateDelay: 0s` on Plugin b, \
+         set `spec.updateDelay: 0s` on Plugin c and 1 more. In full: `resolver explain server/lobby -n games`."
+    );
+    let long = "x".repeat(150);
+    let line = summary(&long);
+    assert_eq!(
+        line.replace(&long, "Shop"),
+        "What you ask for games/lobby cannot be met today: Shop0 1 (does not exist) and 9 more. Way out, one-way: set \
+         `spec.updateDelay: 0s` on Plugin a and 3 more. In full: `resolver explain server/lobby -n games`."
+    );
+    assert!(line.len() <= LONGEST_SUMMARY, "{}", line.len());
+}

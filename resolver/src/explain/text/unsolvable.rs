@@ -1,0 +1,238 @@
+//! Pure. The text of a no.
+
+use super::super::phrases::{self, list, nearest_are, of, read, spans};
+use super::super::{Conflict, ListedRelease, OneVersion, Reason, ServerChoice, Span};
+use super::blockers::kept_twice;
+use super::{TextBuilder, hints, short};
+use crate::compatibility_facts::UsedFact;
+use crate::software::Software;
+
+/// Writes it.
+pub(super) fn impossible(page: &mut TextBuilder, impossible: &Conflict) {
+    let server = &impossible.server;
+    match &impossible.running {
+        Some(running) => {
+            let mut set = vec![format!("{} {}", running.paper.software, running.paper.minecraft)];
+            set.extend(running.plugins.iter().map(|(name, version)| format!("{name} {version}")));
+            let first = format!("{}. {}", cannot_be_met(impossible), short(server));
+            page.line(&format!("{first} keeps running as it is ({}).", commas(&set, 6)));
+        }
+        None => page.line(&format!("{}.", cannot_be_met(impossible))),
+    }
+    let rows: Vec<_> = impossible.reasons.iter().map(|reason| row(reason, page.software, page.now)).collect();
+    page.table(&rows);
+    if impossible.more > 0 {
+        page.line(&format!("  and {} more", impossible.more));
+    }
+    let ways = hints::HintSection {
+        hints: &impossible.hints,
+        more: impossible.more_hints,
+        left_out: impossible.hints_left_out,
+        waits: &impossible.waits,
+    };
+    hints::section(page, server, &ways);
+    page.lists_read_later(impossible.lists_read_later);
+}
+
+/// `your change to games/lobby cannot be met today`
+pub(super) fn cannot_be_met(Conflict { server, running, .. }: &Conflict) -> String {
+    let what = if running.is_some() { "your change to" } else { "what you ask for" };
+    format!("{what} {server} cannot be met today")
+}
+
+fn commas(names: &[String], most: usize) -> String {
+    let mut shown: Vec<String> = names.iter().take(most).cloned().collect();
+    if names.len() > most {
+        shown.push(format!("and {} more", names.len() - most));
+    }
+    shown.join(", ")
+}
+
+/// Plugins that are one version on several servers: what that means, then server by server.
+pub(super) fn one_version_row(one_version: &OneVersion) -> (String, Vec<String>) {
+    let names: Vec<&str> = one_version.names().collect();
+    let mut lines = vec![one_version_rule(one_version)];
+    lines.extend(one_version.servers.iter().map(takes));
+    if let [_, _, ..] = one_version.plugins.as_slice() {
+        lines.push("No versions of them suit all of these.".to_owned());
+    }
+    if one_version.more > 0 {
+        lines.push(format!("and {}", more_servers(one_version.more)));
+    }
+    (list(&names, 3), lines)
+}
+
+/// `1 more server`, `15 more servers`
+pub(super) fn more_servers(more: usize) -> String {
+    format!("{more} more server{}", if more == 1 { "" } else { "s" })
+}
+
+/// `is one version on all servers of Plugin viaversion (…)`
+pub(super) fn one_version_rule(one_version: &OneVersion) -> String {
+    let objects: Vec<&str> = one_version.plugins.iter().map(|plugin| plugin.object.as_str()).collect();
+    match objects.as_slice() {
+        [object] => format!("is one version on all servers of Plugin {object} (`spec.updateStrategy: latest`)."),
+        objects => format!(
+            "are each one version on all servers of their Plugins ({}; `spec.updateStrategy: latest`).",
+            list(objects, 3)
+        ),
+    }
+}
+
+/// `creative, on 1.20.4, can take 4.9 to 5.3`
+pub(super) fn takes(takes: &ServerChoice) -> String {
+    let server = short(&takes.server);
+    let server = match &takes.papers {
+        Some(papers) => format!("{server}, on {},", spans(std::slice::from_ref(papers))),
+        None => server.to_owned(),
+    };
+    match (&takes.oldest, &takes.newest) {
+        (Some(oldest), Some(newest)) if oldest != newest => {
+            let without =
+                if takes.without.is_empty() { String::new() } else { format!(" without {}", list(&takes.without, 3)) };
+            format!("{server} can take {oldest} to {newest}{without}")
+        }
+        (_, Some(newest)) => format!("{server} can take only {newest}"),
+        (_, None) => match (takes.with.as_slice(), takes.needs.as_slice()) {
+            ([], []) => server.trim_end_matches(',').to_owned(),
+            ([], needs) => format!("{server} cannot have {}, which it needs, with the rest", list(needs, 3)),
+            (with, _) => {
+                let go = if with.len() == 1 { "which does" } else { "which do" };
+                format!(
+                    "{server} has {}, {go} not go together with it{}",
+                    list(with, 3),
+                    phrases::because(&takes.facts)
+                )
+            }
+        },
+    }
+}
+
+fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Vec<String>) {
+    let (head, line) = match reason {
+        Reason::OneVersion { one_version } => return one_version_row(one_version),
+        Reason::PaperPinned { version, build: None } => {
+            (format!("you ask for {software} {version}"), "on the server, `spec.version`".to_owned())
+        }
+        Reason::PaperPinned { version, build: Some(build) } => (
+            format!("you ask for {software} {version} build {build}"),
+            "on the server, `spec.version` and `spec.build`".to_owned(),
+        ),
+        Reason::NoSuchPaper { version, nearest } => {
+            let nearest: Vec<&str> = nearest.iter().map(crate::version::Minecraft::as_str).collect();
+            let line = format!("does not exist (`spec.version` on the server){}", nearest_are(&nearest));
+            (format!("{software} {version}"), line)
+        }
+        Reason::NoPaper => (software.to_string(), "there is no version to choose from".to_owned()),
+        Reason::PaperUnusable { papers, unusable } => {
+            (format!("{software} {}", spans(papers)), phrases::unusable(unusable))
+        }
+        Reason::NeededByFiles { plugin, files } => {
+            (list(files, 3), format!("not managed here, and needs {plugin}, which runs"))
+        }
+        Reason::NoSuchRelease { object, plugin, version, nearest } => (
+            format!("{plugin} {version}"),
+            format!("does not exist (Plugin {object}, `spec.version`){}", nearest_are(nearest)),
+        ),
+        Reason::PluginPinned { object, plugin, version, papers } => {
+            let listed = if papers.is_empty() {
+                format!("is listed for no {software} there is")
+            } else {
+                format!("is listed for {}", spans(papers))
+            };
+            (format!("you ask for {plugin} {version} (Plugin {object}, `spec.version`)"), listed)
+        }
+        Reason::NotListed { plugin, papers, newest, read_at, .. } => {
+            not_listed(plugin, papers, newest.as_ref(), &read(*read_at, now))
+        }
+        Reason::ReleasesUnusable { plugin, version, published, older, up_to, lost, unusable, .. } => {
+            let listed = up_to.as_ref().map_or_else(String::new, |up_to| format!(", is listed up to {up_to}"));
+            let older = match older {
+                0 => String::new(),
+                1 => " (so is 1 older one)".to_owned(),
+                n => format!(" (so are {n} older ones)"),
+            };
+            let of = if *lost { "which runs and is on its page no more".to_owned() } else { of(*published) };
+            let head = format!("{plugin} {version}, {of}{listed}");
+            (head, format!("{}{older}", phrases::unusable(unusable)))
+        }
+        Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed, optional, fact } => {
+            let head = match older {
+                0 => format!("{plugin} {version}"),
+                n => format!("{plugin} {version} and {n} older"),
+            };
+            let ends = (at_least.as_deref(), at_most.as_deref());
+            let needed = needed(needs, fact.as_ref(), ends, *guessed);
+            (head, if *optional { format!("{needed}, or none at all") } else { needed })
+        }
+        Reason::Excludes { plugin, version, other, releases } => {
+            let which = if releases.is_empty() { String::new() } else { format!(" {}", phrases::list(releases, 3)) };
+            (format!("{plugin} {version}"), format!("must not be installed together with {other}{which}"))
+        }
+        Reason::OnlyThese { plugin, papers, oldest, newest } => {
+            let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
+            (format!("{plugin}, for {}", spans(papers)), format!("only {which} would do"))
+        }
+        Reason::NoRelease { plugin, .. } => (plugin.clone(), format!("has no release for {software}")),
+    };
+    let mut lines = vec![line];
+    if let Reason::NotListed { both: Some(both), papers, .. } = reason {
+        lines.extend(papers.last().map(|span| kept_twice(both, &span.to)));
+    }
+    (head, lines)
+}
+
+/// That the newest release of a plugin is listed for none of these Papers.
+fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, read: &str) -> (String, String) {
+    match newest {
+        Some(ListedRelease { version, refuses: Some(unusable), .. }) => {
+            (format!("{plugin} {version}"), phrases::unusable(unusable))
+        }
+        Some(newest) if newest.lost => {
+            let papers = spans(papers);
+            (
+                format!("{plugin} {}", newest.version),
+                format!("runs now, and its page has lost it: nobody says that it runs on {papers}"),
+            )
+        }
+        Some(newest) => {
+            let oldest_asked = papers.first().map(|span| &span.from);
+            if let Some(sibling) = &newest.sibling {
+                let of = of(newest.published);
+                let papers = spans(papers);
+                let line = format!(
+                    "its newest, {of}, is listed for {sibling} and not for {papers} ({read}); `spec.hotfixSiblings` is `Ask`"
+                );
+                return (format!("{plugin} {}", newest.version), line);
+            }
+            let line = match &newest.up_to {
+                _ if newest.overridden => format!(
+                    "its newest, {}, is listed there, and your compatibilityOverride takes that away",
+                    of(newest.published)
+                ),
+                Some(up_to) if oldest_asked.is_some_and(|asked| up_to < asked) => {
+                    format!("its newest, {}, is listed up to {up_to} ({read})", of(newest.published))
+                }
+                Some(_) | None => {
+                    format!("its newest, {}, is not listed for {} ({read})", of(newest.published), spans(papers))
+                }
+            };
+            (format!("{plugin} {}", newest.version), line)
+        }
+        None => (plugin.to_owned(), format!("has no release that may be used for {} ({read})", spans(papers))),
+    }
+}
+
+/// What a release needs of another plugin: by the fact that says it, else between the oldest and the newest that would do.
+fn needed(needs: &str, fact: Option<&UsedFact>, ends: (Option<&str>, Option<&str>), guessed: bool) -> String {
+    let guess = if guessed { " (guessed from their dates)" } else { "" };
+    match (fact, ends) {
+        (Some(UsedFact { range, says, .. }), _) => {
+            format!("needs {needs} {} ({})", phrases::range(range), phrases::says(says))
+        }
+        (None, (Some(least), None)) => format!("needs {needs} {least} or newer{guess}"),
+        (None, (Some(least), Some(most))) if least == most => format!("needs {needs} {least}{guess}"),
+        (None, (Some(least), Some(most))) => format!("needs {needs} {least} to {most}{guess}"),
+        (None, (None, _)) => format!("needs a {needs} that does not exist{guess}"),
+    }
+}

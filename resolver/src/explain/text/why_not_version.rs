@@ -1,0 +1,71 @@
+//! Pure. The text of "why not this Paper?".
+
+use super::super::phrases::{self, nearest_are, of};
+use super::super::{PluginState, WhyNot, name_conflicts};
+use super::blockers::silent_holder_table;
+use super::solved::one_versions;
+use super::{TextBuilder, hints, named, short};
+
+/// Writes it.
+pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
+    let server = short(&why.server);
+    let (software, target) = (why.software, &why.target);
+    let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
+    if !why.exists {
+        page.line(&format!("there is no {software} {target}{}", nearest_are(&nearest)));
+        what_can_be_done(page, why);
+        return;
+    }
+    if why.possible {
+        page.line(&format!("{server} can run {software} {target}: nothing speaks against it."));
+        ready_table(page, &why.plugins);
+        return;
+    }
+    let all = why.ready.len() + why.holders.len();
+    let ready = match (why.ready.len(), all) {
+        (_, 0) => String::new(),
+        (ready, all) if ready == all => ": every plugin is ready".to_owned(),
+        (1, all) => format!(": 1 of {all} plugins is ready"),
+        (ready, all) => format!(": {ready} of {all} plugins are ready"),
+    };
+    page.line(&format!("{server} cannot run {software} {target} yet{ready}"));
+    if why.to_come {
+        page.line(&format!("  {software} {target}: there is no build of it yet; this is as if there were one"));
+    }
+    if let Some(unusable) = &why.unusable {
+        page.line(&format!("  {software} {target}: {}{}", phrases::unusable(unusable), nearest_are(&nearest)));
+    }
+    if let Some(pin) = &why.pinned {
+        page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
+    }
+    silent_holder_table(page, &why.holders, target);
+    one_versions(page, &why.one_version);
+    if let Some(shared) = &why.shared_name {
+        let both = name_conflicts::in_words(&shared.name, &shared.files);
+        page.line(&format!("  {both}, and a server loads only one of them: take one of them away"));
+    }
+    ready_table(page, &why.plugins);
+    what_can_be_done(page, why);
+}
+
+fn what_can_be_done(page: &mut TextBuilder, why: &WhyNot) {
+    if let Some(nearest) = &why.nearest_possible {
+        page.line(&format!("nearest you can have: {}", named(nearest)));
+    }
+    let ways =
+        hints::HintSection { hints: &why.hints, more: why.more_hints, left_out: why.hints_left_out, waits: &why.waits };
+    hints::section(page, &why.server, &ways);
+}
+
+/// The plugins that are ready, each with the release that is.
+fn ready_table(page: &mut TextBuilder, plugins: &[PluginState]) {
+    let row = |plugin: &PluginState| {
+        let version = plugin.version.as_ref()?;
+        Some((format!("{} {version}", plugin.name), vec![of(plugin.published)]))
+    };
+    let rows: Vec<_> = plugins.iter().filter_map(row).collect();
+    if !rows.is_empty() {
+        page.line("ready");
+        page.table(&rows);
+    }
+}

@@ -1,0 +1,313 @@
+//! Pure. API objects to a [`Request`]: the `resolver` command and the operator ask the same question of the same objects.
+
+use std::fmt;
+
+use crds::plugin::{self, SourceKind};
+use crds::{PaperMCServer, Plugin, duration, paper_mc_server};
+use jiff::SignedDuration;
+
+use crate::catalog::{BuildChannel, Channel};
+use crate::compatibility_facts::CompatibilityFacts;
+use crate::request::{
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
+    Request, Running, Unlisted, VersionRequest,
+};
+use crate::software::Software;
+use crate::unmanaged_jar::UnmanagedPlugins;
+use crate::version::Minecraft;
+
+mod requires;
+mod selector;
+mod server_state;
+mod source;
+mod unmanaged;
+
+pub use selector::{matches, matching};
+pub use server_state::{ServerState, has_a_say};
+pub use source::project_key;
+#[cfg(feature = "cli")]
+pub(crate) use source::{CHECKSUM, url_fault};
+pub use unmanaged::unmanaged;
+
+/// Something in an object that cannot be asked for, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Complaint {
+    /// The object: `PaperMCServer games/lobby`.
+    pub object: String,
+    /// The field: `spec.version`.
+    pub path: String,
+    /// What is wrong, read after the field's name.
+    pub problem: String,
+    /// What to write instead.
+    pub fix: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { object, path, problem, fix } = self;
+        write!(f, "{object}: `{path}` {problem}; {fix}")
+    }
+}
+
+/// The request of a server: its own wishes, and those of the [`matching`] plugins among `plugins`, by name.
+///
+/// JARs of people's own are those that its status names: see [`unmanaged`] for newer ones.
+/// `floor` is the newest Minecraft that opened its world, `running` what runs by the last proven lock; objects know neither,
+/// nor do they know the cluster's facts: whoever has some puts them into [`Request::facts`].
+///
+/// # Errors
+/// Everything that is wrong with the server and its plugins. The API server refuses most of it before.
+pub fn request<'a>(
+    server: &PaperMCServer,
+    plugins: impl IntoIterator<Item = &'a Plugin>,
+    floor: Option<Minecraft>,
+    running: Option<Running>,
+) -> Result<Request, Vec<Complaint>> {
+    let mut desk =
+        ManifestViolations { object: object_name("PaperMCServer", &server_name(server)), complaints: Vec::new() };
+    let spec = &server.spec;
+    let paper = desk.paper(spec);
+    let delay = desk.delay(Some(&spec.update_delay));
+    let image_policy = desk.image_policy(spec);
+    let software = match spec.software {
+        paper_mc_server::Software::Paper => Software::Paper,
+        paper_mc_server::Software::Purpur => Software::Purpur,
+        paper_mc_server::Software::Folia => Software::Folia,
+        paper_mc_server::Software::Velocity => Software::Velocity,
+    };
+    // Nothing that ran as a Minecraft server is in a proxy's way.
+    let status = server.status.as_ref().filter(|_| software.is_minecraft());
+    let seen = status.map_or(&[][..], |status| &status.unmanaged);
+    let mut wishes = Vec::new();
+    let plugins = matching(server, plugins);
+    desk.holds(spec, &plugins);
+    for plugin in plugins {
+        desk.object = object_name("Plugin", &plugin_name(plugin));
+        let mut wish = desk.plugin(plugin, delay.unwrap_or_default());
+        if let Some(wish) = wish.as_mut().filter(|wish| spec.hold.contains(&wish.object)) {
+            // The server's word is the nearer one; the Plugin's is left when that is taken away.
+            wish.hold = wish.hold.or(Some(Hold::Server));
+        }
+        wishes.extend(wish);
+    }
+    match paper {
+        Some(paper) if desk.complaints.is_empty() => Ok(Request {
+            server: server_name(server),
+            software,
+            paper,
+            delay: delay.unwrap_or_default(),
+            channel: match spec.channel {
+                paper_mc_server::PaperChannel::Stable => BuildChannel::Stable,
+                paper_mc_server::PaperChannel::Beta => BuildChannel::Beta,
+                paper_mc_server::PaperChannel::Alpha => BuildChannel::Alpha,
+            },
+            floor: floor.filter(|_| software.is_minecraft()),
+            running,
+            plugins: wishes,
+            dependencies: match spec.dependencies {
+                paper_mc_server::Dependencies::Install => Dependencies::Install,
+                paper_mc_server::Dependencies::Propose => Dependencies::Propose,
+                paper_mc_server::Dependencies::Forbid => Dependencies::Forbid,
+            },
+            image: spec.image.clone(),
+            image_is_given: false,
+            image_policy,
+            unmanaged: unmanaged(spec, seen),
+            unmanaged_plugins: match spec.unmanaged_plugins {
+                paper_mc_server::UnmanagedPlugins::Hold => UnmanagedPlugins::Hold,
+                paper_mc_server::UnmanagedPlugins::Warn => UnmanagedPlugins::Warn,
+                paper_mc_server::UnmanagedPlugins::Ignore => UnmanagedPlugins::Ignore,
+            },
+            hotfix_siblings: match spec.hotfix_siblings {
+                paper_mc_server::HotfixSiblings::Trust => HotfixSiblings::Trust,
+                paper_mc_server::HotfixSiblings::Ask => HotfixSiblings::Ask,
+            },
+            unlisted: match spec.unlisted {
+                paper_mc_server::Unlisted::Assume => Unlisted::Assume,
+                paper_mc_server::Unlisted::Refuse => Unlisted::Refuse,
+            },
+            facts: CompatibilityFacts::default(),
+        }),
+        _ => Err(desk.complaints),
+    }
+}
+
+/// What is wrong with a Plugin, whichever server it is for.
+pub fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
+    let mut desk = ManifestViolations { object: object_name("Plugin", &plugin_name(plugin)), complaints: Vec::new() };
+    // The wish itself is of no interest here.
+    let _ = desk.plugin(plugin, SignedDuration::ZERO);
+    desk.complaints
+}
+
+/// The server as requests and answers name it: `games/lobby`, or `lobby` without a namespace.
+pub fn server_name(server: &PaperMCServer) -> String {
+    full_name(server.metadata.namespace.as_deref(), server.metadata.name.as_deref())
+}
+
+/// The Plugin object, in the same way.
+pub fn plugin_name(plugin: &Plugin) -> String {
+    full_name(plugin.metadata.namespace.as_deref(), plugin.metadata.name.as_deref())
+}
+
+fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
+    let name = name.unwrap_or_default();
+    namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+fn object_name(kind: &str, name: &str) -> String {
+    if name.is_empty() { kind.to_owned() } else { format!("{kind} {name}") }
+}
+
+/// Where complaints about the object at hand are collected; what is left out of a value has been complained about.
+struct ManifestViolations {
+    object: String,
+    complaints: Vec<Complaint>,
+}
+
+impl ManifestViolations {
+    fn complain(&mut self, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
+        let object = self.object.clone();
+        self.complaints.push(Complaint { object, path: path.to_owned(), problem: problem.into(), fix: fix.into() });
+    }
+
+    fn paper(&mut self, spec: &crds::PaperMCServerSpec) -> Option<PaperRequest> {
+        use paper_mc_server::UpdateStrategy as Strategy;
+        match spec.update_strategy {
+            Strategy::Latest => Some(PaperRequest::Latest),
+            Strategy::Auto => Some(PaperRequest::Auto),
+            Strategy::Pin => Some(PaperRequest::Pin { version: self.pinned_minecraft(spec, "pin")? }),
+            Strategy::BuildPin => {
+                let version = self.pinned_minecraft(spec, "build-pin");
+                if spec.build.is_none() {
+                    let fix = "write the build to stay on, such as `build: 130`, or use updateStrategy `pin`";
+                    self.complain("spec.build", "is missing, and updateStrategy `build-pin` needs it", fix);
+                }
+                Some(PaperRequest::BuildPin { version: version?, build: spec.build? })
+            }
+        }
+    }
+
+    fn pinned_minecraft(&mut self, spec: &crds::PaperMCServerSpec, strategy: &str) -> Option<Minecraft> {
+        let Some(written) = spec.version.as_deref().filter(|version| !version.is_empty()) else {
+            let problem = format!("is missing, and updateStrategy `{strategy}` needs it");
+            self.complain(
+                "spec.version",
+                problem,
+                "write the Minecraft version to stay on, such as `version: 1.21.10`",
+            );
+            return None;
+        };
+        let Ok(version) = written.parse() else {
+            let problem = format!("is `{written}`, which is no Minecraft version");
+            self.complain("spec.version", problem, "write one such as `1.21.10` or `26.1`");
+            return None;
+        };
+        Some(version)
+    }
+
+    /// A hold of a misspelt name would be none, and seen too late.
+    fn holds(&mut self, spec: &crds::PaperMCServerSpec, plugins: &[&Plugin]) {
+        let names: Vec<&str> = plugins.iter().filter_map(|plugin| plugin.metadata.name.as_deref()).collect();
+        // What holds the whole set is not asked for here: the answer is what comes when it is let go.
+        let is_strange = |name: &str| name != paper_mc_server::WHOLE_SET && !names.contains(&name);
+        for (at, held) in spec.hold.iter().enumerate().filter(|(_, held)| is_strange(held)) {
+            let fix = match names.as_slice() {
+                [] => "remove it".to_owned(),
+                names => format!("write {}, or remove it", names.join(" or ")),
+            };
+            self.complain(
+                &format!("spec.hold[{at}]"),
+                format!("names `{held}`, which is no Plugin for this server"),
+                fix,
+            );
+        }
+    }
+
+    fn image_policy(&mut self, spec: &crds::PaperMCServerSpec) -> ImagePolicy {
+        let policy = match spec.image_policy {
+            paper_mc_server::ImagePolicy::Follow => ImagePolicy::Follow,
+            paper_mc_server::ImagePolicy::SameJava => ImagePolicy::SameJava,
+            paper_mc_server::ImagePolicy::Keep => ImagePolicy::Keep,
+        };
+        if policy != ImagePolicy::Follow && spec.image.is_some() {
+            let problem = "says how a chosen image may change, and `spec.image` pins one";
+            self.complain("spec.imagePolicy", problem, "remove one of the two");
+        }
+        policy
+    }
+
+    /// None where nothing is written, or nothing readable.
+    fn delay(&mut self, written: Option<&str>) -> Option<SignedDuration> {
+        let written = written?;
+        let read = duration::parse(written);
+        if read.is_err() {
+            let fix = "write numbers with d, h, m or s, such as `72h` or `1h30m`";
+            self.complain("spec.updateDelay", format!("is `{written}`, which is no duration"), fix);
+        }
+        read.ok()
+    }
+
+    fn plugin(&mut self, plugin: &Plugin, servers_delay: SignedDuration) -> Option<PluginRequest> {
+        let spec = &plugin.spec;
+        let delay = self.delay(spec.update_delay.as_deref());
+        let version = self.release(spec);
+        let key = self.source(&spec.source);
+        let requires = self.requires(&spec.requires);
+        Some(PluginRequest {
+            object: plugin.metadata.name.clone().unwrap_or_default(),
+            key: key?,
+            jars: spec.source.jars.clone(),
+            version: version?,
+            delay: if spec.urgent { SignedDuration::ZERO } else { delay.unwrap_or(servers_delay) },
+            channel: match spec.channel {
+                plugin::PluginChannel::Release => Channel::Release,
+                plugin::PluginChannel::Beta => Channel::Beta,
+                plugin::PluginChannel::Alpha => Channel::Alpha,
+            },
+            allow_downgrade: spec.allow_downgrade,
+            hold: spec.hold.then_some(Hold::Plugin),
+            compatibility: spec.compatibility_override.as_ref().and_then(compatibility),
+            requires,
+            delay_together: spec.delay_together.clone(),
+            selector: Some(serde_json::to_string(&spec.instance_selector).expect("texts below texts serialise")),
+        })
+    }
+
+    fn release(&mut self, spec: &crds::PluginSpec) -> Option<VersionRequest> {
+        use paper_mc_server::UpdateStrategy as Strategy;
+        if spec.source.kind == SourceKind::Url {
+            return self.only_release(spec);
+        }
+        match spec.update_strategy {
+            Strategy::Latest => Some(VersionRequest::Latest),
+            Strategy::Auto => Some(VersionRequest::Auto),
+            // A plugin's release has no builds: both pins mean exactly this one.
+            Strategy::Pin | Strategy::BuildPin => {
+                let Some(version) = spec.version.clone().filter(|version| !version.is_empty()) else {
+                    let fix = "write the release to stay on as its authors write it, such as `version: \"5.7.1\"`";
+                    self.complain("spec.version", "is missing, and a pin needs it", fix);
+                    return None;
+                };
+                Some(VersionRequest::Pin { version })
+            }
+        }
+    }
+}
+
+/// None when it is switched off.
+fn compatibility(written: &plugin::CompatibilityOverride) -> Option<CompatibilityOverride> {
+    let plugin::CompatibilityOverride { enabled, mode, minecraft_versions, releases } = written;
+    enabled.then(|| CompatibilityOverride {
+        mode: match mode {
+            plugin::OverrideMode::Add => OverrideMode::Add,
+            plugin::OverrideMode::Replace => OverrideMode::Replace,
+            plugin::OverrideMode::Remove => OverrideMode::Remove,
+        },
+        minecraft: minecraft_versions.clone(),
+        releases: releases.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

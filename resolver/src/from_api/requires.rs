@@ -1,0 +1,42 @@
+//! Pure. `spec.requires` of a Plugin: what somebody says about its versions and those of others.
+
+use crds::plugin::RequiredPlugin;
+
+use super::ManifestViolations;
+use crate::compatibility_facts::Requirement;
+use crate::version::range::NotARange;
+
+impl ManifestViolations {
+    /// What is left out has been complained about.
+    pub(super) fn requires(&mut self, written: &[RequiredPlugin]) -> Vec<Requirement> {
+        let mut requires: Vec<Requirement> = Vec::new();
+        for (at, RequiredPlugin { plugin, version }) in written.iter().enumerate() {
+            let path = |field: &str| format!("spec.requires[{at}].{field}");
+            let plugin = plugin.trim();
+            if plugin.is_empty() {
+                self.complain(
+                    &path("plugin"),
+                    "is empty",
+                    "write the name of the plugin it needs, such as `WorldEdit`",
+                );
+                continue;
+            }
+            if requires.iter().any(|known| known.plugin.eq_ignore_ascii_case(plugin)) {
+                let fix = "write one line for it, with a comma between its conditions: `>=7.4, <7.5`";
+                self.complain(&path("plugin"), format!("names `{plugin}` a second time"), fix);
+                continue;
+            }
+            match version.parse() {
+                Ok(version) => requires.push(Requirement { plugin: plugin.to_owned(), version }),
+                Err(error) => self.range(&path("version"), &error),
+            }
+        }
+        requires
+    }
+
+    fn range(&mut self, path: &str, error: &NotARange) {
+        // The lines that point stand last: whatever shows a complaint ends with its fix.
+        let fix = format!("write conditions with commas between them, such as `>=7.4, <7.5`\n{}", error.pointed());
+        self.complain(path, format!("is no version range: {}", error.fault()), fix);
+    }
+}

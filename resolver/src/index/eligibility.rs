@@ -1,0 +1,202 @@
+//! Pure. Judging releases: which may be used under the rules, and why the others may not.
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+
+use super::jar_selection::Loads;
+use super::java::AvailableJava;
+use super::paper_candidates::has_known_hash;
+use super::{MOST_RELEASES, Rules, ripe_at};
+use crate::catalog::{Channel, Project, Release, Source};
+use crate::request::{OverrideMode, Running, Unlisted};
+use crate::unusable::Unusable;
+use crate::version::lenient;
+
+/// Releases with their verdicts, oldest first, and the channel that was used.
+pub(super) struct EligibleReleases<'a> {
+    pub(super) channel: Channel,
+    pub(super) releases: Vec<(&'a Release, Option<Unusable>)>,
+}
+
+/// Judges every release that was out at `now`, and the one that runs and that its page has lost.
+pub(super) fn judge<'a>(
+    project: &'a Project,
+    rules: &Rules<'_>,
+    offer: AvailableJava<'_>,
+    now: Timestamp,
+    (running, lost): (Option<&Running>, Option<&'a Release>),
+) -> EligibleReleases<'a> {
+    let runs = |release: &Release| running.is_some_and(|running| running.has(release));
+    let releases = listed(project, now, runs, lost);
+    // A project that has nothing on the channel is used at its most stable one.
+    let source = project.key.source;
+    let loads: Vec<Loads> = releases.iter().map(|release| rules.jars.loads(release, source)).collect();
+    let fault = |(release, loads): (&&Release, &Loads)| material_fault(release, *loads, rules, offer);
+    let faults: Vec<Option<Unusable>> = releases.iter().zip(&loads).map(fault).collect();
+    // What the project has lost says nothing of how stable what it has is.
+    let on_page = releases.iter().zip(&faults).skip(usize::from(lost.is_some()));
+    let sound = on_page.filter(|(_, fault)| fault.is_none());
+    let best = sound.map(|(release, _)| release.channel).max();
+    let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
+    let superseded = superseded(&releases, &faults, channel, rules);
+    let releases = (releases.iter().zip(loads).zip(faults).zip(superseded))
+        .map(|(((release, loads), fault), superseded)| {
+            let exempt = runs(release) || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
+            let told = || policy_fault(release, (source, loads), channel, rules, now);
+            let policy = || if exempt { None } else { told().or(superseded) };
+            (*release, fault.or_else(policy))
+        })
+        .collect();
+    EligibleReleases { channel, releases }
+}
+
+/// The release (its place, and its version) below which a plugin does not go: the newest that runs, or the first that was
+/// put up as that version at the same instant. None where it may go down, and where what runs can be used nowhere any
+/// more; one that its page has lost is the first of all, because nobody knows what came before it.
+pub(super) fn floor(
+    verdicts: &EligibleReleases<'_>,
+    rules: &Rules<'_>,
+    running: Option<&Running>,
+) -> Option<(usize, String)> {
+    let running = running.filter(|_| !rules.may_go_down)?;
+    let runs = verdicts
+        .releases
+        .iter()
+        .rposition(|(release, fault)| running.has(release) && !fault.as_ref().is_some_and(Unusable::is_its_own))?;
+    let (floor, _) = verdicts.releases[runs];
+    let first = verdicts.releases[..runs].partition_point(|(release, _)| is_older(release, floor));
+    Some((first, floor.version.clone()))
+}
+
+/// The releases of a project that count at `now`, oldest first: those that were out, and those that run. Before all of them stand those that
+/// run and that its page has lost: whatever else will do is taken instead.
+pub(super) fn listed<'a>(
+    project: &'a Project,
+    now: Timestamp,
+    runs: impl Fn(&Release) -> bool,
+    lost: impl IntoIterator<Item = &'a Release>,
+) -> Vec<&'a Release> {
+    let mut ordered: Vec<(bool, &Release)> = project
+        .releases
+        .iter()
+        .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
+        .map(|release| (own_line(release), release))
+        .collect();
+    // Uploads of one version at one instant: the order has to be the same for all servers of a group, whatever they run.
+    ordered.sort_by(|a, b| age(*a, *b).then_with(|| a.1.id.cmp(&b.1.id)));
+    let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
+    if releases.len() > MOST_RELEASES {
+        releases.drain(..releases.len() - MOST_RELEASES);
+    }
+    releases.splice(0..0, lost);
+    releases
+}
+
+/// Whether a release is older than another of its project; two uploads of one version at one instant are of one age.
+pub(crate) fn is_older(release: &Release, than: &Release) -> bool {
+    age((own_line(release), release), (own_line(than), than)).is_lt()
+}
+
+/// The place of a release among those of its project. One that pages have lost is at the tables of several servers once, in the words of
+/// the first of them, and in the world of each in its own.
+pub(crate) fn place_among<'x>(release: &Release, all: impl Iterator<Item = &'x Release>) -> Option<usize> {
+    let mut equal = None;
+    for (place, other) in all.enumerate() {
+        if std::ptr::eq(other, release) {
+            return Some(place);
+        }
+        if equal.is_none() && other == release {
+            equal = Some(place);
+        }
+    }
+    equal
+}
+
+/// Whether it is no build for a Minecraft snapshot.
+fn own_line(release: &Release) -> bool {
+    !lenient::names_a_snapshot(&release.version)
+}
+
+/// Older is less: builds for a Minecraft snapshot (false) below all others, then by date, then by version.
+fn age((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -> Ordering {
+    own_line_a
+        .cmp(&own_line_b)
+        .then_with(|| a.published.cmp(&b.published))
+        .then_with(|| lenient::compare(&a.version, &b.version))
+}
+
+/// Whether a pin means this version: as written, or but for case and a leading `v`.
+pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
+    let plain = |text: &str| text.trim().trim_start_matches(['v', 'V']).to_ascii_lowercase();
+    version == pin || plain(version) == plain(pin)
+}
+
+/// What no policy can change.
+fn material_fault(release: &Release, loads: Loads, rules: &Rules<'_>, offer: AvailableJava<'_>) -> Option<Unusable> {
+    if loads == Loads::No {
+        let (loaders, software) = (release.loaders.clone(), rules.jars.software());
+        return Some(Unusable::WrongSoftware { loaders, software });
+    }
+    match rules.jars.pick(release) {
+        Err(fault) => Some(fault),
+        Ok(jars) if !jars.iter().all(|jar| has_known_hash(jar.file)) => Some(Unusable::NoChecksum),
+        // The class loader refuses class files that are newer than itself.
+        Ok(_) => rules.jars.java(release).and_then(|needs| offer.fault(needs)),
+    }
+}
+
+fn policy_fault(
+    release: &Release,
+    (source, loads): (Source, Loads),
+    channel: Channel,
+    rules: &Rules<'_>,
+    now: Timestamp,
+) -> Option<Unusable> {
+    if release.channel < channel {
+        return Some(Unusable::Channel { is: release.channel, allowed: rules.channel });
+    }
+    // A file by its URL has no page, and no date: whoever wrote its address chose it.
+    let has_page = release.published.is_some();
+    let software = rules.jars.software();
+    let has_list = !software.list_of(source, release).is_empty();
+    if has_page && !has_list && rules.unlisted == Unlisted::Refuse && !gives_a_list(rules, release) {
+        return Some(Unusable::Unlisted);
+    }
+    // Who gives it a list says that it runs here. Whether its JAR says so, too, is known once it was downloaded.
+    if loads == Loads::Unsaid && !gives_a_list(rules, release) {
+        return Some(Unusable::SoftwareUnsaid { software });
+    }
+    // Without a date there is no age. The user named the very bytes: nothing newer can slip in while a delay runs.
+    let ripe_at = ripe_at(release.published?, rules.delay);
+    (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: rules.delay })
+}
+
+/// Whether the user says on which Minecraft versions a release runs.
+fn gives_a_list(rules: &Rules<'_>, release: &Release) -> bool {
+    rules.compatibility.is_some_and(|says| says.mode != OverrideMode::Remove && says.is_about(&release.version))
+}
+
+/// For each release, the patch that replaced it before its delay was over.
+///
+/// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours; without this rule a delay of 72
+/// hours installs exactly those, in the hours between their ripening and that of their successors.
+fn superseded(
+    releases: &[&Release],
+    faults: &[Option<Unusable>],
+    channel: Channel,
+    rules: &Rules<'_>,
+) -> Vec<Option<Unusable>> {
+    let mut verdicts: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
+    let on_channel = |at: usize| releases[at].channel >= channel && faults[at].is_none();
+    for (at, release) in releases.iter().enumerate() {
+        let Some(published) = release.published.filter(|_| on_channel(at)) else { continue };
+        let ends = ripe_at(published, rules.delay);
+        let patch = (at + 1..releases.len())
+            .take_while(|&next| releases[next].published.is_some_and(|published| published < ends))
+            .find(|&next| on_channel(next) && lenient::is_patch_of(&releases[next].version, &release.version))
+            .map(|next| releases[next]);
+        verdicts[at] = patch.map(|patch| Unusable::Superseded { by: patch.version.clone() });
+    }
+    verdicts
+}

@@ -1,0 +1,194 @@
+//! Pure. What a list of Minecraft versions means for each Paper there is.
+
+use std::collections::HashMap;
+
+use crate::catalog::{PaperVersion, Release, Source};
+use crate::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
+use crate::software::Software;
+use crate::unusable::Unusable;
+use crate::version::{Minecraft, glob, hotfix};
+
+/// What the owner of the server says about lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListingPolicy {
+    pub(super) software: Software,
+    siblings: HotfixSiblings,
+    unlisted: Unlisted,
+}
+
+impl ListingPolicy {
+    /// That of a server.
+    pub(crate) fn of(request: &Request) -> Self {
+        Self { software: request.software, siblings: request.hotfix_siblings, unlisted: request.unlisted }
+    }
+}
+
+/// How a release is known to run on one Paper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ListingEvidence<'a> {
+    /// On its list.
+    Listed,
+    /// On its list stands this sibling.
+    Sibling(&'a Minecraft),
+    /// The user says so.
+    Override,
+    /// It has no list.
+    NoList,
+}
+
+/// For each Minecraft version that a list may name, the Papers it counts for.
+pub(crate) struct ListingReader {
+    papers: Vec<Minecraft>,
+    policy: ListingPolicy,
+    /// Index of a Paper, and whether it is only the sibling of the one listed.
+    counts_for: HashMap<Minecraft, Vec<(usize, bool)>>,
+}
+
+impl ListingReader {
+    /// For these Papers, oldest first. `built` is what Paper itself has built.
+    pub(crate) fn new<'a>(
+        papers: impl Iterator<Item = &'a PaperVersion>,
+        policy: ListingPolicy,
+        built: &[&Minecraft],
+    ) -> Self {
+        let papers: Vec<Minecraft> = papers.map(|paper| paper.minecraft.clone()).collect();
+        let mut counts_for: HashMap<Minecraft, Vec<(usize, bool)>> = HashMap::new();
+        if !policy.software.is_minecraft() {
+            for (at, proxy) in papers.iter().enumerate() {
+                counts_for.entry(line_of(proxy)).or_default().push((at, false));
+            }
+            return Self { papers, policy, counts_for };
+        }
+        for (at, paper) in papers.iter().enumerate() {
+            counts_for.entry(paper.clone()).or_default().push((at, false));
+            for sibling in hotfix::siblings(paper) {
+                counts_for.entry(sibling.clone()).or_default().push((at, true));
+            }
+        }
+        for (at, paper) in papers.iter().enumerate() {
+            if let Some(skipped) = never_built_before(paper, built) {
+                let counts = counts_for.entry(skipped).or_default();
+                if counts.is_empty() {
+                    counts.push((at, true));
+                }
+            }
+        }
+        Self { papers, policy, counts_for }
+    }
+
+    /// The Papers, oldest first.
+    pub(super) fn papers(&self) -> &[Minecraft] {
+        &self.papers
+    }
+
+    /// Whether every list means the same to both.
+    pub(super) fn reads_like(&self, other: &Self) -> bool {
+        self.papers == other.papers && self.policy == other.policy
+    }
+
+    /// Per Paper, how `release` is known to run on it; `None`: nobody has said so. `needs` is the least Minecraft that loads
+    /// what comes of it.
+    pub(crate) fn read<'a>(
+        &self,
+        source: Source,
+        release: &'a Release,
+        needs: Option<&Minecraft>,
+        says: Option<&CompatibilityOverride>,
+    ) -> Vec<Option<ListingEvidence<'a>>> {
+        let list = self.policy.software.list_of(source, release);
+        let says = says.filter(|says| says.is_about(&release.version));
+        let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
+        // To add to a list that is not there is to make one, unless no list means everything.
+        let made = adds && list.is_empty() && self.policy.unlisted == Unlisted::Refuse;
+        let mut known = if made { self.papers.iter().map(|_| None).collect() } else { self.read_list(list) };
+        if let Some(says) = says {
+            self.apply(says, &mut known);
+        }
+        // A list and the user's word are about what works. What the server refuses does not even start to.
+        for (paper, known) in self.papers.iter().zip(&mut known) {
+            if refuses(needs, paper).is_some() {
+                *known = None;
+            }
+        }
+        known
+    }
+
+    fn read_list<'a>(&self, list: &'a [Minecraft]) -> Vec<Option<ListingEvidence<'a>>> {
+        if list.is_empty() {
+            return self.papers.iter().map(|_| Some(ListingEvidence::NoList)).collect();
+        }
+        let mut known: Vec<Option<ListingEvidence<'_>>> = self.papers.iter().map(|_| None).collect();
+        for listed in list {
+            for &(at, sibling) in self.counts_for.get(listed).into_iter().flatten() {
+                if sibling && self.policy.siblings == HotfixSiblings::Ask {
+                    continue;
+                }
+                // Of two the newest, wherever it stands in the list: next to a skipped patch that is the sibling.
+                let names = match &known[at] {
+                    None => true,
+                    Some(ListingEvidence::Sibling(other)) => listed > *other,
+                    Some(_) => false,
+                };
+                if !sibling {
+                    known[at] = Some(ListingEvidence::Listed);
+                } else if names {
+                    known[at] = Some(ListingEvidence::Sibling(listed));
+                }
+            }
+        }
+        known
+    }
+
+    /// The sibling on the list of `release` that would let it run on a Paper (by place), were it trusted.
+    pub(crate) fn left_open<'a>(
+        &self,
+        source: Source,
+        release: &'a Release,
+        needs: Option<&Minecraft>,
+        paper: usize,
+    ) -> Option<&'a Minecraft> {
+        let asks = self.policy.siblings == HotfixSiblings::Ask
+            && self.read(source, release, needs, None).get(paper)?.is_none();
+        let too_old = needs.is_some_and(|needs| self.papers[paper] < *needs);
+        let counts =
+            |listed: &&Minecraft| self.counts_for.get(*listed).is_some_and(|for_| for_.contains(&(paper, true)));
+        release.minecraft.iter().filter(|_| asks && !too_old).filter(counts).max()
+    }
+
+    fn apply(&self, says: &CompatibilityOverride, known: &mut [Option<ListingEvidence<'_>>]) {
+        for (paper, known) in self.papers.iter().zip(known) {
+            let meant = says.minecraft.iter().any(|pattern| glob::matches(pattern, paper));
+            match says.mode {
+                OverrideMode::Add if meant && known.is_none() => *known = Some(ListingEvidence::Override),
+                OverrideMode::Replace if meant || says.minecraft.is_empty() => *known = Some(ListingEvidence::Override),
+                OverrideMode::Replace => *known = None,
+                OverrideMode::Remove if meant => *known = None,
+                OverrideMode::Add | OverrideMode::Remove => {}
+            }
+        }
+    }
+}
+
+/// Why a Paper refuses to load what needs at least this Minecraft, whatever is said about it.
+pub(crate) fn refuses(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Unusable> {
+    let needs = needs.filter(|needs| paper < *needs)?;
+    Some(Unusable::ApiVersion { needs: needs.clone() })
+}
+
+/// The release one patch below `paper`, when Paper skipped it: built before and after it, never for it.
+///
+/// Whoever lists such a version has nothing else to mean than the hotfix that followed (1.20.3, 1.21.2, 26.1).
+fn never_built_before(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecraft> {
+    let [major, minor, patch] = paper.parts().filter(|_| paper.is_release())?;
+    let patch = patch.checked_sub(1)?;
+    let text = if patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") };
+    let skipped: Minecraft = text.parse().expect("numbers and dots");
+    let built_before = built.iter().any(|built| **built < skipped);
+    (built_before && !built.contains(&&skipped)).then_some(skipped)
+}
+
+/// The line that a proxy's version belongs to, as a page lists it: `3.4` for 3.4.0, 3.4.1 and 3.4.0-SNAPSHOT.
+fn line_of(proxy: &Minecraft) -> Minecraft {
+    let line = proxy.parts().and_then(|[major, minor, _]| format!("{major}.{minor}").parse().ok());
+    line.unwrap_or_else(|| proxy.clone())
+}

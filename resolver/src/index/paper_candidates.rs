@@ -1,0 +1,228 @@
+//! Pure. Paper's side of the shelf: one candidate per Minecraft version, the best build that may be used.
+
+use jiff::Timestamp;
+
+use super::bundled_build::ImageBundledBuild;
+use super::java::{self, AvailableJava};
+use super::ripe_at;
+use super::unmanaged_jars::{Strangers, strangers};
+use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
+use crate::request::{PaperRequest, Request};
+use crate::software::Software;
+use crate::solve::index_set::IndexSet;
+use crate::unusable::Unusable;
+use crate::unverified_build::announced_md5;
+use crate::version::Minecraft;
+
+/// One Minecraft version that Paper has, with its best build.
+#[derive(Debug)]
+pub(crate) struct PaperCandidate<'a> {
+    /// What Fill says about it.
+    pub(crate) version: &'a PaperVersion,
+    /// The build to use; with `unusable` set, the build that would be used.
+    pub(crate) build: Option<&'a Build>,
+    /// Why the version may not be used.
+    pub(crate) unusable: Option<Unusable>,
+    /// A newer build than `build`, and why it is not that one (`None`: another one is pinned).
+    pub(crate) newer_build: Option<(u32, Option<Unusable>)>,
+    /// The least Java it starts on.
+    pub(crate) java: u32,
+    /// When its first build came out.
+    pub(crate) since: Timestamp,
+    /// What JARs of people's own on the server are to it.
+    pub(crate) strangers: Strangers,
+}
+
+/// Every Minecraft version that had a build at `now`, oldest first.
+pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<PaperCandidate<'a>> {
+    let offer = AvailableJava::of(request, java::newest(catalog, now));
+    let carried = ImageBundledBuild::of(catalog, request);
+    let mut versions: Vec<(&PaperVersion, Vec<&Build>)> = catalog
+        .versions(request.software)
+        .iter()
+        .map(|version| (version, out(request, version, now)))
+        .filter(|(_, builds)| !builds.is_empty())
+        .collect();
+    versions.sort_by(|(a, _), (b, _)| a.minecraft.cmp(&b.minecraft));
+    let papers: Vec<&PaperVersion> = versions.iter().map(|(version, _)| *version).collect();
+    let strangers = strangers(catalog, request, &papers, offer, now);
+    let candidate =
+        |((version, builds), strangers)| candidate(offer, carried.as_ref(), request, (version, builds), strangers, now);
+    versions.into_iter().zip(strangers).map(candidate).collect()
+}
+
+/// Its builds that are out, oldest first, and the one that runs.
+fn out<'a>(request: &Request, version: &'a PaperVersion, now: Timestamp) -> Vec<&'a Build> {
+    let mut builds: Vec<&Build> =
+        version.builds.iter().filter(|build| build.published <= now || runs(request, version, build)).collect();
+    builds.sort_by_key(|build| build.number);
+    builds
+}
+
+fn runs(request: &Request, version: &PaperVersion, build: &Build) -> bool {
+    let running = request.running.as_ref();
+    running.is_some_and(|running| running.is(request.software, &version.minecraft, build.number))
+}
+
+/// The Minecraft versions that Paper had built at `now`: they say what a list can mean, also one that Purpur or Folia goes by. `out`:
+/// what the software itself had.
+pub(super) fn built<'a>(
+    catalog: &'a Catalog,
+    out: impl Iterator<Item = &'a PaperVersion>,
+    software: Software,
+    now: Timestamp,
+) -> Vec<&'a Minecraft> {
+    let was_built = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= now);
+    match software {
+        Software::Paper => out.map(|version| &version.minecraft).collect(),
+        Software::Purpur | Software::Folia => {
+            catalog.paper.iter().filter(was_built).map(|version| &version.minecraft).collect()
+        }
+        Software::Velocity => Vec::new(),
+    }
+}
+
+/// The indexes (place plus 1) of the candidates that a wish leaves open, unusable ones included.
+pub(crate) fn wished(papers: &[PaperCandidate<'_>], wish: &PaperRequest) -> IndexSet {
+    let place = |found: Option<usize>| IndexSet::of(found.map(|place| place + 1));
+    match wish {
+        PaperRequest::Auto => IndexSet::of(1..=papers.len()),
+        PaperRequest::Latest => match papers.iter().rposition(|paper| paper.unusable.is_none()) {
+            Some(newest) => place(Some(newest)),
+            None => IndexSet::of(1..=papers.len()),
+        },
+        PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
+            place(papers.iter().position(|paper| paper.version.minecraft == *version))
+        }
+    }
+}
+
+/// `builds`: at least one, oldest first.
+fn candidate<'a>(
+    offer: AvailableJava<'_>,
+    carried: Option<&ImageBundledBuild<'_>>,
+    request: &Request,
+    (version, builds): (&'a PaperVersion, Vec<&'a Build>),
+    strangers: Strangers,
+    now: Timestamp,
+) -> PaperCandidate<'a> {
+    let since = builds.iter().map(|build| build.published).min().expect("a version without builds is no candidate");
+    let runs = |build: &Build| runs(request, version, build);
+    let pinned = match &request.paper {
+        PaperRequest::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
+        PaperRequest::BuildPin { .. } | PaperRequest::Latest | PaperRequest::Auto | PaperRequest::Pin { .. } => None,
+    };
+    let own = carried.filter(|carried| carried.minecraft == version.minecraft).map(|carried| carried.build);
+    let elsewhere = carried.is_some() && (own.is_none() || pinned.is_some_and(|pinned| own != Some(pinned)));
+    let gone = own.is_some_and(|own| builds.iter().all(|build| build.number != own));
+    let pinned = own.filter(|_| !gone).or(pinned);
+    let judged = |build: &&'a Build| judge(build, request, now, runs(build) || pinned == Some(build.number));
+    let choice: Choice<'a> = match pinned {
+        Some(number) => match builds.iter().find(|build| build.number == number) {
+            Some(build) => Choice { build: Some(*build), unusable: judged(build) },
+            None => Choice { build: None, unusable: Some(no_build(number, &builds)) },
+        },
+        None => match builds.iter().rev().find(|build| judged(build).is_none()) {
+            Some(build) => Choice { build: Some(*build), unusable: None },
+            None => nothing_usable(&builds, request, now),
+        },
+    };
+    let newer_build = builds.last().and_then(|newest| {
+        let chosen = choice.build?;
+        let fault = || own.and(carried).map(ImageBundledBuild::fault);
+        (newest.number > chosen.number && choice.unusable.is_none())
+            .then(|| (newest.number, judged(newest).or_else(fault)))
+    });
+    let java = version.java.unwrap_or_else(|| request.software.java_of(&version.minecraft));
+    // The version's own faults come first: they are what a user can read and change.
+    let other_paper = carried.filter(|_| elsewhere || gone).map(ImageBundledBuild::fault);
+    let held = strangers.fault(request.unmanaged_plugins);
+    let unusable =
+        version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(held).or(choice.unusable);
+    PaperCandidate { version, build: choice.build, unusable, newer_build, java, since, strangers }
+}
+
+struct Choice<'a> {
+    build: Option<&'a Build>,
+    unusable: Option<Unusable>,
+}
+
+/// Why one build may not be used. `exempt`: it runs now, or is pinned by number; only a file to verify is asked of it.
+fn judge(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Option<Unusable> {
+    if !can_be_verified(&build.file) {
+        return Some(Unusable::NoChecksum);
+    }
+    if exempt {
+        return None;
+    }
+    if build.channel < request.channel {
+        return Some(Unusable::BuildChannel { best: build.channel, allowed: request.channel });
+    }
+    let ripe_at = ripe_at(build.published, request.delay);
+    (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: request.delay })
+}
+
+/// The reason for the whole version: the one that goes away first.
+fn nothing_usable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) -> Choice<'a> {
+    let verdicts = || builds.iter().map(|build| (*build, judge(build, request, now, false)));
+    let first_ripe = verdicts()
+        .filter_map(|(build, verdict)| match verdict {
+            Some(Unusable::HeldBack { ripe_at, delay }) => Some((ripe_at, delay, build)),
+            _ => None,
+        })
+        .min_by_key(|&(ripe_at, _, build)| (ripe_at, build.number));
+    if let Some((ripe_at, delay, build)) = first_ripe {
+        return Choice { build: Some(build), unusable: Some(Unusable::HeldBack { ripe_at, delay }) };
+    }
+    let best = builds.iter().filter(|build| can_be_verified(&build.file)).max_by_key(|b| (b.channel, b.number));
+    match best {
+        Some(build) => Choice {
+            build: Some(*build),
+            unusable: Some(Unusable::BuildChannel { best: build.channel, allowed: request.channel }),
+        },
+        None => Choice { build: builds.last().copied(), unusable: Some(Unusable::NoChecksum) },
+    }
+}
+
+fn no_build(asked: u32, builds: &[&Build]) -> Unusable {
+    let mut nearest: Vec<u32> = builds.iter().map(|build| build.number).collect();
+    nearest.sort_by_key(|number| (number.abs_diff(asked), *number));
+    nearest.truncate(3);
+    nearest.sort_unstable_by(|a, b| b.cmp(a));
+    Unusable::NoBuild { asked: Some(asked), nearest }
+}
+
+fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> {
+    let minecraft = &version.minecraft;
+    // A proxy opens no world.
+    let floor = request.floor.as_ref().filter(|_| request.software.is_minecraft());
+    if let Some(floor) = floor.filter(|floor| minecraft < *floor) {
+        return Some(Unusable::BelowFloor { floor: floor.clone() });
+    }
+    let wanted_by_name = match &request.paper {
+        PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => version == minecraft,
+        PaperRequest::Latest | PaperRequest::Auto => false,
+    };
+    let running = request.running.as_ref();
+    let runs = running.is_some_and(|running| running.has_version(request.software, minecraft));
+    let preview = !minecraft.is_release() && !wanted_by_name && !runs && request.channel > BuildChannel::Alpha;
+    preview.then_some(Unusable::Preview)
+}
+
+/// Whether a build can be verified, if only once somebody has seen its bytes: which of them has to be seen is known when it is chosen.
+fn can_be_verified(file: &Artifact) -> bool {
+    has_known_hash(file) || announced_md5(file).is_some()
+}
+
+/// Whether a file can be verified: with `sha256:` or `sha512:` and as many hex digits as that has.
+pub(crate) fn has_known_hash(file: &Artifact) -> bool {
+    file.hash.as_deref().and_then(|hash| hash.split_once(':')).is_some_and(|(algorithm, digits)| {
+        let length = match algorithm {
+            "sha256" => 64,
+            "sha512" => 128,
+            _ => return false,
+        };
+        // Without stopping at the first other character: that takes many at a time, and all but a few are right.
+        digits.len() == length && digits.bytes().fold(true, |all, b| all & b.is_ascii_hexdigit())
+    })
+}

@@ -1,0 +1,252 @@
+//! Pure. Two locks compared: what else would run.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Lock, LockDigest, LockReason, LockedFile, LockedPlugin};
+use crate::catalog::ProjectKey;
+use crate::explain::PaperName;
+use crate::ignore_unknown_fields::passing_over;
+use crate::version::{Minecraft, lenient};
+
+/// What changes from one lock to another: everything that the digest covers, and nothing else. Dates, addresses, reasons,
+/// JVM flags and the server's name do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// The lock compared with.
+    pub old: LockName,
+    /// The lock that was compared.
+    pub new: LockName,
+    /// Whether nothing differs: both have one digest.
+    pub equal: bool,
+    /// Paper, when that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<PaperChange>,
+    /// The least Java, when that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<ReleaseChange<u32>>,
+    /// The server image, when that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ReleaseChange<Option<String>>>,
+    /// The plugins that differ, by name.
+    pub plugins: Vec<PluginChange>,
+}
+
+/// Which lock it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LockName {
+    /// The server it was solved for.
+    pub server: String,
+    /// What names it.
+    pub digest: LockDigest,
+    /// Its Paper.
+    pub paper: PaperName,
+}
+
+/// Something that was one thing and is another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseChange<T> {
+    /// In the old lock.
+    pub from: T,
+    /// In the new one.
+    pub to: T,
+}
+
+/// Another Paper, or another file of the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PaperChange {
+    /// In the old lock.
+    pub from: PaperName,
+    /// In the new one.
+    pub to: PaperName,
+    /// A newer Minecraft, whose world cannot return; or other software, which leaves things in it that nobody else reads.
+    pub one_way: bool,
+    /// An older Minecraft: it does not open a world that the newer one has opened.
+    pub backwards: bool,
+    /// Set when the file is another one although the build is the same.
+    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
+    pub file: Option<ReleaseChange<LockedFile>>,
+}
+
+/// What happens to one plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PluginChange {
+    /// The name people know.
+    pub name: String,
+    /// Which kind of change it is.
+    pub change: ChangeKind,
+    /// In the old lock; absent when it is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<ReleaseName>,
+    /// In the new lock; absent when it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<ReleaseName>,
+}
+
+/// Kinds of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum ChangeKind {
+    /// It was not there.
+    Added,
+    /// It is there no longer.
+    Removed,
+    /// A newer version.
+    Updated,
+    /// An older version.
+    Downgraded,
+    /// The same version, and another release or file.
+    Replaced,
+}
+
+/// One release as a lock holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReleaseName {
+    /// The version as its authors write it.
+    pub version: String,
+    /// Where it comes from.
+    pub key: ProjectKey,
+    /// The source's id of it.
+    pub release_id: String,
+    /// Its file.
+    #[serde(deserialize_with = "passing_over")]
+    pub file: LockedFile,
+    /// Its further files.
+    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<LockedFile>,
+    /// Names of the plugins that need it, when nobody asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed_by: Vec<String>,
+}
+
+impl Lock {
+    /// What changes when `new` runs instead of this.
+    pub fn difference(&self, new: &Self) -> Difference {
+        let name =
+            |lock: &Self| LockName { server: lock.server.clone(), digest: lock.digest(), paper: lock.paper_name() };
+        let (name_of_old, name_of_new) = (name(self), name(new));
+        let equal = name_of_old.digest == name_of_new.digest;
+        Difference {
+            equal,
+            old: name_of_old,
+            new: name_of_new,
+            paper: paper_change(self, new),
+            java: change(&self.java, &new.java),
+            image: change(&self.image, &new.image),
+            plugins: plugin_changes(self, new),
+        }
+    }
+}
+
+fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<ReleaseChange<T>> {
+    (from != to).then(|| ReleaseChange { from: from.clone(), to: to.clone() })
+}
+
+/// What the digest covers of a file: from elsewhere it is the same file still.
+fn same_file(a: &LockedFile, b: &LockedFile) -> bool {
+    a.name == b.name && a.hash == b.hash
+}
+
+fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+    // In any order, as the digest has them.
+    let sorted = |plugin: &LockedPlugin| {
+        let mut files: Vec<_> = plugin.files().map(|file| (file.name.clone(), file.hash.clone())).collect();
+        files.sort();
+        files
+    };
+    sorted(a) == sorted(b)
+}
+
+fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
+    let text = |lock: &Lock| (lock.software, lock.minecraft.as_str().to_owned(), lock.build);
+    let (same_build, same_file) = (text(old) == text(new), same_file(&old.paper, &new.paper));
+    if same_build && same_file {
+        return None;
+    }
+    // A proxy opens no world; of another software nobody says what it leaves of one.
+    let moves = old.software != new.software;
+    let order =
+        |is: Ordering| !moves && new.software.is_minecraft() && Minecraft::cmp(&new.minecraft, &old.minecraft) == is;
+    let file = same_build.then(|| ReleaseChange { from: old.paper.clone(), to: new.paper.clone() });
+    Some(PaperChange {
+        from: old.paper_name(),
+        to: new.paper_name(),
+        one_way: moves || order(Ordering::Greater),
+        backwards: order(Ordering::Less),
+        file,
+    })
+}
+
+fn plugin_changes(old: &Lock, new: &Lock) -> Vec<PluginChange> {
+    let mut gone: Vec<&LockedPlugin> = old.plugins.iter().collect();
+    // By project first. A plugin that comes from another source now has its name alone to be known by.
+    let by_project = new.plugins.iter().map(|plugin| {
+        let same =
+            |other: &&LockedPlugin| other.key.source == plugin.key.source && other.project_id == plugin.project_id;
+        (plugin, take(&mut gone, same))
+    });
+    let by_project: Vec<(&LockedPlugin, Option<&LockedPlugin>)> = by_project.collect();
+    let pairs = by_project.into_iter().map(|(plugin, before)| {
+        let before = before.or_else(|| take(&mut gone, |other| other.name.eq_ignore_ascii_case(&plugin.name)));
+        (plugin, before)
+    });
+    let mut changes: Vec<PluginChange> =
+        pairs.filter_map(|(plugin, before)| plugin_change(before, Some(plugin))).collect();
+    changes.extend(gone.into_iter().filter_map(|plugin| plugin_change(Some(plugin), None)));
+    let by = |change: &PluginChange| (change.name.to_lowercase(), change.name.clone());
+    changes.sort_by_key(by);
+    changes
+}
+
+fn take<'l>(from: &mut Vec<&'l LockedPlugin>, wanted: impl Fn(&&LockedPlugin) -> bool) -> Option<&'l LockedPlugin> {
+    let place = from.iter().position(wanted)?;
+    Some(from.remove(place))
+}
+
+fn plugin_change(old: Option<&LockedPlugin>, new: Option<&LockedPlugin>) -> Option<PluginChange> {
+    let change = match (old, new) {
+        (Some(old), Some(new)) => {
+            let same = old.release_id == new.release_id && old.version == new.version;
+            if same && same_files(old, new) {
+                return None;
+            }
+            match lenient::compare(&new.version, &old.version) {
+                Ordering::Greater => ChangeKind::Updated,
+                Ordering::Less => ChangeKind::Downgraded,
+                Ordering::Equal => ChangeKind::Replaced,
+            }
+        }
+        (None, _) => ChangeKind::Added,
+        (_, None) => ChangeKind::Removed,
+    };
+    let name = new.or(old)?.name.clone();
+    Some(PluginChange { name, change, from: old.map(release), to: new.map(release) })
+}
+
+fn release(plugin: &LockedPlugin) -> ReleaseName {
+    ReleaseName {
+        version: plugin.version.clone(),
+        key: plugin.key.clone(),
+        release_id: plugin.release_id.clone(),
+        file: plugin.file.clone(),
+        more: plugin.more.clone(),
+        needed_by: match &plugin.reason {
+            LockReason::NeededBy(names) => names.clone(),
+            LockReason::RequestedBy(_) => Vec::new(),
+        },
+    }
+}

@@ -1,0 +1,461 @@
+//! Pure. A lock checked against a catalog and a request, constraint by constraint: nothing is searched for.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Artifact, Catalog, Project, Release};
+use crate::compatibility_facts::UsedFact;
+use crate::explain::{PaperName, PaperPin, Unanswerable};
+use crate::ignore_unknown_fields::passing_over;
+use crate::index::java::java_of_image;
+use crate::index::{CandidateIndex, Edge, EdgeKind, PluginCandidates};
+use crate::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
+use crate::request::{PaperRequest, Request};
+use crate::software::Software;
+use crate::unusable::Unusable;
+use crate::unverified_build::announced_md5;
+use crate::version::Minecraft;
+
+mod facts;
+
+pub use facts::unsaid;
+
+/// A fact of a lock that holds no longer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "fact", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum StaleFact {
+    /// Paper has no such build, or had none yet.
+    PaperGone {
+        /// The locked one.
+        paper: PaperName,
+        /// When it came out, if that was later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        out_from: Option<Timestamp>,
+    },
+    /// The catalog holds no builds of this Minecraft version, so nothing was checked: the request cannot have it.
+    PaperUnknown {
+        /// The locked one.
+        paper: PaperName,
+    },
+    /// The JAR of the locked build is another one.
+    PaperChanged {
+        /// The locked build.
+        paper: PaperName,
+        /// Hash in the lock.
+        locked: String,
+        /// Hash at the source; absent when it gives none.
+        published: Option<String>,
+    },
+    /// Paper and the plugins need another Java.
+    Java {
+        /// In the lock.
+        locked: u32,
+        /// By the source.
+        published: u32,
+    },
+    /// The source has no such release, or had none yet.
+    ReleaseGone {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// When it came out, if that was later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        out_from: Option<Timestamp>,
+    },
+    /// The catalog does not hold the project, so nothing was checked: nothing in the request needs it.
+    ProjectUnknown {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+    },
+    /// The file of the locked release is another one.
+    FileChanged {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// Hash in the lock.
+        locked: String,
+        /// Hash at the source; absent when it gives none, or has no file.
+        published: Option<String>,
+    },
+    /// A fact about versions that nobody says any more, or not in these words.
+    FactGone {
+        /// As it stands in the lock.
+        #[serde(deserialize_with = "passing_over")]
+        said: UsedFact,
+    },
+    /// A guess that the dates do not give any more.
+    GuessChanged {
+        /// As it stands in the lock.
+        #[serde(deserialize_with = "passing_over")]
+        guess: Guess,
+        /// What they give; absent when nothing is guessed about these two.
+        #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
+        now: Option<Guess>,
+    },
+    /// The tag of the locked image does not say the Java that it was read to say.
+    ImageJava {
+        /// In the lock.
+        locked: u32,
+        /// What it says; absent when it says none, or there is no image.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        says: Option<u32>,
+    },
+}
+
+/// A part of the request that a lock does not meet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "unmet", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Unmet {
+    /// The server runs as something else, and nothing more was checked.
+    Software {
+        /// As what.
+        software: Software,
+    },
+    /// Another Paper is pinned.
+    PaperPin {
+        /// The pin.
+        pin: PaperPin,
+    },
+    /// The locked Paper may not be used.
+    Paper {
+        /// Why.
+        unusable: Unusable,
+    },
+    /// Another image is pinned.
+    Image {
+        /// The pin.
+        pinned: String,
+    },
+    /// A plugin is asked for and not in the lock.
+    Missing {
+        /// Plugin name.
+        plugin: String,
+        /// The objects that ask for it.
+        objects: Vec<String>,
+    },
+    /// A plugin runs that nobody asks for, JARs of people's own need it, and it is not in the lock.
+    MissingForFiles {
+        /// Plugin name.
+        plugin: String,
+        /// The JARs, by their names in `plugins/`.
+        files: Vec<String>,
+    },
+    /// A plugin is in the lock, and nobody asks for it or needs it.
+    NotAskedFor {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+    },
+    /// Another release is pinned.
+    Pinned {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// The pin.
+        pin: String,
+    },
+    /// The locked release may not be used.
+    Release {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// Why.
+        unusable: Unusable,
+    },
+    /// Other files of the locked release are asked for (`spec.source.jars`).
+    Files {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// What is asked for, as the source calls it.
+        wanted: Vec<String>,
+    },
+    /// Nothing says that the locked release runs on the locked Paper, or the user's override says that it does not.
+    NotListed {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// The newest on its list.
+        up_to: Option<Minecraft>,
+        /// Whether its page lists the Paper, and `compatibilityOverride` stands against it.
+        by_override: bool,
+    },
+    /// It needs or excludes another plugin in another way than the lock has it.
+    Together {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// The other plugin.
+        with: String,
+        /// The locked version of that one; absent when it is not in the lock.
+        locked: Option<String>,
+    },
+}
+
+/// The facts of a lock about its files that this catalog does not bear out as of `now`, Paper first, then plugins in the lock's
+/// order, then the image. Those about versions: [`unsaid`].
+pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
+    let mut broken = paper_facts(lock, catalog, now);
+    for locked in &lock.plugins {
+        let (plugin, version) = (locked.name.clone(), locked.version.clone());
+        let Some(project) = project_of(locked, catalog) else {
+            broken.push(StaleFact::ProjectUnknown { plugin, version });
+            continue;
+        };
+        let mut releases = project.releases.iter();
+        let release = releases.find(|release| release.id == locked.release_id && release.version == locked.version);
+        let Some(release) = release.filter(|release| release.published.is_none_or(|out| out <= now)) else {
+            let out_from = release.and_then(|release| release.published);
+            broken.push(StaleFact::ReleaseGone { plugin, version, out_from });
+            continue;
+        };
+        broken.extend(locked.files().filter_map(|file| {
+            let published = published(release, file);
+            let changed = || (plugin.clone(), version.clone(), file.hash.clone(), published.map(str::to_owned));
+            let (plugin, version, locked, published) = (!is_hash(file, published)).then(changed)?;
+            Some(StaleFact::FileChanged { plugin, version, locked, published })
+        }));
+    }
+    let says = lock.image.as_deref().and_then(java_of_image);
+    let read = lock.image_java.filter(|read| says != Some(read.has));
+    broken.extend(read.map(|read| StaleFact::ImageJava { locked: read.has, says }));
+    broken
+}
+
+/// The hash of a locked file at its source: of that JAR of the release, and where none is it, of the main one.
+fn published<'a>(release: &'a Release, locked: &LockedFile) -> Option<&'a str> {
+    let mut jars = release.jars().map(|jar| jar.file);
+    let file = jars.find(|file| is_file(locked, file)).or(release.file.as_ref())?;
+    file.hash.as_deref()
+}
+
+/// Whether a locked file is this one: by its hash, or by its address where the file there is another one now.
+fn is_file(locked: &LockedFile, file: &Artifact) -> bool {
+    is_hash(locked, file.hash.as_deref()) || locked.url == file.url
+}
+
+fn project_of<'a>(locked: &LockedPlugin, catalog: &'a Catalog) -> Option<&'a Project> {
+    catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))
+}
+
+fn is_project(locked: &LockedPlugin, key: &crate::catalog::ProjectKey, id: &str) -> bool {
+    locked.key.source == key.source && locked.project_id == id
+}
+
+fn is_hash(locked: &LockedFile, published: Option<&str>) -> bool {
+    published.is_some_and(|published| published.eq_ignore_ascii_case(&locked.hash))
+}
+
+fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
+    let paper = || lock.paper_name();
+    let version = catalog.versions(lock.software).iter().find(|version| version.minecraft == lock.minecraft);
+    let Some(version) = version.filter(|version| !version.builds.is_empty()) else {
+        return vec![StaleFact::PaperUnknown { paper: paper() }];
+    };
+    let build = version.builds.iter().find(|build| build.number == lock.build);
+    let Some(build) = build.filter(|build| build.published <= now) else {
+        return vec![StaleFact::PaperGone { paper: paper(), out_from: build.map(|build| build.published) }];
+    };
+    let mut broken = Vec::new();
+    // Nobody could look at it, which is said where it failed: an md5 neither confirms a lock nor breaks one.
+    if announced_md5(&build.file).is_none() && !is_hash(&lock.paper, build.file.hash.as_deref()) {
+        let (locked, published) = (lock.paper.hash.clone(), build.file.hash.clone());
+        broken.push(StaleFact::PaperChanged { paper: paper(), locked, published });
+    }
+    let needs = |locked: &LockedPlugin| {
+        let release = project_of(locked, catalog)?.releases.iter().find(|release| release.id == locked.release_id)?;
+        let comes = |file: &Artifact| locked.files().any(|locked| is_file(locked, file));
+        let jars = release.jars().filter(|jar| lock.software.is_minecraft() && comes(jar.file));
+        jars.filter_map(|jar| jar.java).max()
+    };
+    let paper = version.java.unwrap_or_else(|| lock.software.java_of(&version.minecraft));
+    let published = lock.plugins.iter().filter_map(needs).fold(paper, u32::max);
+    if published != lock.java {
+        broken.push(StaleFact::Java { locked: lock.java, published });
+    }
+    broken
+}
+
+/// The parts of the request that the lock does not meet on this catalog as of `now`: the server first, then plugins.
+///
+/// # Errors
+/// The catalog lacks a project that the request needs.
+pub fn unmet(
+    lock: &Lock,
+    catalog: &Catalog,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Vec<Unmet>, Box<Unanswerable>> {
+    // Of the locked Paper only the locked build: that is the one to judge. The others say what Paper has built.
+    let mut catalog = catalog.clone();
+    let versions = catalog.versions_mut(lock.software).into_iter().flatten();
+    for version in versions.filter(|version| version.minecraft == lock.minecraft) {
+        version.builds.retain(|build| build.number == lock.build);
+    }
+    let world = world(&catalog, request, now)?;
+    if request.software != lock.software {
+        return Ok(vec![Unmet::Software { software: request.software }]);
+    }
+    let mut unmet = server(lock, &world);
+    let Some(paper) = world.papers.iter().position(|paper| paper.version.minecraft == lock.minecraft) else {
+        // There is no such Paper, which is a broken fact; nothing can be said about what runs on it.
+        return Ok(unmet);
+    };
+    let check = Check { lock, catalog: &catalog, world: &world, paper };
+    for (at, stock) in world.shelves.iter().enumerate() {
+        check.stock(at, stock, &mut unmet);
+    }
+    let strangers = lock.plugins.iter().filter(|locked| check.is_stranger(locked));
+    unmet.extend(
+        strangers.map(|locked| Unmet::NotAskedFor { plugin: locked.name.clone(), version: locked.version.clone() }),
+    );
+    Ok(unmet)
+}
+
+/// The catalog as the server sees it, if nothing is missing.
+fn world<'a>(
+    catalog: &'a Catalog,
+    request: &'a Request,
+    now: Timestamp,
+) -> Result<CandidateIndex<'a>, Box<Unanswerable>> {
+    CandidateIndex::build(catalog, request, now).map_err(|gap| Box::new(Unanswerable::lacking(catalog, request, gap)))
+}
+
+fn server(lock: &Lock, world: &CandidateIndex<'_>) -> Vec<Unmet> {
+    let request = world.request;
+    let mut unmet = Vec::new();
+    let pin = match &request.paper {
+        PaperRequest::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
+        PaperRequest::BuildPin { version, build } => Some(PaperPin { version: version.clone(), build: Some(*build) }),
+        PaperRequest::Latest | PaperRequest::Auto => None,
+    };
+    unmet.extend(
+        pin.filter(|pin| pin.version != lock.minecraft || pin.build.is_some_and(|build| build != lock.build))
+            .map(|pin| Unmet::PaperPin { pin }),
+    );
+    let candidate = world.papers.iter().find(|paper| paper.version.minecraft == lock.minecraft);
+    unmet.extend(candidate.and_then(|paper| paper.unusable.clone()).map(|unusable| Unmet::Paper { unusable }));
+    let image = request.image.as_ref().filter(|pinned| lock.image.as_ref() != Some(pinned));
+    unmet.extend(image.map(|pinned| Unmet::Image { pinned: pinned.clone() }));
+    unmet
+}
+
+struct Check<'x, 'a> {
+    lock: &'x Lock,
+    catalog: &'x Catalog,
+    world: &'x CandidateIndex<'a>,
+    /// Its place.
+    paper: usize,
+}
+
+impl Check<'_, '_> {
+    fn locked(&self, at: usize) -> Option<&LockedPlugin> {
+        let project = self.world.shelves[at].project;
+        self.lock.plugins.iter().find(|locked| is_project(locked, &project.key, &project.id))
+    }
+
+    /// The place of the locked release on its shelf.
+    fn place(&self, at: usize) -> Option<usize> {
+        let locked = self.locked(at)?;
+        self.world.shelves[at].releases.iter().position(|stocked| stocked.release.id == locked.release_id)
+    }
+
+    fn stock(&self, at: usize, stock: &PluginCandidates<'_>, unmet: &mut Vec<Unmet>) {
+        let plugin = stock.name().to_owned();
+        let Some(locked) = self.locked(at) else {
+            // Strategy `latest` goes on without those who cannot follow; whether they can is for the solve to say.
+            let may_stay_behind = matches!(self.world.request.paper, PaperRequest::Latest);
+            if let Some(asked) = stock.asked.as_ref().filter(|_| !may_stay_behind) {
+                let objects = asked.objects.iter().map(|&object| object.to_owned()).collect();
+                unmet.push(Unmet::Missing { plugin, objects });
+            } else if !stock.kept_for.is_empty() && !may_stay_behind {
+                unmet.push(Unmet::MissingForFiles { plugin, files: stock.kept_for.clone() });
+            }
+            return;
+        };
+        let version = locked.version.clone();
+        if !stock.is_wanted() && !self.is_needed(at) {
+            unmet.push(Unmet::NotAskedFor { plugin, version });
+            return;
+        }
+        // A release that is not there is a broken fact.
+        let Some(place) = self.place(at) else { return };
+        let stocked = &stock.releases[place];
+        let pin = stock.rules.pin.filter(|_| stock.asked.is_some() && !stock.allowed.has(place + 1));
+        if let Some(pin) = pin {
+            unmet.push(Unmet::Pinned { plugin: plugin.clone(), version: version.clone(), pin: pin.to_owned() });
+        }
+        if let Some(unusable) = stocked.unusable.clone() {
+            unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
+        }
+        let jars = stock.rules.jars.pick(stocked.release).unwrap_or_default();
+        let lacks = jars.iter().any(|jar| !locked.files().any(|file| is_file(file, jar.file)));
+        // With a fault of its own there is nothing that could be asked for instead.
+        if stocked.unusable.is_none() && (lacks || jars.len() != locked.files().count()) {
+            let wanted = jars.iter().map(|jar| jar.file.name.clone()).collect();
+            unmet.push(Unmet::Files { plugin: plugin.clone(), version: version.clone(), wanted });
+        }
+        // Strategy `latest` keeps what runs.
+        let stays = matches!(self.world.request.paper, PaperRequest::Latest) && self.world.runs(stocked.release);
+        if let Some(unusable) = self.world.refuses(at, place, self.paper) {
+            unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
+        } else if !stays && self.world.known(at, place, self.paper).is_none() {
+            let up_to = crate::explain::up_to(stocked.release);
+            let by_override = self.world.known_by_page(at, place, self.paper).is_some();
+            unmet.push(Unmet::NotListed { plugin: plugin.clone(), version: version.clone(), up_to, by_override });
+        }
+        for link in &stock.links[place] {
+            let (other, place) = (self.locked(link.to), self.place(link.to));
+            // Of a release that is not there, which is a broken fact, nobody knows whether it would do. 0 stands for "not installed".
+            if (other.is_none() || place.is_some()) && !link.set.has(place.map_or(0, |place| place + 1)) {
+                let with = self.world.shelves[link.to].name().to_owned();
+                let locked = other.map(|other| other.version.clone());
+                let (plugin, version) = (plugin.clone(), version.clone());
+                unmet.push(Unmet::Together { plugin, version, with, locked });
+            }
+        }
+    }
+
+    /// The locked releases that have a shelf, by shelf and place; `None`: there is no such release on it.
+    fn stocked(&self) -> impl Iterator<Item = Option<(&PluginCandidates<'_>, usize)>> {
+        let locked = (0..self.world.shelves.len()).filter(|&at| self.locked(at).is_some());
+        locked.map(|at| Some((&*self.world.shelves[at], self.place(at)?)))
+    }
+
+    /// Whether something is in the lock of which it is not known what it needs: it may not be used, or is not there.
+    fn is_unclear(&self) -> bool {
+        self.stocked().any(|stocked| stocked.is_none_or(|(stock, place)| stock.releases[place].unusable.is_some()))
+    }
+
+    /// Whether anything in the lock needs what is on this shelf, or may.
+    fn is_needed(&self, wanted: usize) -> bool {
+        let needs = |link: &Edge| link.to == wanted && link.kind == EdgeKind::Required;
+        self.is_unclear() || self.stocked().flatten().any(|(stock, place)| stock.links[place].iter().any(needs))
+    }
+
+    /// Whether a locked plugin has no shelf and is one too many: somebody asked for it, or nothing can need it.
+    fn is_stranger(&self, locked: &LockedPlugin) -> bool {
+        let mut shelves = self.world.shelves.iter();
+        let has_shelf = shelves.any(|shelf| is_project(locked, &shelf.project.key, &shelf.project.id));
+        let nothing_needs_it = || !self.is_unclear() && !self.is_lost(locked);
+        !has_shelf && (matches!(locked.reason, LockReason::RequestedBy(_)) || nothing_needs_it())
+    }
+
+    /// Whether its page has lost a locked plugin, and all else for such servers: lines lead to it no more, which is no word about who needs
+    /// it. That it is gone is a broken fact.
+    fn is_lost(&self, locked: &LockedPlugin) -> bool {
+        project_of(locked, self.catalog).is_some_and(|project| !project.has(&locked.release_id))
+    }
+}

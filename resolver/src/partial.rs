@@ -1,0 +1,86 @@
+//! Pure. What may change while everything else stays at what runs: the names of a scope, and what a request means that is about them alone.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::lock::{Lock, LockReason};
+use crate::request::Request;
+
+mod restrict;
+
+pub use restrict::{Delays, Narrowed, Present, PresentPlugin, narrow};
+
+/// What may change; never empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scope {
+    /// Paper, with the Java and the image that it needs.
+    pub paper: bool,
+    /// Names of Plugin objects.
+    pub plugins: BTreeSet<String>,
+}
+
+impl Scope {
+    /// These Plugins; None: there are none.
+    pub fn of_plugins(plugins: BTreeSet<String>) -> Option<Self> {
+        (!plugins.is_empty()).then_some(Self { paper: false, plugins })
+    }
+
+    /// Everything that a request asks for, and everything that somebody has asked for of what runs.
+    pub fn everything(request: &Request, runs: &Lock) -> Self {
+        let wishes = request.plugins.iter().map(|wish| &wish.object);
+        Self { paper: true, plugins: wishes.chain(asked_of(runs)).cloned().collect() }
+    }
+
+    /// Whether this Plugin may change.
+    pub fn has(&self, object: &str) -> bool {
+        self.plugins.contains(object)
+    }
+
+    /// Its parts, each alone.
+    pub fn parts(&self) -> Vec<Self> {
+        let paper = self.paper.then(|| Self { paper: true, ..Self::default() });
+        let plugin = |name: &String| Self { paper: false, plugins: BTreeSet::from([name.clone()]) };
+        paper.into_iter().chain(self.plugins.iter().map(plugin)).collect()
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self { paper: self.paper || other.paper, plugins: self.plugins.union(&other.plugins).cloned().collect() }
+    }
+
+    /// What is left without the other.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        Self { paper: self.paper && !other.paper, plugins: self.plugins.difference(&other.plugins).cloned().collect() }
+    }
+
+    /// Whether what it names differs between two sets.
+    pub fn differs(&self, a: &Lock, b: &Lock) -> bool {
+        let named = |lock: &Lock| -> BTreeSet<(String, String)> {
+            let plugins = lock.plugins.iter().filter(|plugin| match &plugin.reason {
+                LockReason::RequestedBy(objects) => objects.iter().any(|object| self.has(object)),
+                LockReason::NeededBy(_) => false,
+            });
+            plugins.map(|plugin| (plugin.project_id.clone(), plugin.release_id.clone())).collect()
+        };
+        (self.paper && a.paper_name() != b.paper_name()) || named(a) != named(b)
+    }
+}
+
+/// As a request to apply now writes it.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paper = self.paper.then(|| "paper".to_owned());
+        let names = paper.into_iter().chain(self.plugins.iter().map(|name| format!("plugin/{name}")));
+        f.write_str(&names.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// The names of the Plugins that asked for what runs.
+fn asked_of(runs: &Lock) -> impl Iterator<Item = &String> {
+    runs.plugins.iter().flat_map(|plugin| match &plugin.reason {
+        LockReason::RequestedBy(objects) => objects.as_slice(),
+        LockReason::NeededBy(_) => &[],
+    })
+}

@@ -1,0 +1,295 @@
+//! Pure. Tests of the joint solve: against trying everything, and the properties that must hold for any fleet.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::explain::text;
+use crate::request::VersionRequest;
+use crate::solve::Limit;
+
+mod alone;
+mod brute;
+mod lost;
+#[path = "../../../tests/support/saved.rs"]
+mod saved;
+mod small;
+
+use small::{Random, fleet};
+
+/// Seeds of one run; all of them take a few seconds without optimisation.
+const SEEDS: u64 = 4_000;
+
+fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(String, brute::Answer)> {
+    let fleet = Fleet::read(catalog, requests, now);
+    let decided = fleet.decide(Budget::default());
+    let mut answers = Vec::new();
+    for (group, seats) in fleet.seats.iter().enumerate() {
+        let Some(outcome) = &decided.outcomes[group] else { continue };
+        for (at, verdict) in outcome.verdicts.iter().enumerate() {
+            let answer = match verdict {
+                MemberDecision::Alone => brute::Answer::Alone,
+                MemberDecision::Aside if decided.is_below(group, at) => brute::Answer::Below,
+                MemberDecision::Aside => brute::Answer::Aside,
+                MemberDecision::GaveUp(_) => panic!("far too small to be given up"),
+                MemberDecision::Member(choice) => {
+                    let mut releases: Vec<String> =
+                        choice.releases.iter().flatten().map(|release| release.id.clone()).collect();
+                    releases.sort();
+                    brute::Answer::Runs(fleet.tables.papers[seats[at].papers][choice.paper - 1].to_string(), releases)
+                }
+            };
+            answers.push((decided.name(group, at), answer));
+        }
+    }
+    answers
+}
+
+#[test]
+fn the_answer_for_a_group_is_the_one_that_trying_everything_finds() {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let problem = fleet(seed);
+        let groups = groups(&problem.requests);
+        let answers: BTreeMap<_, _> = decided(&problem.requests, &problem.catalog, problem.now).into_iter().collect();
+        let expected: BTreeMap<_, _> =
+            groups.iter().filter(|group| group.len() > 1).flat_map(|group| brute::group(&problem, group)).collect();
+        assert_eq!(answers, expected, "seed {seed}\n\n{}", problem.to_saved());
+        for answer in answers.values() {
+            *seen.entry(answer.kind()).or_default() += 1;
+        }
+    }
+    for (kind, least) in [("alone", 100), ("aside", 100), ("runs", 100), ("below", 50)] {
+        let count = seen.get(kind).copied().unwrap_or_default();
+        assert!(count > least, "too few to prove anything: {seen:?}");
+    }
+}
+
+#[test]
+fn every_answer_of_a_fleet_can_be_told_and_none_depends_on_the_order_of_the_input() {
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..250 {
+        let problem = fleet(seed);
+        let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, Budget::default());
+        let mut random = Random::new(seed);
+        let mut shuffled = problem.clone();
+        shuffled.shuffle(&mut random);
+        let again = resolve_fleet(&shuffled.catalog, &shuffled.requests, problem.now, Budget::default());
+        assert_eq!(answers, again, "seed {seed}");
+        for (server, answer) in &answers {
+            let explanation = match answer {
+                Ok(resolution) => {
+                    assert_eq!(resolution.lock.server, *server);
+                    resolution.explanation.clone()
+                }
+                Err(unsolvable) => unsolvable.explanation(),
+            };
+            let text = text::render(&explanation, problem.now);
+            for word in ["Slot", "Party", "IndexSet", "Plugin(", "incompatib", "satisf", "version set"] {
+                assert!(!text.contains(word), "{word} in:\n{text}");
+            }
+            let json = serde_json::to_string(&explanation).unwrap();
+            assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), explanation, "seed {seed}");
+            if text.contains("is one version on all servers") {
+                *told.entry(if answer.is_ok() { "yes" } else { "no" }).or_default() += 1;
+            }
+        }
+    }
+    assert!(told.values().all(|&count| count > 3) && told.len() == 2, "{told:?}");
+}
+
+#[test]
+fn one_server_is_told_what_all_are_told_and_those_together_are_who_was_not_set_aside() {
+    let mut set_aside = 0;
+    for seed in 0..200 {
+        let mut problem = fleet(seed);
+        problem.shuffle(&mut Random::new(seed));
+        let verdicts = decided(&problem.requests, &problem.catalog, problem.now);
+        let apart: Vec<&String> =
+            verdicts.iter().filter(|(_, answer)| answer.kind() != "runs").map(|(server, _)| server).collect();
+        let mut together: Vec<&str> = problem.requests.iter().map(|request| request.server.as_str()).collect();
+        together.retain(|server| !apart.iter().any(|apart| apart == server));
+        together.sort_unstable();
+        set_aside += apart.len();
+
+        let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+        let decided = fleet.decide(Budget::default());
+        assert_eq!(decided.together(), together, "seed {seed}");
+        for (server, answer) in decided.answers() {
+            assert_eq!(decided.answer(&server), Some(answer), "seed {seed}");
+        }
+        assert_eq!(decided.answer("games/nobody"), None);
+    }
+    assert!(set_aside > 20, "{set_aside}");
+}
+
+#[test]
+fn what_is_found_straight_on_is_what_the_search_finds() {
+    let mut found = 0;
+    for seed in 0..2_000 {
+        let problem = fleet(seed);
+        let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+        for seats in fleet.seats.iter().filter(|seats| seats.len() > 1 && seats.iter().all(|seat| !seat.gap)) {
+            let party = problem::JointProblem::of(&fleet.tables, seats.iter().collect());
+            let meter = BudgetMeter::new(Budget::default());
+            let searched = provider::search(&party, &meter).unwrap();
+            assert_eq!(provider::solve(&party, &meter).unwrap(), searched, "seed {seed}\n\n{}", problem.to_saved());
+            found += usize::from(searched.is_some());
+        }
+    }
+    assert!(found > 200, "{found}");
+}
+
+#[test]
+fn a_group_of_one_gets_exactly_what_it_gets_alone() {
+    for seed in 0..60 {
+        let problem = fleet(seed);
+        for request in &problem.requests {
+            let one = std::slice::from_ref(request);
+            let answers = resolve_fleet(&problem.catalog, one, problem.now, Budget::default());
+            let alone = crate::resolve(&problem.catalog, request, problem.now);
+            assert_eq!(answers, [(request.server.clone(), alone)], "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_one_group_does_changes_nothing_in_another() {
+    for seed in 0..60 {
+        let (one, other) = (fleet(seed), fleet(seed + 10_000));
+        let mut requests = one.requests.clone();
+        // The objects have the same names, but live in another namespace.
+        requests.extend(other.requests.iter().cloned().map(|mut request| {
+            request.server = request.server.replace("games/", "work/");
+            request
+        }));
+        let both = resolve_fleet(&one.catalog, &requests, one.now, Budget::default());
+        let alone = resolve_fleet(&one.catalog, &one.requests, one.now, Budget::default());
+        let both: Vec<_> = both.into_iter().filter(|(server, _)| server.starts_with("games/")).collect();
+        assert_eq!(both, alone, "seed {seed}");
+    }
+}
+
+#[test]
+fn members_of_a_group_run_one_release_of_what_they_share() {
+    let mut shared = 0;
+    for seed in 0..500 {
+        let problem = fleet(seed);
+        let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+        let decided = fleet.decide(Budget::default());
+        let mut runs: BTreeMap<(&str, &str), String> = BTreeMap::new();
+        for (group, servers) in fleet.groups.iter().enumerate() {
+            let Some(outcome) = &decided.outcomes[group] else { continue };
+            for (at, &place) in servers.iter().enumerate() {
+                let MemberDecision::Member(choice) = &outcome.verdicts[at] else { continue };
+                let left: Vec<usize> = choice.unfollowed.iter().map(|(shelf, _)| *shelf).collect();
+                let wishes = problem.requests[place].plugins.iter();
+                for wish in wishes.filter(|wish| wish.version == VersionRequest::Latest) {
+                    let shelf = fleet.seats[group][at]
+                        .shelves
+                        .iter()
+                        .position(|shelf| problem.catalog.projects[shelf.project].key == wish.key)
+                        .unwrap();
+                    if left.contains(&shelf) {
+                        continue;
+                    }
+                    let id = choice.releases[shelf].unwrap().id.clone();
+                    let key = (wish.object.as_str(), wish.key.project.as_str());
+                    shared += usize::from(runs.contains_key(&key));
+                    assert_eq!(*runs.entry(key).or_insert_with(|| id.clone()), id, "seed {seed}");
+                }
+            }
+        }
+    }
+    assert!(shared > 300, "{shared}");
+}
+
+/// The ways out that lobby is told in a group of so many, whose other servers all ask for what the first of two asks for, and why not
+/// all were tried.
+fn ways_out(two: &small::Small, servers: usize) -> (Vec<explain::Hint>, Option<explain::HintsLeftOut>) {
+    let mut problem = two.clone();
+    let first = problem.requests.remove(0);
+    let copy = |number: usize| Request { server: format!("{}-{number:02}", first.server), ..first.clone() };
+    problem.requests.extend((1..servers).map(copy));
+    let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+    match fleet.decide(Budget::default()).answer("games/lobby") {
+        Some(Err(Unsolvable::NoSolution(impossible))) => {
+            let text = text::render(&Explanation::Impossible((*impossible).clone()), problem.now);
+            assert_eq!(text.contains("was not tried: 65 servers"), impossible.hints_left_out.is_some(), "{text}");
+            (impossible.hints, impossible.hints_left_out)
+        }
+        Some(_) | None => (Vec::new(), None),
+    }
+}
+
+#[test]
+fn ways_out_are_tried_with_the_others_in_a_group_of_64_servers_and_not_in_a_larger_one() {
+    let is_set_aside = |problem: &small::Small| {
+        let answers = decided(&problem.requests, &problem.catalog, problem.now);
+        matches!(&answers[..], [(_, brute::Answer::Runs(..)), (_, brute::Answer::Aside)])
+            && !ways_out(problem, 3).0.is_empty()
+    };
+    let two = (0..2_000).map(fleet).find(is_set_aside).unwrap();
+    assert_eq!(ways_out(&two, 3).1, None);
+    assert_eq!(ways_out(&two, 64), ways_out(&two, 3));
+    let left_out = explain::HintsLeftOut::GroupTooLarge { servers: 65 };
+    assert_eq!(ways_out(&two, 65), (Vec::new(), Some(left_out)), "and it is said");
+}
+
+/// Three servers that go together.
+fn all_go_together() -> small::Small {
+    let all_run = |problem: &small::Small| {
+        let answers = decided(&problem.requests, &problem.catalog, problem.now);
+        answers.len() == 3 && answers.iter().all(|(_, answer)| answer.kind() == "runs")
+    };
+    (0..2_000).map(fleet).find(all_run).unwrap()
+}
+
+#[test]
+fn a_group_of_which_each_takes_too_much_is_given_up_and_says_so() {
+    let problem = all_go_together();
+    let budget = Budget { steps: 1, ..Budget::default() };
+    let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
+    for (server, answer) in answers {
+        let gave_up = BudgetExceeded { steps: 1, limit: Limit::Steps, clashing: Vec::new() };
+        assert_eq!(answer, Err(Unsolvable::GaveUp(gave_up)), "{server}");
+    }
+    let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+    let decided = fleet.decide(budget);
+    for request in &problem.requests {
+        for paper in &problem.catalog.paper {
+            let why = decided.why_not(&request.server, &paper.minecraft).unwrap();
+            assert!(
+                why.as_ref().is_ok_and(|why| !why.possible) || matches!(why, Err(Unsolvable::GaveUp(_))),
+                "{why:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_takes_too_much_alone_keeps_no_other_from_its_answer() {
+    let mut problem = all_go_together();
+    let budget = Budget { steps: 300, ..Budget::default() };
+    let hard = problem.requests[0].server.clone();
+    let others: Vec<Request> = problem.requests.iter().filter(|request| request.server != hard).cloned().collect();
+    let without = resolve_fleet(&problem.catalog, &others, problem.now, budget);
+    assert!(without.iter().all(|(_, answer)| answer.is_ok()), "they go together within this: {without:?}");
+
+    small::add_ladder(&mut problem, 0);
+    let alone = resolve_fleet(&problem.catalog, &problem.requests[..1], problem.now, budget);
+    assert!(matches!(alone[..], [(_, Err(Unsolvable::GaveUp(_)))]), "{alone:?}");
+
+    let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
+    for (server, answer) in answers {
+        if server == hard {
+            let Err(Unsolvable::GaveUp(gave_up)) = answer else { panic!("{answer:?}") };
+            assert!(gave_up.clashing.iter().any(|name| name.starts_with("LADDER-")), "{gave_up:?}");
+        } else {
+            let lock = |answers: &[(String, Result<Resolution, Unsolvable>)]| {
+                let (_, answer) = answers.iter().find(|(name, _)| *name == server)?;
+                Some(answer.as_ref().ok()?.lock.clone())
+            };
+            assert_eq!(answer.ok().map(|answer| answer.lock), lock(&without), "{server}");
+        }
+    }
+}

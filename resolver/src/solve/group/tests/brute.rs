@@ -1,0 +1,366 @@
+//! Pure. What a group should come to, by trying everything: own code, from the catalog and the requests.
+//!
+//! It takes from the code under test only which projects take part on a server and in which order they count.
+
+#![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+
+use super::small::Small;
+use crate::catalog::{BuildChannel, DependencyKind, Project, Release};
+use crate::index::CandidateIndex;
+use crate::request::{Dependencies, PaperRequest, PluginRequest, Request, VersionRequest};
+
+mod search;
+
+use search::{Solution, best, listed, plugin_usable, sharers};
+
+/// What one server should come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// No answer alone.
+    Alone,
+    /// Not with the others.
+    Aside,
+    /// Neither, because what they have is older than what runs: what it has alone.
+    Below,
+    /// This Minecraft and these releases, sorted.
+    Runs(String, Vec<String>),
+}
+
+impl Answer {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Aside => "aside",
+            Self::Below => "below",
+            Self::Runs(..) => "runs",
+        }
+    }
+}
+
+/// How a plugin takes part on one server.
+#[derive(Debug, Clone, PartialEq)]
+enum Mode<'a> {
+    /// Asked for.
+    Insist,
+    /// Not installed unless something needs it.
+    Optional,
+    /// This release, whatever Paper it is.
+    Stays(&'a Release),
+}
+
+/// One server.
+#[derive(Clone)]
+struct Server<'a> {
+    request: &'a Request,
+    /// Open ones, newest first, as places in the sorted list.
+    papers: Vec<usize>,
+    plugins: Vec<Plugin<'a>>,
+}
+
+#[derive(Clone)]
+struct Plugin<'a> {
+    project: &'a Project,
+    /// First object, if asked for.
+    object: Option<String>,
+    latest: BTreeSet<String>,
+    mode: Mode<'a>,
+    /// May be used and meet the pin, newest first.
+    usable: Vec<&'a Release>,
+    /// May be used, newest first.
+    may: Vec<&'a Release>,
+}
+
+/// The expected answers for a group.
+pub(super) fn group(problem: &Small, group: &[usize]) -> Vec<(String, Answer)> {
+    let mut versions: Vec<_> = problem.catalog.paper.iter().map(|paper| &paper.minecraft).collect();
+    versions.sort();
+    let minecraft: Vec<String> = versions.iter().map(ToString::to_string).collect();
+    let mut servers: Vec<Server<'_>> =
+        group.iter().map(|&place| server(problem, &problem.requests[place], &minecraft)).collect();
+    let all: Vec<usize> = (0..servers.len()).collect();
+    let mut members = all.clone();
+    let mut able = vec![true; servers.len()];
+    if best(&servers, &all, &minecraft, &|_, _, _| true).is_none() {
+        for (server, able) in servers.iter_mut().zip(&mut able) {
+            *able = alone(server, &minecraft);
+        }
+        members = taken(&servers, &able, &minecraft);
+    }
+    let answer = (!members.is_empty()).then(|| heeded(&servers, &members, &minecraft));
+    let mut answers = Vec::new();
+    for (at, server) in servers.iter().enumerate() {
+        let answer = match members.iter().position(|&member| member == at) {
+            Some(place) => {
+                let (papers, releases) = answer.as_ref().unwrap();
+                let mut ids: Vec<String> = releases[place].iter().flatten().map(|r| r.id.clone()).collect();
+                ids.sort();
+                Answer::Runs(minecraft[papers[place]].clone(), ids)
+            }
+            None if able[at] => {
+                let others = answer.iter().flat_map(|(_, releases)| members.iter().zip(releases));
+                let below = others.into_iter().any(|(&member, chosen)| is_below(server, &servers[member], chosen));
+                if below { Answer::Below } else { Answer::Aside }
+            }
+            None => Answer::Alone,
+        };
+        answers.push((server.request.server.clone(), answer));
+    }
+    answers
+}
+
+/// Whether another server has a shared plugin in a release older than what runs here, and too old for here.
+fn is_below(server: &Server<'_>, other: &Server<'_>, chosen: &[Option<&Release>]) -> bool {
+    other.plugins.iter().zip(chosen).any(|(theirs, chosen)| {
+        let shares =
+            |mine: &&Plugin<'_>| mine.project.id == theirs.project.id && !mine.latest.is_disjoint(&theirs.latest);
+        let (Some(mine), Some(chosen)) = (server.plugins.iter().find(shares), chosen) else { return false };
+        let running = mine.usable.iter().copied().find(|release| runs(server.request, release));
+        let can = mine.usable.iter().any(|release| release.id == chosen.id);
+        !can && running.is_some_and(|running| age(chosen) < age(running))
+    })
+}
+
+/// What orders the releases of a project.
+fn age(release: &Release) -> (Option<jiff::Timestamp>, &str) {
+    (release.published, &release.version)
+}
+
+fn runs(request: &Request, release: &Release) -> bool {
+    request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
+}
+
+fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) -> Server<'a> {
+    let usable_paper = |name: &String| {
+        let paper = problem.catalog.paper.iter().find(|paper| paper.minecraft.as_str() == name).unwrap();
+        let running = request.running.as_ref().is_some_and(|running| running.minecraft == paper.minecraft);
+        running || paper.builds[0].channel == BuildChannel::Stable
+    };
+    let mut papers: Vec<usize> = (0..minecraft.len()).rev().filter(|&at| usable_paper(&minecraft[at])).collect();
+    match &request.paper {
+        PaperRequest::Latest => papers.truncate(1),
+        PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
+            papers.retain(|&at| minecraft[at] == version.to_string());
+        }
+        PaperRequest::Auto => {}
+    }
+    let world = CandidateIndex::build(&problem.catalog, request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let delay = request.plugins.first().map_or(SignedDuration::ZERO, |wish| wish.delay);
+    let asks = |project: &Project| {
+        let mut asks: Vec<_> = request.plugins.iter().filter(|wish| wish.key == project.key).collect();
+        asks.sort_by(|a, b| a.object.cmp(&b.object));
+        asks
+    };
+    let go_down = may_go_down(problem, request, &world, &asks);
+    let plugins = world.shelves.iter().map(|shelf| {
+        let project = shelf.project;
+        let asked = asks(project);
+        let pins: Vec<&String> = asked
+            .iter()
+            .filter_map(|wish| if let VersionRequest::Pin { version } = &wish.version { Some(version) } else { None })
+            .collect();
+        // All pinned: the highest. All numbers have one digit.
+        let pin = (pins.len() == asked.len()).then(|| pins.iter().max().copied()).flatten();
+        let mut usable: Vec<&Release> = project
+            .releases
+            .iter()
+            .filter(|release| release.file.as_ref().unwrap().hash.is_some())
+            .filter(|r| runs(request, r) || pin == Some(&r.version) || r.published.unwrap() + delay <= problem.now)
+            .filter(|release| {
+                request.dependencies == Dependencies::Install
+                    || release.dependencies.iter().all(|dependency| {
+                        let to =
+                            problem.catalog.projects.iter().find(|p| Some(&p.id) == dependency.project_id.as_ref());
+                        dependency.kind != DependencyKind::Required || to.is_none_or(|to| !asks(to).is_empty())
+                    })
+            })
+            .collect();
+        let floor = (project.releases.iter())
+            .filter(|release| runs(request, release) && release.file.as_ref().unwrap().hash.is_some())
+            .map(age)
+            .max();
+        let floor = floor.filter(|_| !go_down.contains(&project.id.as_str()));
+        usable.retain(|release| {
+            pin == Some(&release.version) || runs(request, release) || floor.is_none_or(|floor| age(release) >= floor)
+        });
+        usable.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| b.version.cmp(&a.version)));
+        let may = usable.clone();
+        usable.retain(|release| pin.is_none_or(|pin| *pin == release.version));
+        let latest = asked.iter().filter(|wish| wish.version == VersionRequest::Latest);
+        Plugin {
+            project,
+            object: asked.first().map(|wish| wish.object.clone()),
+            latest: latest.map(|wish| wish.object.clone()).collect(),
+            mode: if asked.is_empty() { Mode::Optional } else { Mode::Insist },
+            usable,
+            may,
+        }
+    });
+    Server { request, papers, plugins: plugins.collect() }
+}
+
+/// The projects that may go below what runs: by their Plugins, or because one of these needs them in a release that is old
+/// enough and whose needs are asked for, where only that can bring them.
+fn may_go_down<'a>(
+    problem: &'a Small,
+    request: &Request,
+    world: &CandidateIndex<'a>,
+    asks: &dyn Fn(&Project) -> Vec<&'a PluginRequest>,
+) -> Vec<&'a str> {
+    let there: Vec<&Project> = world.shelves.iter().map(|shelf| shelf.project).collect();
+    let allowed = |project: &&&Project| asks(project).first().is_some_and(|wish| wish.allow_downgrade);
+    let mut go_down: Vec<&'a str> = there.iter().filter(allowed).map(|project| project.id.as_str()).collect();
+    let mut looked_at = 0;
+    while let Some(&id) = go_down.get(looked_at) {
+        looked_at += 1;
+        let project = problem.catalog.projects.iter().find(|project| project.id == id).unwrap();
+        let delay = request.plugins.first().map_or(SignedDuration::ZERO, |wish| wish.delay);
+        let pins: Vec<&VersionRequest> = asks(project).iter().map(|wish| &wish.version).collect();
+        for release in &project.releases {
+            let pinned =
+                pins.iter().any(|wish| matches!(wish, VersionRequest::Pin { version } if *version == release.version));
+            let may = release.file.as_ref().unwrap().hash.is_some()
+                && (runs(request, release) || pinned || release.published.unwrap() + delay <= problem.now);
+            for line in release.dependencies.iter().filter(|line| may && line.kind == DependencyKind::Required) {
+                let needed = there.iter().find(|other| Some(&other.id) == line.project_id.as_ref());
+                if let Some(needed) =
+                    needed.filter(|other| asks(other).is_empty() && !go_down.contains(&other.id.as_str()))
+                {
+                    go_down.push(&needed.id);
+                }
+            }
+        }
+    }
+    go_down
+}
+
+/// Whether a server has an answer alone; with strategy `latest`, after leaving behind what cannot follow.
+fn alone(server: &mut Server<'_>, minecraft: &[String]) -> bool {
+    let possible = |server: &Server<'_>| best(std::slice::from_ref(server), &[0], minecraft, &|_, _, _| true).is_some();
+    if possible(server) || !matches!(server.request.paper, PaperRequest::Latest) {
+        return possible(server);
+    }
+    let asked: Vec<usize> = (0..server.plugins.len()).filter(|&at| server.plugins[at].mode == Mode::Insist).collect();
+    for &at in &asked {
+        server.plugins[at].mode = Mode::Optional;
+    }
+    if !possible(server) {
+        return false;
+    }
+    for &at in &asked {
+        server.plugins[at].mode = Mode::Insist;
+        if possible(server) {
+            continue;
+        }
+        server.plugins[at].latest.clear();
+        let running = server.plugins[at].may.iter().rev().find(|release| runs(server.request, release));
+        if let Some(running) = running {
+            server.plugins[at].mode = Mode::Stays(running);
+            if possible(server) {
+                continue;
+            }
+        }
+        server.plugins[at].mode = Mode::Optional;
+    }
+    true
+}
+
+/// One after the other, those first who go with the most others.
+fn taken(servers: &[Server<'_>], able: &[bool], minecraft: &[String]) -> Vec<usize> {
+    let able: Vec<usize> = (0..servers.len()).filter(|&at| able[at]).collect();
+    let could: Vec<Vec<BTreeSet<&str>>> = servers.iter().map(|server| consistent(server, minecraft)).collect();
+    let mut order: Vec<(usize, usize)> = able
+        .iter()
+        .map(|&me| {
+            let strangers = servers[me].plugins.iter().enumerate().map(|(at, plugin)| {
+                let sharers = sharers(servers, &able, me, at);
+                if sharers.len() < 2 || plugin.mode != Mode::Insist {
+                    return 0;
+                }
+                let takers =
+                    |id: &str| sharers.iter().filter(|&&(other, shelf)| could[other][shelf].contains(id)).count();
+                sharers.len() - could[me][at].iter().map(|id| takers(id)).max().unwrap_or(0)
+            });
+            (strangers.max().unwrap_or(0), me)
+        })
+        .collect();
+    order.sort_unstable();
+    let mut taken: Vec<usize> = Vec::new();
+    for (_, me) in order {
+        let mut with = taken.clone();
+        with.push(me);
+        with.sort_unstable();
+        if best(servers, &with, minecraft, &|_, _, _| true).is_some() {
+            taken = with;
+        }
+    }
+    taken
+}
+
+/// What is left of each plugin when Papers without one and releases without a Paper are dropped, again and again.
+fn consistent<'a>(server: &Server<'a>, minecraft: &[String]) -> Vec<BTreeSet<&'a str>> {
+    let mut papers = server.papers.clone();
+    let mut left: Vec<Vec<&Release>> = server.plugins.iter().map(|plugin| plugin.usable.clone()).collect();
+    loop {
+        let before = (papers.len(), left.iter().map(Vec::len).sum::<usize>());
+        papers.retain(|&paper| {
+            server.plugins.iter().zip(&left).all(|(plugin, left)| {
+                plugin.mode != Mode::Insist || left.iter().any(|release| listed(release, &minecraft[paper]))
+            })
+        });
+        for left in &mut left {
+            left.retain(|release| papers.iter().any(|&paper| listed(release, &minecraft[paper])));
+        }
+        if before == (papers.len(), left.iter().map(Vec::len).sum::<usize>()) {
+            break;
+        }
+    }
+    left.into_iter().map(|left| left.into_iter().map(|release| release.id.as_str()).collect()).collect()
+}
+
+/// The best for the members, where shared plugins stay within what would work for those who are no members.
+fn heeded<'a>(servers: &[Server<'a>], members: &[usize], minecraft: &[String]) -> Solution<'a> {
+    let free = best(servers, members, minecraft, &|_, _, _| true).unwrap();
+    let papers = free.0.clone();
+    let works = |aside: usize, shelf: usize, release: &Release| {
+        let plugin = &servers[aside].plugins[shelf];
+        let running = servers[aside].request.running.as_ref().unwrap();
+        let usable = plugin_usable(&servers[aside], shelf, release);
+        runs(servers[aside].request, release)
+            || usable && listed(release, running.minecraft.as_str()) && plugin.mode == Mode::Insist
+    };
+    let aside: Vec<usize> =
+        (0..servers.len()).filter(|at| !members.contains(at) && servers[*at].request.running.is_some()).collect();
+    let within = |heed: &[usize]| {
+        best(servers, members, minecraft, &|paper, shared: &[(usize, usize)], release| {
+            if let Some((seat, paper)) = paper {
+                return papers[seat] == paper;
+            }
+            heed.iter().all(|&aside| {
+                servers[aside].plugins.iter().enumerate().all(|(shelf, plugin)| {
+                    let shares = shared.iter().any(|&(server, other)| {
+                        let other = &servers[server].plugins[other];
+                        other.project.id == plugin.project.id && !other.latest.is_disjoint(&plugin.latest)
+                    });
+                    let any = plugin.project.releases.iter().any(|release| works(aside, shelf, release));
+                    !shares || !any || works(aside, shelf, release.unwrap())
+                })
+            })
+        })
+    };
+    if let Some(found) = within(&aside) {
+        return found;
+    }
+    let (mut heed, mut found) = (Vec::new(), free);
+    for at in aside {
+        let mut with = heed.clone();
+        with.push(at);
+        if let Some(better) = within(&with) {
+            (heed, found) = (with, better);
+        }
+    }
+    found
+}

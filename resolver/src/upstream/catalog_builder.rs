@@ -1,0 +1,165 @@
+//! Pure. What a pass over the upstreams came to: the catalog, and what did not go well.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::page_cache::CachedPage;
+use super::project_page::ProjectListing;
+use super::{FetchError, in_words};
+use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
+use crate::software::Software;
+use crate::version::Minecraft;
+
+/// A catalog, and what did not go well on the way to it.
+#[derive(Debug)]
+#[must_use = "the problems say which parts of the catalog are old or missing"]
+pub struct CatalogBuild {
+    /// What could be read, now or before.
+    pub catalog: Catalog,
+    /// What could not be read now, by subject.
+    pub problems: Vec<ReadError>,
+}
+
+/// Something that could not be read now.
+#[derive(Debug, Clone)]
+pub struct ReadError {
+    /// `fill/paper`, `fill/folia/1.21.8`, `purpur/purpur/26.2/2622`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
+    /// could be a project's slug.
+    pub subject: String,
+    /// Why.
+    pub error: Arc<FetchError>,
+    /// When what is used instead was last confirmed; None: there is nothing.
+    pub cached_since: Option<Timestamp>,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A file's subject is its address with its hash, and the error names that already.
+        if self.error.is_about_a_file() {
+            return f.write_str(&in_words(&self.error));
+        }
+        write!(f, "{}: {}", self.subject, in_words(&self.error))?;
+        match self.cached_since {
+            Some(since) => write!(f, "; what was read at {since} is used"),
+            None => f.write_str("; nothing was read before"),
+        }
+    }
+}
+
+/// Paper, or other software, as far as it could be read.
+pub(super) struct Paper {
+    pub(super) software: Software,
+    pub(super) read_at: Timestamp,
+    pub(super) versions: Vec<PaperVersion>,
+    pub(super) unread: Vec<ReadFailure>,
+}
+
+/// A part of Paper that could not be read now.
+pub(super) struct ReadFailure {
+    /// None: the list of versions itself.
+    pub(super) minecraft: Option<Minecraft>,
+    pub(super) error: Arc<FetchError>,
+    pub(super) cached_since: Option<Timestamp>,
+}
+
+/// The image's tags, if they could be read.
+pub(super) struct Images {
+    pub(super) subject: String,
+    pub(super) found: Result<CachedPage<Vec<ImageTag>>, Arc<FetchError>>,
+}
+
+/// A project as it was asked for, and what came.
+pub(super) type FoundProject = (ProjectKey, Result<CachedPage<ProjectListing>, Arc<FetchError>>);
+
+impl CatalogBuild {
+    pub(super) fn empty(now: Timestamp) -> Self {
+        Self { catalog: Catalog::unread_at(now), problems: Vec::new() }
+    }
+
+    /// Whichever answer came first: the same upstream gives the same catalog.
+    pub(super) fn in_order(mut self) -> Self {
+        self.catalog.projects.sort_by(|a, b| (a.key.source, &a.id).cmp(&(b.key.source, &b.id)));
+        self.problems.sort_by(|a, b| a.subject.cmp(&b.subject));
+        self
+    }
+
+    /// Notes what could not be read now. Offline, that what is stored is old is no news.
+    pub(super) fn note(&mut self, subject: String, error: Arc<FetchError>, cached_since: Option<Timestamp>) {
+        if matches!((&*error, cached_since), (FetchError::Offline { .. }, Some(_))) {
+            return;
+        }
+        if cached_since.is_none() {
+            self.catalog.unread.insert(subject.clone(), in_words(&error));
+        }
+        self.problems.push(ReadError { subject, error, cached_since });
+    }
+
+    pub(super) fn add_paper(&mut self, paper: Paper) {
+        let Paper { software, read_at, versions, unread } = paper;
+        match software {
+            Software::Paper => (self.catalog.paper, self.catalog.paper_read_at) = (versions, read_at),
+            Software::Purpur | Software::Folia | Software::Velocity => {
+                self.catalog.others.insert(software, OtherSoftware { versions, read_at });
+            }
+        }
+        for ReadFailure { minecraft, error, cached_since } in unread {
+            let list = software.list();
+            let subject = minecraft.map_or_else(|| list.clone(), |minecraft| format!("{list}/{minecraft}"));
+            self.note(subject, error, cached_since);
+        }
+    }
+
+    /// Nobody says which Java Purpur needs; it is Paper with patches on top, so it is that of Paper of the same Minecraft.
+    pub(super) fn lend_java(&mut self) {
+        let Catalog { paper, others, .. } = &mut self.catalog;
+        let purpur = others.get_mut(&Software::Purpur).map(|purpur| &mut purpur.versions);
+        for version in purpur.into_iter().flatten() {
+            let of_paper = paper.iter().find(|paper| paper.minecraft == version.minecraft);
+            version.java = of_paper.and_then(|paper| paper.java);
+        }
+    }
+
+    pub(super) fn add_images(&mut self, images: Option<Images>) {
+        let Some(Images { subject, found }) = images else { return };
+        match found {
+            Ok(CachedPage { held, stale }) => {
+                self.catalog.images.clone_from(&held.body);
+                if let Some(error) = stale {
+                    self.note(subject, error, Some(held.stamp.checked_at));
+                }
+            }
+            Err(error) => self.note(subject, error, None),
+        }
+    }
+
+    pub(super) fn add_projects(&mut self, read: Vec<FoundProject>) {
+        for (key, found) in read {
+            match found {
+                Ok(CachedPage { held, stale }) => {
+                    let since = held.stamp.checked_at;
+                    let listing = Arc::unwrap_or_clone(held.body);
+                    let mut project = Project { read_at: since, ..listing.project };
+                    if self
+                        .catalog
+                        .projects
+                        .iter()
+                        .all(|other| (other.key.source, &other.id) != (key.source, &project.id))
+                    {
+                        // A project that was renamed is known under the name that it was asked for with.
+                        let known = [&project.id, &project.key.project, &project.name];
+                        if !known.iter().any(|known| known.eq_ignore_ascii_case(&key.project)) {
+                            project.key.project.clone_from(&key.project);
+                        }
+                        self.catalog.projects.push(project);
+                    }
+                    if let Some(error) = stale {
+                        self.note(key.to_string(), error, Some(since));
+                    }
+                }
+                Err(error) => self.note(key.to_string(), error, None),
+            }
+        }
+    }
+}

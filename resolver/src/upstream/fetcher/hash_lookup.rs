@@ -1,0 +1,122 @@
+//! Edge (reads). Whose file this is: what Modrinth and Hangar answer to a hash.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::super::http::{HttpResponse, parse};
+use super::super::page_cache::{CachedPage, Fetched, younger};
+use super::super::{FetchError, Upstream};
+use super::Fetcher;
+use crate::catalog::{Owner, ProjectKey, Source};
+use crate::unmanaged_jar::UnmanagedJar;
+
+/// Hashes in one question. Modrinth states no limit; 100 of them are 13 KB, and more than most servers have plugins.
+const AT_ONCE: usize = 100;
+
+impl Fetcher {
+    /// Whose these files are, by sha256. One that nobody knows is asked about again after a day, one that a site could not be asked
+    /// about at the next reading; neither is there.
+    pub(super) async fn owners(&self, files: &[UnmanagedJar], now: Timestamp) -> BTreeMap<String, Owner> {
+        let asked: BTreeMap<&str, Option<&str>> =
+            files.iter().filter_map(|jar| Some((jar.sha256.as_deref()?, jar.sha512.as_deref()))).collect();
+        let asked: Vec<_> = asked
+            .into_iter()
+            .map(|(sha256, sha512)| async move { (sha256.to_owned(), self.owner(sha256, sha512, now).await) })
+            .collect();
+        let found: Vec<_> = stream::iter(asked).buffered(super::AT_ONCE).collect().await;
+        let mut owners = BTreeMap::new();
+        for (sha256, owner) in found {
+            match owner {
+                Ok(CachedPage { held, stale: _ }) => {
+                    owners.extend(held.body.as_ref().clone().map(|owner| (sha256, owner)));
+                }
+                Err(error) => tracing::debug!(sha256, error = %error, "could not ask whose a file is"),
+            }
+        }
+        owners
+    }
+
+    /// Whose a file is. Modrinth first: it names the release.
+    async fn owner(
+        &self,
+        sha256: &str,
+        sha512: Option<&str>,
+        now: Timestamp,
+    ) -> Result<CachedPage<Option<Owner>>, Arc<FetchError>> {
+        let url = self.upstreams.at(Upstream::Modrinth, &["version_files"], &[]);
+        let fresh = |held: &super::StoredPage<Option<Owner>>| {
+            // Bytes do not change hands.
+            held.body.is_some() || younger(&held.stamp, self.ttl.project, now)
+        };
+        let ask = |_| async {
+            let of_modrinth = match sha512 {
+                Some(sha512) => self.modrinth_by_hash(&[sha512.to_owned()], now).await?.remove(sha512),
+                None => None,
+            };
+            let owner = match of_modrinth {
+                Some(owner) => Some(owner),
+                None => self.hangar_by_hash(sha256, now).await?.map(|project| Owner { project, release: None }),
+            };
+            Ok(Fetched::New { body: owner, etag: None })
+        };
+        self.owners.get(sha256, &url, now, fresh, ask).await
+    }
+
+    /// The releases on Modrinth that these files are of, by their sha512 (128 hex digits); unknown files are absent.
+    ///
+    /// `POST /version_files`. A file may be a further one of its version, not the one that a release here stands for.
+    ///
+    /// # Errors
+    /// Modrinth could not be asked, or answered something else; offline always.
+    pub async fn modrinth_by_hash(
+        &self,
+        sha512: &[String],
+        now: Timestamp,
+    ) -> Result<BTreeMap<String, Owner>, FetchError> {
+        #[derive(Deserialize)]
+        struct HashLookupVersion {
+            id: String,
+            project_id: String,
+        }
+        let url = self.upstreams.at(Upstream::Modrinth, &["version_files"], &[]);
+        let mut found = BTreeMap::new();
+        for hashes in sha512.chunks(AT_ONCE) {
+            let question = serde_json::json!({ "hashes": hashes, "algorithm": "sha512" });
+            let body = self.http.post(Upstream::Modrinth, &url, question.to_string().into_bytes(), now).await?;
+            let versions: BTreeMap<String, HashLookupVersion> = parse(Upstream::Modrinth, &url, &body)?;
+            let owner = |HashLookupVersion { id, project_id }: HashLookupVersion| Owner {
+                project: ProjectKey { source: Source::Modrinth, project: project_id },
+                release: Some(id),
+            };
+            found.extend(versions.into_iter().map(|(hash, version)| (hash, owner(version))));
+        }
+        Ok(found)
+    }
+
+    /// The Hangar project that a file belongs to, by its sha256 (64 hex digits); None: nobody's there.
+    ///
+    /// `GET /versions/hash/{sha256}`, which names the project and not the version.
+    ///
+    /// # Errors
+    /// Hangar could not be asked, or answered something else; offline always.
+    pub async fn hangar_by_hash(&self, sha256: &str, now: Timestamp) -> Result<Option<ProjectKey>, FetchError> {
+        #[derive(Deserialize)]
+        struct HashLookupProject {
+            id: u64,
+        }
+        let url = self.upstreams.at(Upstream::Hangar, &["versions", "hash", sha256], &[]);
+        match self.http.get(Upstream::Hangar, &url, None, now).await {
+            Ok(HttpResponse::New { body, etag: _ }) => {
+                let HashLookupProject { id } = parse(Upstream::Hangar, &url, &body)?;
+                Ok(Some(ProjectKey { source: Source::Hangar, project: id.to_string() }))
+            }
+            Ok(HttpResponse::Same) => unreachable!("nothing conditional was asked"),
+            Err(FetchError::Status { status: 404, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

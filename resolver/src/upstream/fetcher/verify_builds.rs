@@ -1,0 +1,76 @@
+//! Edge (writes). Builds whose source gives an md5 only: what those are that somebody has seen, and those brought that a set would have.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::super::FetchError;
+use super::super::catalog_builder::CatalogBuild;
+use super::super::page_cache::Fetched;
+use super::Fetcher;
+use crate::catalog::Artifact;
+use crate::explain::PaperName;
+use crate::software::Software;
+use crate::unverified_build::{announced_md5, subject};
+
+/// What a build is, by the bytes that came first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct VerifiedBuild {
+    /// `sha256:<hex>`
+    hash: String,
+    size: u64,
+}
+
+impl Fetcher {
+    /// Puts into the catalog what each build is that was seen before, and brings those of `wanted` that were not.
+    pub(super) async fn see(&self, reading: &mut CatalogBuild, wanted: &[PaperName], now: Timestamp) {
+        let software = Software::Purpur;
+        if reading.catalog.versions(software).is_empty() {
+            return;
+        }
+        // There are thousands of builds and few that were seen.
+        let known: BTreeSet<String> = self.seen.names().into_iter().collect();
+        let mut unseen = Vec::new();
+        for version in reading.catalog.versions_mut(software).into_iter().flatten() {
+            for build in &mut version.builds {
+                let Some(md5) = announced_md5(&build.file).map(str::to_owned) else { continue };
+                let name = PaperName { software, minecraft: version.minecraft.clone(), build: build.number };
+                let is_wanted = wanted.contains(&name);
+                // With another md5 it is another build.
+                let page = format!("{}/{md5}", subject(&name));
+                if !is_wanted && !known.contains(&page) {
+                    continue;
+                }
+                match self.seen(&page, &build.file, is_wanted.then_some(md5.as_str()), now).await {
+                    Ok(VerifiedBuild { hash, size }) => (build.file.hash, build.file.size) = (Some(hash), Some(size)),
+                    Err(error) if is_wanted => unseen.push((subject(&name), error)),
+                    Err(_) => {}
+                }
+            }
+        }
+        for (subject, error) in unseen {
+            reading.note(subject, error, None);
+        }
+    }
+
+    /// What one build is. `md5`: it may be brought for that, and has to have this one.
+    async fn seen(
+        &self,
+        page: &str,
+        file: &Artifact,
+        md5: Option<&str>,
+        now: Timestamp,
+    ) -> Result<VerifiedBuild, Arc<FetchError>> {
+        let offline = || FetchError::FileOffline { url: file.url.clone() };
+        let url = Url::parse(&file.url).map_err(|_| Arc::new(offline()))?;
+        let bring = |_| async {
+            let (hash, size) = self.files.see(&file.url, md5.ok_or_else(offline)?).await?;
+            Ok(Fetched::New { body: VerifiedBuild { hash: hash.to_string(), size }, etag: None })
+        };
+        let found = self.seen.get(page, &url, now, |_| true, bring).await?;
+        Ok(found.held.body.as_ref().clone())
+    }
+}

@@ -1,0 +1,90 @@
+//! Pure. What the two plugin sources have in common: a project's name, its list of releases, and their order.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::disk_format;
+use super::hangar::PageScan;
+use crate::catalog::{Project, ProjectKey, Release, Source};
+use crate::version::lenient;
+
+/// Which project a slug or id means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Name {
+    /// Stable: what the list is asked with from then on.
+    pub(super) id: String,
+    pub(super) slug: String,
+    /// What people call it.
+    pub(super) title: String,
+}
+
+impl Name {
+    /// The project of this name with these releases, in order.
+    pub(super) fn project(&self, source: Source, mut releases: Vec<Release>, now: Timestamp) -> Project {
+        put_in_order(&mut releases);
+        let key = ProjectKey { source, project: self.slug.clone() };
+        Project { key, id: self.id.clone(), name: self.title.clone(), read_at: now, releases }
+    }
+}
+
+/// A project's releases, with what the source needs to read them again cheaply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ProjectListing {
+    #[serde(with = "disk_format")]
+    pub(super) project: Project,
+    /// For Hangar.
+    pub(super) walk: Option<PageScan>,
+}
+
+/// Newest first, by publication, then by version; the id makes the order total. The same id twice is one release, and the
+/// newest row of it counts: a lock names releases by their ids.
+fn put_in_order(releases: &mut Vec<Release>) {
+    releases.sort_by(|a, b| {
+        b.published
+            .cmp(&a.published)
+            .then_with(|| lenient::compare(&b.version, &a.version))
+            .then_with(|| b.id.cmp(&a.id))
+    });
+    let mut ids = BTreeSet::new();
+    releases.retain(|release| ids.insert(release.id.clone()));
+}
+
+/// Whether this text can be a slug or an id at all. Both sources allow less; what is kept out has a meaning in addresses.
+pub(super) fn can_be_a_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 64
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!@$()`.+,_\"'-".contains(&b))
+        && !text.bytes().all(|b| b == b'.')
+}
+
+/// `<algorithm>:<hex>`, or None unless the text is exactly so many bytes in hex: a hash we cannot check is none.
+pub(super) fn hash(algorithm: &str, bytes: usize, text: Option<&str>) -> Option<String> {
+    let text = text?.trim().to_ascii_lowercase();
+    (text.len() == bytes * 2 && text.bytes().all(|b| b.is_ascii_hexdigit())).then(|| format!("{algorithm}:{text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_leave_its_place_in_an_address_is_no_name() {
+        for good in ["viaversion", "P1OZGk5p", "31", "essentials.x", "a+b", "it's"] {
+            assert!(can_be_a_name(good), "{good}");
+        }
+        for bad in ["", ".", "..", "a/b", "a?b", "a#b", "a%2fb", "a b", "ä", "\n"] {
+            assert!(!can_be_a_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_hash_that_cannot_be_checked_is_none() {
+        let sha = "AB".repeat(32);
+        assert_eq!(hash("sha256", 32, Some(&sha)), Some(format!("sha256:{}", "ab".repeat(32))));
+        assert_eq!(hash("sha256", 32, Some("d3bd99c2")), None);
+        assert_eq!(hash("sha256", 32, Some(&"xy".repeat(32))), None);
+        assert_eq!(hash("sha256", 32, None), None);
+    }
+}

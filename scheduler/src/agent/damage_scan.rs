@@ -1,0 +1,74 @@
+//! Edge (writes). When the server's log is read for what it tells of damage: now and then, at the server's end, and when a copy is taken or the
+//! operator asks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::state::SidecarState;
+use super::{Chain, clock};
+use crate::world::damage::DamageLog;
+
+/// At midnight the log is put away, and what was written since the last look goes with it.
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// Reads on for ever.
+pub(super) async fn keep(shared: Arc<SidecarState>) {
+    loop {
+        look(&shared, SidecarState::damage).await;
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Reads all that is there.
+pub(super) async fn read_to_the_end(shared: &Arc<SidecarState>) {
+    look(shared, SidecarState::may_be_damaged).await;
+}
+
+/// Reads for the sake of what is remembered: the answer is for others.
+async fn look<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarState) -> T) {
+    let task = Arc::clone(shared);
+    if let Err(error) = tokio::task::spawn_blocking(move || read(&task)).await {
+        warn!("{error}");
+    }
+}
+
+/// Whether a copy that is taken now holds worlds of which the log has told damage. What cannot be known counts as yes: such a copy takes the
+/// place of no other.
+pub(super) fn is_told(log: &mut DamageLog) -> bool {
+    match log.look_to_the_end(clock::now()) {
+        Ok(told) => told.is_some(),
+        Err(error) => {
+            warn!("{}", Chain(&error));
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::staging::Volume;
+
+    #[test]
+    fn a_copy_is_marked_where_damage_is_told_of_or_nobody_knows() {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = Volume::new(directory.path());
+        let is_told = || is_told(&mut DamageLog::new(volume.clone()));
+        assert!(!is_told(), "a new volume");
+        fs::create_dir_all(directory.path().join("logs")).unwrap();
+        let line = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
+        fs::write(directory.path().join("logs/latest.log"), line).unwrap();
+        assert!(is_told());
+        fs::remove_file(directory.path().join("logs/latest.log")).unwrap();
+        assert!(is_told(), "it is remembered");
+        fs::write(volume.damage_path(), b"cut").unwrap();
+        assert!(is_told(), "what it said cannot be read");
+        fs::remove_file(volume.damage_path()).unwrap();
+        fs::create_dir(volume.damage_path()).unwrap();
+        assert!(is_told(), "nobody knows");
+    }
+}

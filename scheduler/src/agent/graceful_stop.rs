@@ -1,0 +1,171 @@
+//! Edge (writes). Stops the server for its preStop hook: warn, save, disconnect, send `stop`. What asks comes over a Unix socket in the directory
+//! that only this pod's containers share.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tracing::{info, warn};
+
+use super::state::{SidecarState, StopSent};
+use super::{Chain, clock, loaded_content, monitor, online_backup};
+use crate::protocol::Announce;
+use crate::rcon::responses;
+
+mod timeouts;
+
+/// After a hook that could not be heard.
+const AGAIN: Duration = Duration::from_secs(10);
+/// An announcement that ended so lately is the warning for this stop.
+const ANNOUNCED: SignedDuration = SignedDuration::from_mins(5);
+/// And one that ends so soon. Who was promised minutes has to be told that it is now.
+const ABOUT_TO_END: SignedDuration = SignedDuration::from_secs(10);
+/// A whole line is five bytes.
+const LONGEST_LINE: u64 = 64;
+
+/// The socket, open for everybody in the pod: the server's container may run as another user.
+pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
+
+/// Answers hooks for ever.
+pub(super) async fn serve(shared: Arc<SidecarState>, listener: UnixListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    if let Err(error) = answer(&shared, stream).await {
+                        // The hook dies with the server's container, often before it has read the last word.
+                        info!("the hook is gone: {error}");
+                    }
+                });
+            }
+            Err(error) => {
+                warn!("a hook could not be heard: {error}");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+async fn answer(shared: &Arc<SidecarState>, mut stream: UnixStream) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut line = String::new();
+    BufReader::new(reader.take(LONGEST_LINE)).read_line(&mut line).await?;
+    if line != "stop\n" {
+        return writer.write_all(b"the only request is `stop`\n").await;
+    }
+    writer.write_all(b"heard\n").await?;
+    // A task of its own: the stop goes on when the hook is killed.
+    let task = Arc::clone(shared);
+    let words = tokio::spawn(async move { stop_server(&task).await }).await.map_err(io::Error::other)?;
+    writer.write_all(format!("{words}\n").as_bytes()).await
+}
+
+/// Warns, saves, disconnects with a reason and sends `stop`, once for each life of the server. Answers in one line; there is nothing that a hook could do about it.
+async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
+    let until = Instant::now() + Duration::from_secs(shared.settings.stop_timeout);
+    let left = || until.saturating_duration_since(Instant::now());
+    let _turn = shared.stop_turn.lock().await;
+    if !shared.state().witness.is_up() {
+        // It may have answered since the last look, or this agent has just begun.
+        monitor::look_once(shared).await;
+    }
+    {
+        let state = shared.state();
+        if state.stop.is_some() {
+            return "ok";
+        }
+        if !state.witness.is_up() {
+            drop(state);
+            return by_sigterm(shared, "before it had answered", None);
+        }
+    }
+    online_backup::server_stops(shared);
+    // Now: after the kick nobody is on.
+    let players = shared.state().witness.players(clock::now()).count();
+    if !shared.settings.rcon_enabled {
+        return by_sigterm(shared, "because RCON is switched off", players);
+    }
+    let act = shared.desk.act();
+    if let Err(error) = act.console().await.open().await {
+        warn!("no RCON, so SIGTERM stops the server: {}", Chain(&error));
+        return by_sigterm(shared, "because RCON did not answer", players);
+    }
+    if must_warn(shared)
+        && let Err(error) = act.console().await.tellraw_all(&shared.settings.stop_text, timeouts::warn(left())).await
+    {
+        warn!("players were not warned: {}", Chain(&error));
+    }
+    let answer = act.console().await.save_flush(timeouts::save(left())).await;
+    let (saved, why) = match answer {
+        Ok(words) if responses::says_saved(&words) => {
+            (true, "stopped on request, after `save-all flush` was confirmed".to_owned())
+        }
+        Ok(words) => {
+            (false, format!("stopped on request; the server answered `save-all flush` with `{}`", words.trim()))
+        }
+        Err(error) => (false, format!("stopped on request; `save-all flush` was not confirmed: {}", Chain(&error))),
+    };
+    if saved {
+        shared.note_saved();
+        loaded_content::look_again(shared).await;
+    }
+    // By the server itself they would be disconnected without a word, after its plugins are gone. Whoever joins now is. Nobody is asked
+    // who is on: the last look is seconds old, and both commands are fine where nobody is.
+    if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, timeouts::kick(left())).await {
+        warn!("players were not told why they are disconnected: {}", Chain(&error));
+    }
+    note(shared, StopSent { saved, why, players });
+    let sent = act.console().await.stop(timeouts::stop(left())).await;
+    shared.wake.notify_one();
+    match sent {
+        Ok(()) => {
+            info!("`stop` was sent, saved: {saved}");
+            "ok"
+        }
+        Err(error) => {
+            warn!("`stop` was not answered, SIGTERM follows: {}", Chain(&error));
+            "ok, but `stop` was not answered"
+        }
+    }
+}
+
+/// Nothing can be said to the server, and the kubelet sends SIGTERM when the hook has ended. What it saves then stands in its log.
+fn by_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'static str {
+    // Where there is no process none ends, and the word would be kept for the next one.
+    if !shared.state().witness.is_absent() {
+        note(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
+        shared.wake.notify_one();
+    }
+    "SIGTERM stops the server"
+}
+
+/// Before it is sent: the end may be seen before the answer is.
+fn note(shared: &SidecarState, stop: StopSent) {
+    let mut state = shared.state();
+    state.stop = Some(stop);
+    state.witness.stop_sent(clock::now());
+}
+
+/// Whether no announcement has told of this stop. What was said to an empty server has told nobody.
+fn must_warn(shared: &SidecarState) -> bool {
+    let now = shared.operators_now();
+    let state = shared.state();
+    let is_near = |ends: Timestamp| ends <= now + ABOUT_TO_END && now <= ends + ANNOUNCED;
+    let tells = |announced: &Announce| !announced.only_empty && is_near(announced.ends);
+    !state.announced.as_ref().is_some_and(tells)
+}

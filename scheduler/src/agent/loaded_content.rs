@@ -1,0 +1,294 @@
+//! Edge (writes). Which worlds and datapacks a start of the server opens, read once after it, and which of them somebody closes while it runs.
+//!
+//! A start is compared with starts: a world that is made and thrown away while the server runs (an arena) is expected of none. What a start has
+//! opened is looked at again when the server is saved and stopped; what is not open any more then was closed by somebody, and its
+//! absence after the next start is nobody's fault. That is remembered on the volume, since another pod will be asked for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::{Instant, timeout_at};
+use tracing::{info, warn};
+
+use history::{LoadedRecord, Now, OWN, StartId};
+
+use super::console_session::ConsoleLease;
+use super::state::SidecarState;
+use super::{Chain, server_log};
+use crate::protocol::Server;
+use crate::protocol::loaded::{AtStart, Loaded, MOST};
+use crate::rcon::responses;
+use crate::staging::fs_ops::{Disk, RealFs};
+use crate::staging::read_record;
+use crate::world::Worlds;
+use crate::world::loaded_worlds::{self, OpenEvidence};
+use crate::world::session_lock;
+
+mod history;
+
+/// How long after a server's first answer its plugins may go on opening worlds: what is not open at a look that begins later was not opened.
+const OPENS_WITHIN: Duration = Duration::from_secs(20);
+/// The same for worlds that starts before have opened, and for a look that failed: another begins until then.
+const LOOKS_WITHIN: Duration = Duration::from_secs(45);
+/// The end of the last look. An operator waits for the report a little longer.
+const ENDS_WITHIN: Duration = Duration::from_secs(55);
+/// Between two looks in that time.
+const PAUSE: Duration = Duration::from_secs(10);
+/// For a command that waits for the server's main thread.
+const COMMAND: Duration = Duration::from_secs(20);
+/// For each part of the look at a server that is being saved: players wait for what comes next.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Reads what the start has opened. A look at what is not open yet is repeated, because plugins open worlds when they like. The first look is part
+/// of `act`.
+pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, act: ConsoleLease) {
+    let mut act = Some(act);
+    let (life, since, seen) = {
+        let state = shared.state();
+        let Server::Up { since, .. } = state.witness.server() else { return };
+        (state.life, since, state.saw_none)
+    };
+    // Now: at midnight the log is put away.
+    let start = StartId { seen, ..what_started(shared).await };
+    let expected = change_record(shared, |record| record.expected_worlds()).await;
+    let ends = (began + ENDS_WITHIN).max(Instant::now() + COMMAND);
+    let (mut worlds, mut datapacks): (Now, Now) = (None, None);
+    // Once all is known of the worlds, no later look can make it less.
+    let mut are_worlds_read = false;
+    loop {
+        let look_began = began.elapsed();
+        let is_open = |worlds: &Now, name: &str| worlds.as_ref().is_some_and(|all| all.get(name) == Some(&Some(true)));
+        let at_worlds =
+            async { if are_worlds_read { None } else { look_at_worlds(shared, |name| !is_open(&worlds, name)).await } };
+        let (look, packs) =
+            tokio::join!(timeout_at(ends, at_worlds), timeout_at(ends, look_at_datapacks(shared, since, true)));
+        let look = look.unwrap_or_default();
+        let is_known = look.is_some() && look_began >= OPENS_WITHIN;
+        worlds = united(worlds, look);
+        datapacks = united(datapacks, packs.unwrap_or_default());
+        drop(act.take());
+        are_worlds_read |= is_read(worlds.as_ref(), is_known, &expected);
+        if are_worlds_read && datapacks.is_some() {
+            break;
+        }
+        let Some(pause) = pause_after(look_began, began.elapsed(), ends.duration_since(began)) else {
+            // What the last look could not tell is not known.
+            worlds = worlds.filter(|_| is_known || are_worlds_read);
+            break;
+        };
+        tokio::time::sleep(pause).await;
+        if shared.state().life != life {
+            return;
+        }
+    }
+    let loaded = change_record(shared, move |record| record.begin(&start, &worlds, &datapacks)).await;
+    let mut state = shared.state();
+    if state.life == life {
+        say(&loaded);
+        state.start.loaded = Some(loaded);
+    }
+}
+
+/// How long to wait after a look before the next one begins, which has to end within `ends`; all since the first answer. None: that was the last.
+fn pause_after(look_began: Duration, now: Duration, ends: Duration) -> Option<Duration> {
+    let is_last = look_began >= LOOKS_WITHIN || now >= ends;
+    // A look that took long leaves little time for another: it begins at once.
+    (!is_last).then(|| PAUSE.min(LOOKS_WITHIN.saturating_sub(now)))
+}
+
+/// Whether no further look is needed: all are open, or are too many, or the last look was late enough and nothing is missing that starts before have
+/// opened.
+fn is_read(worlds: Option<&BTreeMap<String, Option<bool>>>, is_known: bool, expected: &BTreeSet<String>) -> bool {
+    let Some(worlds) = worlds else { return false };
+    let mut shut = worlds.iter().filter(|(_, open)| **open != Some(true)).map(|(name, _)| name);
+    worlds.len() > MOST || if is_known { !shut.any(|name| expected.contains(name)) } else { shut.next().is_none() }
+}
+
+/// Looks again at what the start has opened, right after the server was saved: its `level.dat` tells what is enabled now.
+pub(super) async fn look_again(shared: &Arc<SidecarState>) {
+    let Some(Loaded { worlds, .. }) = shared.state().start.loaded.clone() else { return };
+    let Server::Up { since, .. } = shared.state().witness.server() else { return };
+    let asks = |name: &str| {
+        let is_opened = worlds.iter().flatten().any(|(known, at)| known == name && *at == AtStart::Opened);
+        is_opened && !OWN.contains(&name)
+    };
+    let until = Instant::now() + AGAIN;
+    // One that takes too long leaves the other known.
+    let (worlds, datapacks) = tokio::join!(
+        timeout_at(until, look_at_worlds(shared, asks)),
+        timeout_at(until, look_at_datapacks(shared, since, false)),
+    );
+    if worlds.is_err() || datapacks.is_err() {
+        warn!("whether all is open still is not known: the server took too long to say");
+    }
+    let (worlds, datapacks) = (worlds.unwrap_or_default(), datapacks.unwrap_or_default());
+    let kept = change_record(shared, move |record| record.close(&worlds, &datapacks));
+    if timeout_at(until, kept).await.is_err() {
+        info!("what was closed is still being written down");
+    }
+}
+
+/// The worlds on the volume, less those of the layout since 26.1 for which `asks` is false.
+async fn look_at_worlds(shared: &Arc<SidecarState>, asks: impl Fn(&str) -> bool) -> Now {
+    let data = shared.settings.data.clone();
+    let found = tokio::task::spawn_blocking(move || {
+        let worlds = Worlds::read(&data).map_err(|error| error.to_string())?;
+        let Some(level) = loaded_worlds::level_folder(&data, &worlds) else {
+            return Err("there is no level yet".to_owned());
+        };
+        let found = loaded_worlds::worlds(&level, &worlds).map_err(|error| error.to_string())?;
+        let look = |(name, tells)| match tells {
+            OpenEvidence::Locks(locks) => held(&locks).map(|held| (name, Ok(held))),
+            OpenEvidence::Console(key) => Ok((name, Err(key))),
+        };
+        let by_locks = found.values().any(|tells| matches!(tells, OpenEvidence::Locks(_)));
+        let found: Result<BTreeMap<String, Result<bool, String>>, _> = found.into_iter().map(look).collect();
+        let found = found.map_err(|error| Chain(&error).to_string())?;
+        let own = [level.join("session.lock")];
+        // Last: what was let go of during the look is let go of now.
+        if by_locks && !held(&own).map_err(|error| Chain(&error).to_string())? {
+            // A plugin has opened and closed it in the server's process, which drops the lock, or the volume keeps none.
+            return Err("the server runs and does not hold the `session.lock` of its own level".to_owned());
+        }
+        Ok(found)
+    });
+    let found = found.await.unwrap_or_else(|error| Err(error.to_string()));
+    let found = found.inspect_err(|error| warn!("the worlds could not be read: {error}")).ok()?;
+    if found.len() > MOST {
+        return Some(found.into_keys().map(|name| (name, None)).collect());
+    }
+    let act = shared.desk.act();
+    let mut now = BTreeMap::new();
+    for (name, known) in found {
+        let is_open = match known {
+            Ok(held) => Some(held),
+            Err(_) if !asks(&name) => None,
+            Err(key) => match act.console().await.has_dimension(&key, COMMAND).await {
+                Ok(answer) => Some(answer?),
+                Err(error) => {
+                    warn!("the server could not be asked for `{key}`: {}", Chain(&error));
+                    return None;
+                }
+            },
+        };
+        now.insert(name, is_open);
+    }
+    Some(now)
+}
+
+/// The datapacks in the level's folder. Where there are any and the server has written no `level.dat` since it answered, it `may_save` once to say
+/// which are enabled: by itself it does that within five minutes only.
+async fn look_at_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_save: bool) -> Now {
+    let read = async || {
+        let data = shared.settings.data.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let worlds = Worlds::read(&data).map_err(|error| error.to_string())?;
+            let Some(level) = loaded_worlds::level_folder(&data, &worlds) else {
+                return Err("there is no level yet".to_owned());
+            };
+            let there = loaded_worlds::datapacks_there(&level).map_err(|error| error.to_string())?;
+            if there.is_empty() {
+                return Ok(Some(BTreeMap::new()));
+            }
+            let Some(enabled) = loaded_worlds::datapacks_enabled(&level, since)? else { return Ok(None) };
+            let open = enabled.iter().map(|name| (name.clone(), Some(true)));
+            Ok(Some(there.iter().map(|name| (name.clone(), Some(enabled.contains(name)))).chain(open).collect()))
+        });
+        let read: Result<Now, String> = read.await.unwrap_or_else(|error| Err(error.to_string()));
+        read.inspect_err(|error| warn!("the datapacks could not be read: {error}"))
+    };
+    // What could not be read is read no better after a save.
+    let Ok(now) = read().await else { return None };
+    if now.is_some() || !may_save {
+        return now;
+    }
+    let answer = {
+        let act = shared.desk.act();
+        let mut console = act.console().await;
+        // What is copied from a running server must not be written while it is read. Looked at with the console in hand: a copy that begins
+        // from now on gets it after this save.
+        if shared.state().copying.is_some() {
+            return None;
+        }
+        console.save(COMMAND).await
+    };
+    match answer {
+        Ok(words) if responses::says_saved(&words) => read().await.unwrap_or_default(),
+        Ok(words) => {
+            warn!("the server was to say which datapacks are enabled and answered `save-all` with `{}`", words.trim());
+            None
+        }
+        Err(error) => {
+            warn!("the server could not be asked which datapacks are enabled: {}", Chain(&error));
+            None
+        }
+    }
+}
+
+/// What was open at either look counts as opened.
+fn united(before: Now, now: Now) -> Now {
+    match (before, now) {
+        (Some(mut all), Some(now)) => {
+            for (name, open) in now {
+                let known = all.entry(name).or_default();
+                *known = if *known == Some(true) { *known } else { open };
+            }
+            Some(all)
+        }
+        (before, now) => now.or(before),
+    }
+}
+
+async fn what_started(shared: &Arc<SidecarState>) -> StartId {
+    let volume = shared.volume.clone();
+    let data = shared.settings.data.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let mark = server_log::read(&data).unwrap_or_default().map(|log| log.mark);
+        let manifest = volume.manifest().inspect_err(|error| warn!("{}", Chain(error))).unwrap_or_default();
+        StartId { mark, lock: manifest.map(|manifest| manifest.lock), seen: false }
+    });
+    read.await.unwrap_or_default()
+}
+
+fn held(locks: &[PathBuf]) -> Result<bool, session_lock::Error> {
+    locks.iter().try_fold(false, |held, path| Ok(held || session_lock::held_by_another(path)?))
+}
+
+/// One change of what the volume remembers. What cannot be written is told: a world that somebody has closed will be missed once.
+async fn change_record<T: Default + Send + 'static>(
+    shared: &Arc<SidecarState>,
+    change: impl FnOnce(&mut LoadedRecord) -> T + Send + 'static,
+) -> T {
+    let path = shared.volume.opened_path();
+    let changed = tokio::task::spawn_blocking(move || {
+        let before: LoadedRecord =
+            read_record(&path).inspect_err(|error| warn!("{}", Chain(error))).unwrap_or_default().unwrap_or_default();
+        let mut record = before.clone();
+        let answer = change(&mut record);
+        if record != before
+            && let Err(error) = Disk::new(RealFs).write_record(&path, &record)
+        {
+            warn!("{}", Chain(&error));
+        }
+        answer
+    });
+    changed.await.unwrap_or_default()
+}
+
+fn say(loaded: &Loaded) {
+    let count = |all: Option<&BTreeMap<String, AtStart>>| match all {
+        Some(all) => all.values().filter(|at| **at == AtStart::Opened).count().to_string(),
+        None => "an unknown number of".to_owned(),
+    };
+    info!(
+        "{} worlds open, {} datapacks of your own enabled",
+        count(loaded.worlds.as_ref()),
+        count(loaded.datapacks.as_ref())
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Pure. The word that ends a copy before its time: asked for before each step on the disk, and waited for.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::staging::fs_ops::FsHook;
+
+/// Shared by whoever takes a copy and whoever may end it. The first reason stays.
+#[derive(Debug, Clone)]
+pub(super) struct CancellationToken {
+    why: watch::Sender<Option<String>>,
+    reading: Arc<Mutex<PathBuf>>,
+}
+
+impl Default for CancellationToken {
+    fn default() -> Self {
+        Self { why: watch::Sender::new(None), reading: Arc::default() }
+    }
+}
+
+impl CancellationToken {
+    /// From now on no step is taken.
+    pub(super) fn tell(&self, why: &str) {
+        self.why.send_if_modified(|told| {
+            let first = told.is_none();
+            if first {
+                *told = Some(why.to_owned());
+            }
+            first
+        });
+    }
+
+    /// Why it was told to end.
+    pub(super) fn why(&self) -> Option<String> {
+        self.why.borrow().clone()
+    }
+
+    /// Waits until it is told to end; for ever if nobody does.
+    pub(super) async fn told(&self) -> String {
+        let mut why = self.why.subscribe();
+        // Cannot fail: the sender lives in `self`.
+        why.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()).unwrap_or_default()
+    }
+
+    /// The file that was read last.
+    pub(super) fn reached(&self) -> PathBuf {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl FsHook for CancellationToken {
+    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+        if what == "read" {
+            let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+            if *reading != path {
+                path.clone_into(&mut reading);
+            }
+        }
+        match &*self.why.borrow() {
+            Some(why) => Err(io::Error::other(why.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_reason_stays_and_no_step_is_taken_after_it() {
+        let halt = CancellationToken::default();
+        let mut steps = halt.clone();
+        steps.before("read", Path::new("/data/a")).unwrap();
+        steps.before("write", Path::new("/backups/b")).unwrap();
+        assert_eq!(halt.reached(), Path::new("/data/a"));
+        halt.tell("too late");
+        halt.tell("the server was stopped");
+        assert_eq!(halt.told().await, "too late");
+        assert_eq!(steps.before("write", Path::new("/backups/b")).unwrap_err().to_string(), "too late");
+    }
+}

@@ -1,0 +1,52 @@
+//! Edge (writes). `agent stop`: the preStop hook on the server's own container.
+//!
+//! It only asks, and it never fails. Without a sidecar that answers within 2 s it returns at once, and SIGTERM does the work. It also
+//! returns as soon as `stop` was sent: a hook that waits for the end dies with the container and leaves a Warning on every good stop.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::config;
+
+/// How long the sidecar may take to say anything at all.
+const FIRST_WORD: Duration = Duration::from_secs(2);
+
+/// How the hook ended; for the log only.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HookResult {
+    /// The sidecar has sent `stop`, or there was nothing to stop; its words.
+    Done(String),
+    /// Nobody answered in time, or the answer ended.
+    NobodyThere(String),
+}
+
+/// Asks the sidecar to stop the server.
+pub async fn run(settings: &config::StopConfig) -> HookResult {
+    let socket = settings.shared.join(config::SOCKET);
+    let nobody = |error: io::Error| HookResult::NobodyThere(format!("{}: {error}", socket.display()));
+    let hello = async {
+        let mut stream = UnixStream::connect(&socket).await?;
+        stream.write_all(b"stop\n").await?;
+        let mut lines = BufReader::new(stream).lines();
+        let first = lines.next_line().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok::<_, io::Error>((lines, first))
+    };
+    let (mut lines, first) =
+        match timeout(FIRST_WORD, hello).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            Ok(answer) => answer,
+            Err(error) => return nobody(error),
+        };
+    if first != "heard" {
+        return HookResult::Done(first);
+    }
+    match timeout(Duration::from_secs(settings.stop_timeout), lines.next_line()).await {
+        Ok(Ok(Some(line))) => HookResult::Done(line),
+        Ok(Ok(None)) => nobody(io::ErrorKind::UnexpectedEof.into()),
+        Ok(Err(error)) => nobody(error),
+        Err(_) => nobody(io::ErrorKind::TimedOut.into()),
+    }
+}

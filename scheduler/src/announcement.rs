@@ -1,0 +1,173 @@
+//! Pure. Which lines players read before their server stops, when, and in which words. The times are true: a line that is
+//! late says what is really left, and a line that was missed is not made up for.
+
+use jiff::{SignedDuration, Timestamp};
+
+pub mod locale;
+pub mod placeholder;
+
+/// The times left, in seconds, at which a line is said, most first. Far apart while there is time to finish a fight, each
+/// second while there is only time to stand still. Those above five minutes are for countdowns that are set to be longer.
+const MARKS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
+
+/// A line to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnnouncementLine {
+    /// When to say it; now, if it is not later than now.
+    pub at: Timestamp,
+    /// What to say is left, in whole seconds; see [`in_words`]. The `last_said` of the next question.
+    pub left: SignedDuration,
+    /// One of the few that are worth a title across the screen: the first, one minute, and each of the last ten seconds. More
+    /// would hide the game from those who have minutes to end what they do.
+    pub is_big: bool,
+}
+
+impl AnnouncementLine {
+    /// What to say is left when the line is said at `now`: another one before it may have had to wait for the server. None: the
+    /// countdown is over.
+    pub fn left_at(&self, ends: Timestamp, now: Timestamp) -> Option<SignedDuration> {
+        let left = whole_seconds(ends.duration_since(now));
+        (left > 0).then(|| self.left.min(SignedDuration::from_secs(rounded(left))))
+    }
+}
+
+/// Times left, in seconds, that are worth a title.
+const fn is_big(left: i64) -> bool {
+    left == 60 || left <= 10
+}
+
+/// The next line of a countdown, or None when there is nothing more to say.
+///
+/// `last_said` is what the last line said was left; None before the first, which is said at once, however long the
+/// countdown is.
+pub fn next_line(ends: Timestamp, last_said: Option<SignedDuration>, now: Timestamp) -> Option<AnnouncementLine> {
+    let left = whole_seconds(ends.duration_since(now));
+    if left <= 0 {
+        return None;
+    }
+    let Some(last_said) = last_said else {
+        return Some(AnnouncementLine { at: now, left: SignedDuration::from_secs(rounded(left)), is_big: true });
+    };
+    let mark = MARKS.into_iter().find(|mark| *mark <= left && *mark < last_said.as_secs())?;
+    let left = SignedDuration::from_secs(mark);
+    Some(AnnouncementLine { at: ends.checked_sub(left).unwrap_or(now), left, is_big: is_big(mark) })
+}
+
+/// The time left as people say it: `5 minutes`, `1 minute`, `30 seconds`, `4 minutes 50 seconds`, `1 hour 30 minutes`.
+pub fn in_words(left: SignedDuration) -> String {
+    let seconds = whole_seconds(left);
+    if seconds <= 0 {
+        return "a moment".to_owned();
+    }
+    let parts = [(seconds / 3600, "hour"), (seconds / 60 % 60, "minute"), (seconds % 60, "second")];
+    let words = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, unit)| match count {
+        1 => format!("1 {unit}"),
+        _ => format!("{count} {unit}s"),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A begun second counts: 9.97 s are the ten seconds that were promised.
+fn whole_seconds(left: SignedDuration) -> i64 {
+    left.as_secs() + i64::from(left.subsec_nanos() > 0)
+}
+
+/// A first line that comes a moment late still says `5 minutes`, not `4 minutes 58 seconds`.
+const fn rounded(seconds: i64) -> i64 {
+    if seconds > 60 { (seconds + 5) / 10 * 10 } else { seconds }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDS: Timestamp = Timestamp::constant(1_000_000, 0);
+
+    fn left(seconds: i64) -> Timestamp {
+        ENDS - SignedDuration::from_secs(seconds)
+    }
+
+    /// Everything that is said in a countdown of this length, if each line is said when it is due.
+    fn said(notice: i64) -> Vec<i64> {
+        lines(notice).iter().map(|line| line.left.as_secs()).collect()
+    }
+
+    fn lines(notice: i64) -> Vec<AnnouncementLine> {
+        let (mut now, mut last, mut said) = (left(notice), None, Vec::new());
+        while let Some(line) = next_line(ENDS, last, now) {
+            assert!(line.at >= now, "a line in time is never late");
+            now = line.at;
+            last = Some(line.left);
+            said.push(line);
+        }
+        said
+    }
+
+    #[test]
+    fn five_minutes_are_said_at_5_1_half_a_minute_and_each_of_the_last_ten_seconds() {
+        assert_eq!(said(300), [300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_countdown_of_another_length_begins_with_its_own_length() {
+        assert_eq!(said(10), [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(said(180)[..3], [180, 60, 30]);
+        assert_eq!(said(1200)[..4], [1200, 900, 600, 300]);
+    }
+
+    #[test]
+    fn a_line_that_was_missed_is_not_made_up_for_and_never_says_a_time_that_is_over() {
+        let minute = Some(SignedDuration::from_secs(60));
+        // The server hung from the first minute on and answers again with 7.4 s left.
+        let late = next_line(ENDS, minute, left(8) + SignedDuration::from_millis(600)).unwrap();
+        assert_eq!(late.left.as_secs(), 8);
+        // It hung for a while, but the next mark is still ahead.
+        let ahead = next_line(ENDS, minute, left(45)).unwrap();
+        assert_eq!((ahead.left.as_secs(), ahead.at), (30, left(30)));
+    }
+
+    #[test]
+    fn a_first_line_that_comes_late_says_what_is_really_left() {
+        let first = |seconds| next_line(ENDS, None, left(seconds)).unwrap().left;
+        assert_eq!(in_words(first(298)), "5 minutes");
+        assert_eq!(in_words(first(245)), "4 minutes 10 seconds");
+        assert_eq!(in_words(first(17)), "17 seconds");
+    }
+
+    #[test]
+    fn the_first_line_one_minute_and_the_last_ten_seconds_are_big() {
+        let big = |notice| -> Vec<i64> {
+            lines(notice).iter().filter(|line| line.is_big).map(|line| line.left.as_secs()).collect()
+        };
+        assert_eq!(big(1200), [1200, 60, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(big(45), [45, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_line_that_had_to_wait_for_another_says_what_is_left_by_then() {
+        let line = next_line(ENDS, Some(SignedDuration::from_secs(60)), left(45)).unwrap();
+        let said = |seconds| line.left_at(ENDS, left(seconds)).map(|left| left.as_secs());
+        assert_eq!((said(30), said(25), said(0), said(-3)), (Some(30), Some(25), None, None));
+        let first = next_line(ENDS, None, left(298)).unwrap();
+        assert_eq!(first.left_at(ENDS, left(298)).unwrap().as_secs(), 300, "a first line may still say five minutes");
+    }
+
+    #[test]
+    fn when_it_is_over_nothing_is_said() {
+        assert_eq!(next_line(ENDS, Some(SignedDuration::from_secs(1)), left(1)), None);
+        assert_eq!(next_line(ENDS, None, ENDS), None);
+        assert_eq!(next_line(ENDS, None, left(-60)), None);
+    }
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let words = |seconds| in_words(SignedDuration::from_secs(seconds));
+        assert_eq!(words(300), "5 minutes");
+        assert_eq!(words(60), "1 minute");
+        assert_eq!(words(30), "30 seconds");
+        assert_eq!(words(1), "1 second");
+        assert_eq!(words(5400), "1 hour 30 minutes");
+        assert_eq!(words(0), "a moment");
+        assert_eq!(in_words(SignedDuration::from_millis(9_970)), "10 seconds");
+    }
+}

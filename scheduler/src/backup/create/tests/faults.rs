@@ -1,0 +1,307 @@
+//! Edge (writes). What goes wrong while a copy is taken, kept or read: power, disk, other writers, and archives that mean harm.
+
+use rustix::io::Errno;
+
+use super::*;
+use crate::staging::fs_ops::faulty::{FaultyFs, told};
+
+/// The power goes after `left` operations. What was written and not brought to the disk by then is empty afterwards.
+struct Power {
+    left: usize,
+    unsynced: Rc<RefCell<BTreeSet<PathBuf>>>,
+    syncing: Option<PathBuf>,
+}
+
+impl FsHook for Power {
+    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+        if what.starts_with("read") {
+            // Changes nothing that a power cut could leave half done.
+            return Ok(());
+        }
+        // The operation before this one has ended.
+        if let Some(synced) = self.syncing.take() {
+            self.unsynced.borrow_mut().remove(&synced);
+        }
+        self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("the power went"))?;
+        match what {
+            "create" | "write" => drop(self.unsynced.borrow_mut().insert(path.to_owned())),
+            "bring to the disk" => self.syncing = Some(path.to_owned()),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_interruption_after_any_operation_leaves_the_copies_before_and_nothing_that_does_not_read_back() {
+    for left in 0.. {
+        let server = Server::new(&NEW_LAYOUT);
+        server.put("survival/dimensions/minecraft/overworld/region/r.1.0.mca", &noise(300_000));
+        let first = server.take(Contents::Worlds);
+        let unsynced = Rc::default();
+        let power = Power { left, unsynced: Rc::clone(&unsynced), syncing: None };
+        let ended = server.take_with(Contents::Worlds, 60, &mut Disk::new(power)).is_ok();
+        for lost in unsynced.borrow().iter() {
+            let published = PathBuf::from(lost.to_str().unwrap().replace(PARTIAL, ""));
+            for path in [lost.clone(), published, lost.with_file_name(RECORD)] {
+                if path.is_file() {
+                    fs::write(path, b"").unwrap();
+                }
+            }
+        }
+        let good = server.good();
+        assert_eq!(good[0], first.id, "after {left} operations");
+        assert!(!ended || good.len() == 2, "what was reported as taken is there");
+        assert_eq!(
+            server.shelf.list().unwrap().len(),
+            good.len(),
+            "nothing damaged is on the shelf, after {left} operations"
+        );
+
+        let again = server.take_with(Contents::Worlds, 120, &mut Disk::new(RealFs)).unwrap();
+        assert!(server.good().contains(&again.id), "going on after {left} operations");
+        let names = fs::read_dir(server.shelf.root()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with('.')), "no remains");
+        if ended {
+            assert!(left > 15, "only {left} operations: the test does not see them all");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_at_any_operation_makes_no_half_copy_names_the_file_and_the_second_try_succeeds() {
+    for left in 0.. {
+        let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
+        let server = Server::new(&NEW_LAYOUT);
+        let before = files_below(&server.data());
+        let first = server.take(Contents::Worlds);
+        let (steps, refused) = FaultyFs::after(left, with);
+        let mut disk = Disk::new(steps);
+        let taken = server.take_with(Contents::Worlds, 60, &mut disk);
+        if !refused.has_happened() {
+            assert!(taken.is_ok() && left > 15, "only {left} operations: the test does not see them all");
+            return;
+        }
+        let story = format!("when it could not {}", refused.what());
+        refused.assert_told(&told(&taken.expect_err(&story)), with);
+        let good = server.good();
+        assert_eq!(good[0], first.id, "{story}");
+        assert_eq!(server.shelf.list().unwrap().len(), good.len(), "nothing damaged is on the shelf, {story}");
+        assert_eq!(files_below(&server.data()), before, "{story}");
+
+        let again = server.take_with(Contents::Worlds, 120, &mut disk).expect("the disk is well again");
+        assert!(server.good().contains(&again.id), "at the second try, {story}");
+        let names = fs::read_dir(server.shelf.root()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with('.')), "no remains, {story}");
+    }
+}
+
+#[test]
+fn an_interruption_while_copies_are_removed_leaves_whole_ones_and_the_rest_goes_later() {
+    for left in 0.. {
+        let server = Server::new(&NEW_LAYOUT);
+        let taken = [0, 60, 120].map(|at| server.take_with(Contents::Worlds, at, &mut Disk::new(RealFs)).unwrap().id);
+        let retention = Retention { max_count: 1, max_age: None };
+        let power = Power { left, unsynced: Rc::default(), syncing: None };
+        let ended = server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(power)).is_ok();
+        let good = server.good();
+        assert_eq!(good.last(), taken.last(), "after {left} operations");
+        assert_eq!(server.shelf.list().unwrap().len(), good.len(), "no half of one, after {left} operations");
+        server.shelf.tidy(&mut Disk::new(RealFs)).unwrap();
+        server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(RealFs)).unwrap();
+        assert_eq!(server.good(), [taken[2].clone()]);
+        assert_eq!(fs::read_dir(server.shelf.root()).unwrap().count(), 1);
+        if ended {
+            assert_eq!(left, 6);
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_change_of_any_byte_is_noticed_and_remembered() {
+    let server = Server::new(&NEW_LAYOUT);
+    let backup = server.take(Contents::Worlds);
+    for file in [ARCHIVE, LIST] {
+        let path = server.shelf.directory(&backup.id).join(file);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x20;
+            fs::write(&path, &bytes).unwrap();
+            let read = read_whole(&server.shelf, &backup);
+            assert!(read.is_err(), "byte {at} of {file}");
+        }
+        for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+            fs::write(&path, &whole[..length]).unwrap();
+            let read = read_whole(&server.shelf, &backup);
+            assert!(read.is_err(), "{length} bytes of {file}");
+        }
+        fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
+        assert!(read_whole(&server.shelf, &backup).is_err());
+        fs::write(&path, &whole).unwrap();
+    }
+    let path = server.shelf.directory(&backup.id).join(ARCHIVE);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(server.shelf.list().unwrap()[0].state.as_ref(), Ok(&backup), "nobody has looked yet");
+    let into = server.directory.path().join("restored");
+    let failed = unpack(&server.shelf, &backup, &into, &mut Disk::new(RealFs)).unwrap_err();
+    assert!(matches!(failed, restore::Error::Damaged { .. }), "{failed:?}");
+    assert!(server.shelf.list().unwrap()[0].state.is_err(), "now it counts no more");
+}
+
+#[test]
+fn a_disk_that_is_full_while_it_unpacks_does_not_make_a_copy_a_damaged_one() {
+    let server = Server::new(&NEW_LAYOUT);
+    let backup = server.take(Contents::Worlds);
+    let into = server.directory.path().join("restored");
+    for left in 0..12 {
+        let power = Power { left, unsynced: Rc::default(), syncing: None };
+        let failed = unpack(&server.shelf, &backup, &into, &mut Disk::new(power)).unwrap_err();
+        assert!(matches!(failed, restore::Error::Disk(_)), "{failed:?}");
+    }
+    assert!(server.shelf.list().unwrap()[0].state.is_ok());
+    assert_eq!(only_files(&server.restored(&backup)), files(&NEW_LAYOUT), "what lay half there is gone");
+}
+
+/// A copy of somebody who can write to the shelf: archive, list and record agree with each other.
+fn forged(server: &Server, entries: &[(&[u8], tar::EntryType)]) -> Backup {
+    let honest = server.take(Contents::Worlds);
+    let directory = server.shelf.directory(&honest.id);
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut list = Vec::new();
+    for (name, kind) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name);
+        header.set_entry_type(*kind);
+        header.set_link_name("/etc/passwd").unwrap();
+        header.set_mode(0o777);
+        header.set_mtime(0);
+        let content: &[u8] = if kind.is_file() { b"x" } else { b"" };
+        header.set_size(u64::try_from(content.len()).unwrap());
+        header.set_cksum();
+        archive.append(&header, content).unwrap();
+        let x = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+        let name = text_of(name);
+        if kind.is_file() {
+            writeln!(list, r#"{{"path":"{name}","size":1,"sha256":"{x}"}}"#).unwrap();
+        } else {
+            writeln!(list, r#"{{"path":"{name}"}}"#).unwrap();
+        }
+    }
+    let archive = archive.into_inner().unwrap().finish().unwrap();
+    fs::write(directory.join(ARCHIVE), &archive).unwrap();
+    fs::write(directory.join(LIST), &list).unwrap();
+    let files = entries.iter().filter(|(_, kind)| kind.is_file()).count();
+    let files = u64::try_from(files).unwrap();
+    let hash = |name: &str| of_file(Algorithm::Sha256, &directory.join(name)).unwrap().hex().to_owned();
+    let seal = Checksum {
+        files,
+        bytes: files,
+        archive_bytes: u64::try_from(archive.len()).unwrap(),
+        archive_sha256: hash(ARCHIVE),
+        list_sha256: hash(LIST),
+    };
+    Backup { seal, ..honest }
+}
+
+#[test]
+fn an_archive_that_means_harm_writes_nothing_outside_of_its_place() {
+    use tar::EntryType as Kind;
+    let hostile: [&[(&[u8], Kind)]; 9] = [
+        &[(b"../evil", Kind::Regular)],
+        &[(b"world/../../evil", Kind::Regular)],
+        &[(b"/evil", Kind::Regular)],
+        &[(b".", Kind::Regular)],
+        &[(b".nightshift/manifest.json", Kind::Regular)],
+        &[(b"world", Kind::Symlink), (b"world/evil", Kind::Regular)],
+        &[(b"world", Kind::Link)],
+        &[(b"world", Kind::Char)],
+        &[(b"world", Kind::Fifo)],
+    ];
+    for entries in hostile {
+        let server = Server::new(&NEW_LAYOUT);
+        let backup = forged(&server, entries);
+        let before = files_below(server.directory.path());
+        let into = server.directory.path().join("in/to");
+        let failed = unpack(&server.shelf, &backup, &into, &mut Disk::new(RealFs)).unwrap_err();
+        assert!(
+            matches!(failed, restore::Error::Damaged { source: Damaged::Entry { .. }, .. }),
+            "{entries:?}: {failed:?}"
+        );
+        let after = files_below(server.directory.path());
+        let new = after.keys().filter(|path| !before.contains_key(*path) && !path.ends_with("damaged.txt"));
+        assert_eq!(new.collect::<Vec<_>>(), ["in/", "in/to/"], "{entries:?}");
+    }
+    let server = Server::new(&NEW_LAYOUT);
+    let twice = forged(&server, &[(b"world/a", Kind::Regular), (b"world/a", Kind::Regular)]);
+    let into = server.directory.path().join("in/to");
+    assert!(unpack(&server.shelf, &twice, &into, &mut Disk::new(RealFs)).is_err(), "no file is written over");
+    let harmless = forged(&Server::new(&NEW_LAYOUT), &[(b"world/a", Kind::Regular)]);
+    assert_eq!(harmless.seal.files, 1);
+}
+
+#[test]
+fn a_file_that_grows_or_shrinks_while_it_is_read_makes_no_copy() {
+    struct Meddles {
+        file: PathBuf,
+        length: u64,
+    }
+    impl FsHook for Meddles {
+        fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+            // After its size was taken, before it is read: the first block of the archive goes out.
+            if what == "write" && path.ends_with(ARCHIVE) {
+                fs::File::options().write(true).open(&self.file)?.set_len(self.length)?;
+            }
+            Ok(())
+        }
+    }
+    for length in [10, 900_000] {
+        let server = Server::new(&NEW_LAYOUT);
+        server.put("survival/data/a.dat", &noise(400_000));
+        server.put("survival/data/b.dat", &noise(400_000));
+        let meddles = Meddles { file: server.data().join("survival/data/a.dat"), length };
+        let failed = server.take_with(Contents::Worlds, 0, &mut Disk::new(meddles)).unwrap_err();
+        assert!(matches!(failed, Error::Write(WriteError::Entry { .. })), "{failed:?}");
+        assert!(server.shelf.list().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_disk_that_keeps_other_bytes_than_it_was_given_makes_no_copy() {
+    struct Rots;
+    impl FsHook for Rots {
+        fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+            if what == "bring to the disk" && path.ends_with(LIST) {
+                let archive = path.with_file_name(ARCHIVE);
+                let mut bytes = fs::read(&archive)?;
+                bytes[40] ^= 1;
+                fs::write(archive, bytes)?;
+            }
+            Ok(())
+        }
+    }
+    let server = Server::new(&NEW_LAYOUT);
+    let failed = server.take_with(Contents::Worlds, 0, &mut Disk::new(Rots)).unwrap_err();
+    assert!(matches!(failed, Error::Unverified(_)), "{failed:?}");
+    assert!(server.shelf.list().unwrap().is_empty());
+}
+
+#[test]
+fn a_shelf_with_other_things_on_it_is_read_and_those_are_left_alone() {
+    let server = Server::new(&NEW_LAYOUT);
+    let backup = server.take(Contents::Worlds);
+    fs::create_dir(server.shelf.root().join("lost+found")).unwrap();
+    fs::write(server.shelf.root().join("notes.txt"), b"x").unwrap();
+    fs::create_dir(server.shelf.root().join("20260101T000000Z-none")).unwrap();
+    let states: Vec<bool> = server.shelf.list().unwrap().iter().map(|copy| copy.state.is_ok()).collect();
+    assert_eq!(states, [false, true], "a directory without a record does not count");
+    let retention = Retention { max_count: 2, max_age: None };
+    let gone = server.shelf.prune(retention, &[], Timestamp::MAX, &mut Disk::new(RealFs)).unwrap();
+    assert!(gone.is_empty());
+    assert_eq!(server.good(), [backup.id]);
+}

@@ -1,0 +1,255 @@
+//! Pure. One window: a schedule, a time zone and a length.
+
+use chrono_tz::{TZ_VARIANTS, Tz};
+use cron::Schedule;
+use jiff::{SignedDuration, Timestamp};
+
+use super::cron_expr::{self, CronError, Field, FieldProblem};
+use super::time_zone::{first_reached, reading_at, scheduled_after, scheduled_by};
+
+/// A window in which a server may be taken down.
+///
+/// It opens when the clocks of its zone reach the scheduled reading: at the end of the gap if they are set forward over it,
+/// the first time if they are set back over it, and only then. It stays open for a length of real time: two hours are two
+/// hours in the night the clocks change, too.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// One, or two that are united: a restricted day of the month OR a restricted day of the week.
+    schedules: Vec<Schedule>,
+    zone: Tz,
+    length: SignedDuration,
+    /// Nothing begins in this last part of it.
+    last_part: SignedDuration,
+}
+
+/// Which of the texts of a window an error is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowField {
+    /// The cron expression.
+    Cron,
+    /// The time zone.
+    Zone,
+    /// The length.
+    Duration,
+    /// The last part, in which nothing begins.
+    LatestStart,
+}
+
+/// Why a text is no window, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WindowError {
+    /// Not five fields.
+    #[error(
+        "`{text}` has {found} fields, a schedule has five: minute, hour, day of month, month, day of week; \
+         `0 4 * * 0` is Sundays at 04:00"
+    )]
+    Fields {
+        /// The expression.
+        text: String,
+        /// How many it has.
+        found: usize,
+    },
+    /// Six or seven fields, as Quartz writes them.
+    #[error("`{text}` has {found} fields, a schedule has five and no seconds: try `{instead}`")]
+    Seconds {
+        /// The expression.
+        text: String,
+        /// How many it has.
+        found: usize,
+        /// The five that are probably meant.
+        instead: String,
+    },
+    /// A word with `@` that is none of ours.
+    #[error("`{text}` is not known: write `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` or five fields")]
+    Nickname {
+        /// The word.
+        text: String,
+    },
+    /// One of the five fields.
+    #[error("`{text}` is wrong as {field} of a schedule: {problem}")]
+    Field {
+        /// Which one.
+        field: Field,
+        /// The part of the field that is wrong.
+        text: String,
+        /// Why, and what to write.
+        problem: FieldProblem,
+    },
+    /// A date that does not exist, as 30 February.
+    #[error("`{text}` never happens: no month it names has such a day")]
+    Never {
+        /// The expression.
+        text: String,
+    },
+    /// Not a zone, or a zone in other letters.
+    #[error("`{name}` is not a time zone: write {}", .nearest.map_or_else(
+        || "an IANA name such as `Europe/Berlin` or `UTC`".to_owned(), |it| format!("`{it}`")))]
+    Zone {
+        /// What was written.
+        name: String,
+        /// The zone that differs only in case, or in a space for the underscore.
+        nearest: Option<&'static str>,
+    },
+    /// Too short to do anything in it, or longer than a week.
+    #[error("a window of {length:#} is too {}: write 15m to 168h", if *.length < Window::SHORTEST { "short" } else { "long" })]
+    Length {
+        /// What was asked for.
+        length: SignedDuration,
+    },
+    /// A blackout that is too short to be one, or that never ends.
+    #[error("a blackout of {length:#} is too {}: write 1m to 366d", if *.length < Window::SHORTEST_BLACKOUT { "short" } else { "long" })]
+    BlackoutLength {
+        /// What was asked for.
+        length: SignedDuration,
+    },
+    /// Nothing could ever begin.
+    #[error(
+        "nothing could begin in a window of {length:#} whose last {last_part:#} are closed: write less than the length, \
+         by a minute at least"
+    )]
+    LatestStart {
+        /// The length of the window.
+        length: SignedDuration,
+        /// What was asked for.
+        last_part: SignedDuration,
+    },
+}
+
+impl WindowError {
+    /// Which of the texts is wrong.
+    pub const fn part(&self) -> WindowField {
+        match self {
+            Self::Fields { .. }
+            | Self::Seconds { .. }
+            | Self::Nickname { .. }
+            | Self::Field { .. }
+            | Self::Never { .. } => WindowField::Cron,
+            Self::Zone { .. } => WindowField::Zone,
+            Self::Length { .. } | Self::BlackoutLength { .. } => WindowField::Duration,
+            Self::LatestStart { .. } => WindowField::LatestStart,
+        }
+    }
+}
+
+impl Window {
+    /// The shortest window: countdown (5 minutes), save, stop and start must fit.
+    pub const SHORTEST: SignedDuration = SignedDuration::from_mins(15);
+
+    /// The longest window: a week, which with a weekly schedule is always.
+    pub const LONGEST: SignedDuration = SignedDuration::from_hours(168);
+
+    /// The shortest blackout: what is shorter is a mistake.
+    pub const SHORTEST_BLACKOUT: SignedDuration = SignedDuration::from_mins(1);
+
+    /// The longest blackout that comes again: a leap year, which with a yearly schedule is always.
+    pub const LONGEST_BLACKOUT: SignedDuration = SignedDuration::from_hours(366 * 24);
+
+    /// What must be left of a window in front of its last part: an alarm that is late must not miss it.
+    const SHORTEST_BEGIN: SignedDuration = SignedDuration::from_mins(1);
+
+    /// Reads a five-field cron expression as Vixie's cron does, an IANA time zone and a length.
+    pub fn parse(cron: &str, zone: &str, duration: SignedDuration) -> Result<Self, WindowError> {
+        let window = Self::read(cron, zone, duration)?;
+        if duration < Self::SHORTEST || duration > Self::LONGEST {
+            return Err(WindowError::Length { length: duration });
+        }
+        Ok(window)
+    }
+
+    /// The same window, in whose last part nothing begins (`latestStart`).
+    pub fn closed_before_its_end(self, last_part: SignedDuration) -> Result<Self, WindowError> {
+        if last_part > self.length - Self::SHORTEST_BEGIN {
+            return Err(WindowError::LatestStart { length: self.length, last_part });
+        }
+        Ok(Self { last_part, ..self })
+    }
+
+    /// The same as [`Self::parse`], for a time in which nothing may happen.
+    pub(super) fn parse_blackout(cron: &str, zone: &str, duration: SignedDuration) -> Result<Self, WindowError> {
+        let window = Self::read(cron, zone, duration)?;
+        if duration < Self::SHORTEST_BLACKOUT || duration > Self::LONGEST_BLACKOUT {
+            return Err(WindowError::BlackoutLength { length: duration });
+        }
+        Ok(window)
+    }
+
+    /// The same, for instants at which something happens: of a window they are the openings.
+    pub(super) fn parse_instants(cron: &str, zone: &str) -> Result<Self, WindowError> {
+        Self::read(cron, zone, SignedDuration::ZERO)
+    }
+
+    fn read(cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
+        let schedules = cron_expr::schedules(cron).map_err(|error| match error {
+            CronError::Fields { found } => fields(cron, found),
+            CronError::Nickname => WindowError::Nickname { text: cron.trim().to_owned() },
+            CronError::Field { field, text, problem } => WindowError::Field { field, text, problem },
+        })?;
+        let window = Self { schedules, zone: parse_zone(zone)?, length, last_part: SignedDuration::ZERO };
+        // The Gregorian calendar repeats after 400 years, but a date that exists at all exists within 8 (29 February).
+        if window.opens_after(Timestamp::UNIX_EPOCH).is_none() {
+            return Err(WindowError::Never { text: cron.trim().to_owned() });
+        }
+        Ok(window)
+    }
+
+    /// How long it stays open, in real time.
+    pub const fn length(&self) -> SignedDuration {
+        self.length
+    }
+
+    /// Whether something may begin in it at this instant.
+    pub(super) fn may_begin(&self, now: Timestamp) -> bool {
+        self.opened_by(now).is_some_and(|opened| now < opened + (self.length - self.last_part))
+    }
+
+    /// The IANA name of its zone.
+    pub fn zone(&self) -> &'static str {
+        self.zone.name()
+    }
+
+    /// When it last opened, at this instant at the latest.
+    pub(super) fn opened_by(&self, now: Timestamp) -> Option<Timestamp> {
+        let reading = reading_at(self.zone, now);
+        let last = |schedule: &Schedule| {
+            // While the clocks go through an hour for the second time, they have shown later readings before.
+            let shown_before = scheduled_after(schedule, reading)
+                .map_while(|it| first_reached(self.zone, it).filter(|reached| *reached <= now))
+                .last();
+            shown_before.or_else(|| first_reached(self.zone, scheduled_by(schedule, reading)?))
+        };
+        self.schedules.iter().filter_map(last).max()
+    }
+
+    /// When it opens next, after this instant.
+    pub(super) fn opens_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let reading = reading_at(self.zone, now);
+        let next = |schedule: &Schedule| {
+            scheduled_after(schedule, reading)
+                .filter_map(|it| first_reached(self.zone, it))
+                .find(|reached| *reached > now)
+        };
+        self.schedules.iter().filter_map(next).min()
+    }
+
+    /// When it opens next, at this instant at the earliest.
+    pub(super) fn opens_at_or_after(&self, now: Timestamp) -> Option<Timestamp> {
+        self.opens_after(now - SignedDuration::from_nanos(1))
+    }
+}
+
+fn fields(cron: &str, found: usize) -> WindowError {
+    let text = cron.trim().to_owned();
+    if let 6 | 7 = found {
+        let instead = cron.split_whitespace().skip(1).take(5).collect::<Vec<_>>().join(" ");
+        return WindowError::Seconds { text, found, instead };
+    }
+    WindowError::Fields { text, found }
+}
+
+fn parse_zone(name: &str) -> Result<Tz, WindowError> {
+    name.parse().map_err(|_| {
+        let plain = |name: &str| name.trim().replace(' ', "_").to_ascii_lowercase();
+        let nearest = TZ_VARIANTS.iter().map(|zone| zone.name()).find(|it| plain(it) == plain(name));
+        WindowError::Zone { name: name.to_owned(), nearest }
+    })
+}

@@ -1,0 +1,157 @@
+//! Edge (writes). The settings in a plugin's folder that is not kept whole, because it is too large or because its plugin stays as it is: small
+//! files that people write by hand.
+//!
+//! They lie apart from the folders that are kept. A roll-back puts folders back and removes what it kept of them; nothing puts these back but
+//! a person, who compares them with what lies there by then.
+
+use std::fs::{self, DirEntry, File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::copy::copy_file;
+use super::snapshot::discard;
+use crate::staging::Volume;
+use crate::staging::content_store::SPARE;
+use crate::staging::fs_ops::{Disk, FsHook};
+
+/// What settings of plugins are written in.
+const ENDINGS: [&str; 8] = ["yml", "yaml", "json", "conf", "toml", "properties", "cfg", "txt"];
+/// The largest file that somebody writes by hand, in bytes.
+const LARGEST: u64 = MIB;
+const MIB: u64 = 1024 * 1024;
+/// How many folders below the plugin's own are looked into.
+const DEEPEST: usize = 4;
+
+/// How many names may be looked at, and how many files with how many bytes together may be copied: the server is down meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CopyLimits {
+    pub(super) names: usize,
+    pub(super) files: usize,
+    pub(super) bytes: u64,
+}
+
+impl CopyLimits {
+    /// Of one folder. Web maps have thousands of small files of JSON that nobody wrote, and a hundred times as many tiles.
+    pub(super) fn of_one() -> Self {
+        Self { names: 50_000, files: 500, bytes: 16 * MIB }
+    }
+
+    /// Of all folders together whose plugins stay as they are: there may be a hundred of them, and most changes of a set leave most of them.
+    pub(super) fn of_all_that_stay() -> Self {
+        Self { names: 200_000, files: 5_000, bytes: 64 * MIB }
+    }
+
+    /// What one folder may have of it.
+    fn for_one(self) -> Self {
+        let one = Self::of_one();
+        Self { names: self.names.min(one.names), files: self.files.min(one.files), bytes: self.bytes.min(one.bytes) }
+    }
+}
+
+/// How many files were copied, of how many that were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ConfigCopied {
+    pub(super) files: usize,
+    pub(super) of: usize,
+}
+
+/// Copies the settings below `plugins/<folder>` to `partial/<folder>`: those that lie least deep first, as many as one folder may have of what is
+/// `left`, and takes from that what was needed. No file: there are none, there is no room for them, or they could not be copied.
+pub(super) fn keep<S: FsHook>(
+    volume: &Volume,
+    folder: &str,
+    partial: &Path,
+    left: &mut CopyLimits,
+    disk: &mut Disk<S>,
+) -> Result<ConfigCopied, Error> {
+    let (from, most) = (volume.plugins().join(folder), left.for_one());
+    let (found, looked_at) = settings_below(&from, most.names);
+    left.names -= looked_at;
+    let of = found.len();
+    let none = ConfigCopied { files: 0, of };
+    if found.is_empty() || !has_room(volume, most.bytes, disk) {
+        return Ok(none);
+    }
+    let to = partial.join(folder);
+    let Ok((files, bytes)) = copy_some(&found, &from, &to, most, disk) else {
+        discard(&to, disk)?;
+        return Ok(none);
+    };
+    left.files -= files;
+    left.bytes -= bytes;
+    Ok(ConfigCopied { files, of })
+}
+
+/// Whether the volume has room for all that may be kept of one folder.
+fn has_room<S: FsHook>(volume: &Volume, bytes: u64, disk: &Disk<S>) -> bool {
+    disk.free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= bytes)
+}
+
+/// All among the first so many `names`, those that lie least deep first, and in the order of their names there; and how many names were looked at.
+/// What cannot be looked at is none, and neither is what lies on another file system. Level by level: where the names are too many, what a
+/// plugin has at the top of its folder is found all the same. No link is followed.
+fn settings_below(folder: &Path, names: usize) -> (Vec<(PathBuf, Metadata)>, usize) {
+    let device = |of: &Path| fs::symlink_metadata(of).ok().map(|metadata| metadata.dev());
+    let here = device(folder);
+    let (mut found, mut looked_at, mut level) = (Vec::new(), 0, vec![folder.to_owned()]);
+    for _ in 0..=DEEPEST {
+        let mut below = Vec::new();
+        for folder in &level {
+            let entries = first_entries(folder, names - looked_at);
+            looked_at += entries.len();
+            for entry in entries {
+                let Ok(kind) = entry.file_type() else { continue };
+                let path = entry.path();
+                if kind.is_dir() && device(&path) == here {
+                    below.push(path);
+                } else if kind.is_file() && has_ending(&path) {
+                    let metadata = entry.metadata().ok().filter(|metadata| metadata.len() <= LARGEST);
+                    found.extend(metadata.map(|metadata| (path, metadata)));
+                }
+            }
+        }
+        level = below;
+    }
+    (found, looked_at)
+}
+
+/// What lies right in a folder, in the order of its names; of more than `most` those that the file system tells first.
+fn first_entries(of: &Path, most: usize) -> Vec<DirEntry> {
+    if most == 0 {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(of).into_iter().flatten();
+    let mut entries: Vec<_> = entries.filter_map(Result::ok).take(most).collect();
+    entries.sort_by_cached_key(DirEntry::file_name);
+    entries
+}
+
+fn has_ending(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+}
+
+/// Answers how many, and how many bytes they have. One that cannot be opened is left out.
+fn copy_some<S: FsHook>(
+    found: &[(PathBuf, Metadata)],
+    from: &Path,
+    to: &Path,
+    most: CopyLimits,
+    disk: &mut Disk<S>,
+) -> Result<(usize, u64), Error> {
+    let (mut files, mut bytes) = (0, 0);
+    for (path, metadata) in found.iter().take(most.files) {
+        if bytes + metadata.len() > most.bytes {
+            break;
+        }
+        if File::open(path).is_err() {
+            continue;
+        }
+        let target = to.join(path.strip_prefix(from).unwrap_or(path));
+        disk.make_directory(target.parent().unwrap_or(to))?;
+        copy_file(path, &target, metadata, disk)?;
+        files += 1;
+        bytes += metadata.len();
+    }
+    Ok((files, bytes))
+}

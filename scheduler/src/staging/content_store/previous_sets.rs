@@ -1,0 +1,168 @@
+//! Edge (writes). The sets that ran before the one before: kept for a person who wants one of them back, and the first to go where room is short.
+//!
+//! The set that runs and the one before it are never touched here: a roll-back hangs on them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::fs_ops::{Disk, RealFs};
+use super::super::hash_cache::Hash;
+use super::super::{all, read_record};
+use super::{ContentStore, Error, SPARE};
+use crate::protocol::{File, FileHash, FileSet};
+
+/// The set that runs and five before it. One that failed takes a place too: it ran.
+const KEPT: usize = 6;
+
+/// Sets that nobody may ever ask for lie here only while so much is free: the worlds grow into what is left.
+const FREE_FOR_WORLDS: u64 = 1024 * 1024 * 1024;
+
+/// `ran.json`: the digests of the locks that ran here, the newest first.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ran {
+    locks: Vec<String>,
+}
+
+impl ContentStore {
+    /// Remembers what runs, and the one before it where nothing was remembered yet. What ran too long ago is forgotten.
+    pub fn note_run(&self) -> Result<(), Error> {
+        let Some(manifest) = self.volume.manifest()? else { return Ok(()) };
+        let before = self.ran();
+        let mut locks = vec![manifest.lock];
+        let earlier = manifest.previous.into_iter().chain(before.iter().cloned());
+        for lock in earlier {
+            if !locks.contains(&lock) {
+                locks.push(lock);
+            }
+        }
+        let gone = locks.split_off(KEPT.min(locks.len()));
+        if locks != before {
+            Disk::new(RealFs).write_record(&self.volume.ran_path(), &Ran { locks })?;
+        }
+        let recorded = self.recorded()?;
+        let gone: Vec<String> = gone.into_iter().filter(|lock| recorded.contains(lock)).collect();
+        self.forget(&gone, None)
+    }
+
+    /// Makes room for what is missing of `set`, at the cost of sets that ran long ago, the oldest first. Where that is not enough they stay,
+    /// and nothing is brought. Answers which went.
+    pub fn make_room(&self, set: &FileSet, missing: &[File]) -> Result<Vec<String>, Error> {
+        let Err(Error::Full { free, needed }) = self.check_space(missing) else { return Ok(Vec::new()) };
+        let going = self.oldest(needed.saturating_add(SPARE).saturating_sub(free), Some(set))?.unwrap_or_default();
+        self.forget(&going, Some(set))?;
+        self.check_space(missing)?;
+        Ok(going)
+    }
+
+    /// Lets sets that ran long ago go, the oldest first, until the worlds have room again, or none is left. Answers which went.
+    pub fn thin_out(&self) -> Result<Vec<String>, Error> {
+        self.thin_out_to(FREE_FOR_WORLDS.saturating_sub(self.free()?))
+    }
+
+    pub(super) fn thin_out_to(&self, short_by: u64) -> Result<Vec<String>, Error> {
+        let going = match self.oldest(short_by, None)? {
+            Some(enough) => enough,
+            None => self.earlier()?,
+        };
+        self.forget(&going, None)?;
+        Ok(going)
+    }
+
+    /// The fewest that bring so many bytes, the oldest first; None: all of them would not.
+    pub(super) fn oldest(&self, short_by: u64, coming: Option<&FileSet>) -> Result<Option<Vec<String>>, Error> {
+        let mut oldest = self.earlier()?;
+        oldest.reverse();
+        oldest.retain(|lock| coming.is_none_or(|coming| coming.lock != *lock));
+        for count in 0..=oldest.len() {
+            if self.freed_by(&oldest[..count], coming)? >= short_by {
+                oldest.truncate(count);
+                return Ok(Some(oldest));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many bytes only these name.
+    fn freed_by(&self, going: &[String], coming: Option<&FileSet>) -> Result<u64, Error> {
+        let staying = self.named_beside(going, coming)?;
+        let mut only_theirs = BTreeSet::new();
+        for lock in going {
+            let set: Option<FileSet> = read_record(&self.volume.staged_path(lock)).unwrap_or(None);
+            let files = set.iter().flat_map(all).filter_map(|file| self.stored_of(&file.hash));
+            only_theirs.extend(files.filter(|path| !staying.contains(path)));
+        }
+        Ok(only_theirs.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum())
+    }
+
+    /// Removes the records of these, and then the files that nothing names any more; not those of a set that is on its way and has no record.
+    pub(super) fn forget(&self, locks: &[String], coming: Option<&FileSet>) -> Result<(), Error> {
+        if locks.is_empty() {
+            return Ok(());
+        }
+        let staying = self.named_beside(locks, coming)?;
+        for lock in locks {
+            let path = self.volume.staged_path(lock);
+            let set: Option<FileSet> = read_record(&path).unwrap_or(None);
+            // The record first: without it nobody believes that they are all here.
+            Disk::new(RealFs).remove(&path)?;
+            for stored in set.iter().flat_map(all).filter_map(|file| self.stored_of(&file.hash)) {
+                if !staying.contains(&stored) {
+                    Disk::new(RealFs).remove(&stored)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of the kept sets that nothing hangs on, the newest first.
+    pub(super) fn earlier(&self) -> Result<Vec<String>, Error> {
+        let needed = self.needed()?;
+        let recorded = self.recorded()?;
+        Ok(self.ran().into_iter().filter(|lock| recorded.contains(lock) && !needed.contains(lock)).collect())
+    }
+
+    /// The set that runs and the one before it.
+    pub(super) fn needed(&self) -> Result<BTreeSet<String>, Error> {
+        let manifest = self.volume.manifest()?;
+        Ok(manifest.into_iter().flat_map(|manifest| [Some(manifest.lock), manifest.previous]).flatten().collect())
+    }
+
+    fn recorded(&self) -> Result<BTreeSet<String>, Error> {
+        Ok(self.records()?.into_iter().map(|(lock, _)| lock).collect())
+    }
+
+    /// What is kept in the store, if the records of `going` were not there.
+    pub(super) fn named_without(&self, going: &[String]) -> Result<BTreeSet<PathBuf>, Error> {
+        let mut named = BTreeSet::new();
+        for (lock, path) in self.records()? {
+            if !going.contains(&lock) {
+                let set: Option<FileSet> = read_record(&path).unwrap_or(None);
+                named.extend(set.iter().flat_map(all).filter_map(|file| self.stored_of(&file.hash)));
+            }
+        }
+        if let Some(manifest) = self.volume.manifest()? {
+            named.extend(manifest.files.values().filter_map(|managed| self.stored_of(&managed.hash)));
+        }
+        Ok(named)
+    }
+
+    fn named_beside(&self, going: &[String], coming: Option<&FileSet>) -> Result<BTreeSet<PathBuf>, Error> {
+        let mut named = self.named_without(going)?;
+        named.extend(coming.into_iter().flat_map(all).filter_map(|file| self.stored_of(&file.hash)));
+        Ok(named)
+    }
+
+    fn stored_of(&self, hash: &FileHash) -> Option<PathBuf> {
+        Hash::parse(hash).ok().map(|hash| self.volume.stored(&hash))
+    }
+
+    /// A record that cannot be read is none: all that hangs on it is how many old sets are kept.
+    fn ran(&self) -> Vec<String> {
+        let ran: Option<Ran> = read_record(&self.volume.ran_path()).unwrap_or(None);
+        ran.unwrap_or_default().locks
+    }
+}

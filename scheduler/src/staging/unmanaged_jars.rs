@@ -1,0 +1,116 @@
+//! Edge (reads). What the JARs of others are: looked into once, and again when they change.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::hash_cache::{Algorithm, of_file};
+use super::{Volume, jar_descriptor};
+use crate::protocol::UnmanagedJar;
+
+/// The most JARs that are looked into; the others are told by name only, and hold updates as unknown ones do.
+const MOST: usize = 100;
+
+/// The longest text that a status takes of a name or a version.
+const LONGEST: usize = 64;
+
+/// The most names of one JAR.
+const MOST_NAMES: usize = 100;
+
+/// What was found, by file. A report is asked for every few seconds, and the JARs of a server have hundreds of megabytes.
+#[derive(Debug, Default)]
+pub struct UnmanagedJars(Mutex<BTreeMap<String, (Stamp, UnmanagedJar)>>);
+
+/// Another one: other bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    changed: Option<SystemTime>,
+}
+
+impl UnmanagedJars {
+    /// What these files of `plugins/` are, in their order. One that cannot be read is left out. Blocks.
+    pub fn look(&self, volume: &Volume, files: &[String]) -> Vec<UnmanagedJar> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|file, _| files.contains(file));
+        let mut found = Vec::new();
+        for file in files.iter().take(MOST) {
+            let path = volume.plugins().join(file);
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let stamp = Stamp { length: metadata.len(), changed: metadata.modified().ok() };
+            let same = known.get(file).filter(|(of, _)| *of == stamp).map(|(_, jar)| jar.clone());
+            let Some(jar) = same.or_else(|| read(&path, file).ok()) else { continue };
+            known.insert(file.clone(), (stamp, jar.clone()));
+            found.push(jar);
+        }
+        found
+    }
+}
+
+fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
+    let hash = |algorithm| of_file(algorithm, path).map(|hash| hash.hex().to_owned());
+    let (sha256, sha512) = (hash(Algorithm::Sha256)?, hash(Algorithm::Sha512)?);
+    // What cannot be read as a plugin is loaded by no server, and counts all the same: it may be a part of one.
+    let said = jar_descriptor::description(path).ok().flatten();
+    let cut = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(LONGEST).collect() };
+    Ok(UnmanagedJar {
+        file: file.to_owned(),
+        sha256,
+        sha512: Some(sha512),
+        name: said.as_ref().map(|said| cut(&said.name)),
+        version: said.as_ref().and_then(|said| said.version.as_deref().map(cut)),
+        provides: said.iter().flat_map(|said| &said.provides).take(MOST_NAMES).map(|name| cut(name)).collect(),
+        depend: said.iter().flat_map(|said| &said.depend).take(MOST_NAMES).map(|name| cut(name)).collect(),
+        api_version: said.as_ref().and_then(|said| said.api_version.as_deref().map(cut)),
+        java: said.and_then(|said| said.java),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256, Sha512};
+
+    use super::super::jar_descriptor::tests::jar;
+    use super::*;
+
+    #[test]
+    fn a_jar_is_told_with_its_hash_and_its_names_and_anew_when_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Volume::new(folder.path());
+        fs::create_dir_all(volume.plugins()).unwrap();
+        let put = |file: &str, bytes: &[u8]| fs::write(volume.plugins().join(file), bytes).unwrap();
+        put(
+            "FAWE.jar",
+            &jar(&[("plugin.yml", "name: FAWE\nversion: 2.12.0\napi-version: 1.21\nprovides: [WorldEdit]\n")]),
+        );
+        put("broken.jar", b"no jar");
+        let files = ["FAWE.jar", "broken.jar", "gone.jar"].map(str::to_owned);
+        let strangers = UnmanagedJars::default();
+        let found = strangers.look(&volume, &files);
+        let [fawe, broken] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((fawe.name.as_deref(), fawe.version.as_deref()), (Some("FAWE"), Some("2.12.0")));
+        assert_eq!(fawe.provides, ["WorldEdit"]);
+        assert_eq!((fawe.api_version.as_deref(), fawe.java), (Some("1.21"), None));
+        assert_eq!(fawe.sha256, hex::encode(Sha256::digest(fs::read(volume.plugins().join("FAWE.jar")).unwrap())));
+        assert_eq!((broken.name.as_ref(), broken.sha256.len()), (None, 64));
+        assert_eq!(broken.sha512.as_deref(), Some(hex::encode(Sha512::digest("no jar")).as_str()));
+        assert_eq!(strangers.look(&volume, &files), found);
+        put("broken.jar", b"still no jar");
+        assert_ne!(strangers.look(&volume, &files)[1].sha256, broken.sha256);
+    }
+
+    #[test]
+    fn what_somebody_wrote_is_cut_to_what_a_status_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Volume::new(folder.path());
+        fs::create_dir_all(volume.plugins()).unwrap();
+        let yaml = format!("name: {}\nversion: \"1\u{7}0\"\n", "x".repeat(500));
+        fs::write(volume.plugins().join("a.jar"), jar(&[("plugin.yml", &yaml)])).unwrap();
+        let found = UnmanagedJars::default().look(&volume, &["a.jar".to_owned()]);
+        assert_eq!(found[0].name.as_ref().map(String::len), Some(LONGEST));
+        assert_eq!(found[0].version.as_deref(), Some("10"));
+    }
+}
