@@ -244,7 +244,7 @@ async fn what_is_told_is_noted_and_neither_the_next_pass_nor_the_next_process_te
     status.push(done("three"));
     second.passes_until(&mut status, all_told).await;
     assert_eq!(receiver.texts(3).await, ["one", "two", "three"]);
-    assert_eq!((first.counted("delivered"), second.counted("told")), (2, 1));
+    assert_eq!((first.counted("delivered"), second.counted("delivered")), (2, 1));
 }
 
 #[tokio::test]

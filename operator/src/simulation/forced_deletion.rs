@@ -130,7 +130,7 @@ impl Holder {
         let this = std::env::current_exe().expect("this program has a path");
         let mut child = Command::new(this)
             .args(["--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .arg("simulation::forced::locks_are_held_until_the_input_ends")
+            .arg("simulation::forced_deletion::locks_are_held_until_the_input_ends")
             .env(LOCKS, std::env::join_paths(locks).expect("paths without a colon"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

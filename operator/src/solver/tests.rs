@@ -47,7 +47,7 @@ fn answered(snapshot: &Arc<Snapshot>, questions: &[(&Group, &str, i64)]) -> (Vec
     let metrics = Metrics::default();
     serve(&asked, &metrics.solves);
     let builds = replies.into_iter().map(|answer| answer.blocking_recv().unwrap().0.unwrap().lock.build).collect();
-    (builds, count(&metrics, "decide"))
+    (builds, count(&metrics, "solve"))
 }
 
 /// How often that was done.
@@ -89,17 +89,17 @@ async fn an_answer_is_kept_until_time_or_what_was_read_or_asked_for_changes_it()
     let (one, two) = (group(&["games/a"]), group(&["games/a", "games/b"]));
     assert_eq!(build(&snapshot(), &one, -3_000).await, 1);
     assert_eq!(build(&snapshot(), &group(&["games/a"]), 4).await, 1);
-    assert_eq!(count(&metrics, "answer"), 1, "the same was read again and is asked again, fifty minutes later");
+    assert_eq!(count(&metrics, "explain"), 1, "the same was read again and is asked again, fifty minutes later");
     assert_eq!(build(&snapshot(), &two, 4).await, 1);
     assert_eq!(build(&snapshot(), &one, 4).await, 1);
-    assert_eq!(count(&metrics, "answer"), 2, "other requests do not put it away");
+    assert_eq!(count(&metrics, "explain"), 2, "other requests do not put it away");
     assert_eq!(build(&snapshot(), &one, 5).await, 2, "what a delay held is out of it");
     let mut catalog = snapshot().catalog.clone();
     catalog.paper[0].builds.truncate(1);
     let other = Arc::new(Snapshot::of(catalog, std::collections::BTreeMap::new()));
     assert_eq!(build(&other, &one, 5).await, 1);
-    assert_eq!(count(&metrics, "answer"), 4);
+    assert_eq!(count(&metrics, "explain"), 4);
     solver.forget("games/a");
     assert_eq!(build(&other, &one, 5).await, 1);
-    assert_eq!(count(&metrics, "answer"), 5);
+    assert_eq!(count(&metrics, "explain"), 5);
 }
