@@ -1,12 +1,11 @@
-//! Edge (writes). Wakes somebody at the instant a window opens: one-shots of `tokio-cron-scheduler`.
+//! Edge (writes). Wakes callers at the instant a window opens, with one-shot jobs of `tokio-cron-scheduler`.
 //!
-//! An alarm decides nothing. Whoever is woken computes the gate from the clock and sets the alarm again, so one that is
-//! early, late or rung twice does no harm, and one that is lost costs no more than the caller's own timer.
+//! An alarm decides nothing. A woken caller computes the gate from the clock and sets the alarm again. An early, late or repeated alarm therefore
+//! does no harm, and a lost one costs no more than the caller's own timer.
 //!
-//! What that crate does (0.15.1, read and tried) shapes this file: its cron jobs freeze the offset of a zone when they are
-//! registered, so only one-shots are used; it counts whole seconds from its own clock and looks every 500 ms; it tells its
-//! tasks by broadcast channels of bounded length, so a thousand one-shots for one Sunday morning could be dropped. Here one
-//! one-shot stands for everybody who is due next.
+//! Three properties of that crate (0.15.1, read and tried) shape this file. Its cron jobs freeze the offset of a zone when they are registered,
+//! so only one-shots are used. It counts whole seconds from its own clock and checks every 500 ms. It notifies its tasks by broadcast channels of
+//! limited length, so a thousand one-shots for one Sunday morning could be dropped. Here one one-shot serves all callers that are due next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -17,23 +16,24 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 
-/// The longest time a one-shot is armed for; then it is armed again. The clock of a machine may be set, or stand still while
-/// it sleeps.
+/// The longest time for which a one-shot is armed. After that it is armed again, because the clock of a machine may be set, or stop while it
+/// sleeps.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(6);
 
-/// A one-shot that has not rung this long after its time never will, and others may not wait for it.
+/// A one-shot that has not rung this long after its time never will, and other callers must not wait for it.
 const LOST: SignedDuration = SignedDuration::from_secs(5);
 
-/// What is done when an alarm rings. It must not block; sending into a channel is what it is for.
+/// The callback of an alarm. It must not block. It is meant for sending into a channel.
 type Wake = Box<dyn FnOnce() + Send>;
 
-/// Reads the clock. Given by whoever starts the alarm, as everything here that needs the time.
+/// Reads the clock. The caller that starts the timer provides it, like all code here that needs the time.
 type TimerClock = fn() -> Timestamp;
 
-/// An alarm clock for many callers. Cheap to clone; all clones are the same clock.
+/// An alarm clock for many callers. It is cheap to clone, and all clones are the same clock.
 #[derive(Clone)]
 pub struct Timer {
-    scheduler: JobScheduler,
+    /// `None` if no alarm ever rings.
+    scheduler: Option<JobScheduler>,
     clock: TimerClock,
     book: Arc<Mutex<TimerState>>,
 }
@@ -41,56 +41,62 @@ pub struct Timer {
 /// Why an alarm could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum AlarmError {
-    /// Nothing will ring.
+    /// No alarm will ring.
     #[error("could not start the alarm clock")]
     Start(#[source] JobSchedulerError),
-    /// This one will not ring, unless another one is set later.
+    /// This alarm will not ring, unless another one is set later.
     #[error("could not set an alarm for {at}")]
     Arm {
         /// When it should have rung.
         at: Timestamp,
-        /// What the alarm clock said.
+        /// The error of the scheduler.
         #[source]
         source: JobSchedulerError,
     },
 }
 
-/// Who is woken when, and which one-shots are under way for it.
+/// The callers with their instants, and the one-shots in progress for them.
 #[derive(Default)]
 struct TimerState {
     calls: BTreeMap<String, (Timestamp, Wake)>,
-    /// One-shots are never taken back: one that is not needed any more rings for nobody.
+    /// One-shots are never cancelled. A one-shot that is no longer needed wakes no caller.
     armed: BTreeSet<Timestamp>,
 }
 
 impl TimerState {
-    /// Takes out everybody whose time has come.
+    /// Removes and returns all callers that are due.
     fn due(&mut self, now: Timestamp) -> Vec<Wake> {
         let (due, later) = std::mem::take(&mut self.calls).into_iter().partition(|(_, (at, _))| *at <= now);
         self.calls = later;
         BTreeMap::into_values(due).map(|(_, wake)| wake).collect()
     }
 
-    /// When a one-shot is missing: for the next caller, unless one rings until then anyway.
+    /// When a one-shot is missing: for the next caller, unless an earlier one is already armed.
     fn missing(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.armed.retain(|armed| *armed + LOST >= now);
         let next = self.calls.values().map(|(at, _)| *at).min()?.min(now + FURTHEST);
-        // Up to the second: that is how the one-shots are set.
+        // Rounded up to the second, because one-shots are set in whole seconds.
         let next = Timestamp::from_second(whole_second_not_before(next)).ok()?;
         self.armed.first().is_none_or(|armed| *armed > next).then_some(next)
     }
 }
 
 impl Timer {
-    /// Starts an alarm clock with nothing set. Needs a tokio runtime, and lives as long as that.
+    /// Starts an alarm clock without alarms. It needs a tokio runtime, and runs as long as that.
     pub async fn start(clock: TimerClock) -> Result<Self, AlarmError> {
         let scheduler = JobScheduler::new().await.map_err(AlarmError::Start)?;
         scheduler.start().await.map_err(AlarmError::Start)?;
-        Ok(Self { scheduler, clock, book: Arc::default() })
+        Ok(Self { scheduler: Some(scheduler), clock, book: Arc::default() })
     }
 
-    /// Calls `wake` once, when `at` has come: not before it, and about half a second after it at the latest. Replaces what
-    /// was set for this key before. What is over already is called at once.
+    /// An alarm clock that never rings, for simulations. Real seconds would ring it at random instants of a simulated clock.
+    #[must_use]
+    pub fn silent(clock: TimerClock) -> Self {
+        Self { scheduler: None, clock, book: Arc::default() }
+    }
+
+    /// Calls `wake` once after `at`: never earlier, and about half a second later at most. It replaces an earlier alarm for this key. An instant
+    /// in the past is called at once.
     pub async fn wake_at(
         &self,
         key: String,
@@ -108,26 +114,27 @@ impl Timer {
         self.arm(&mut book).await
     }
 
-    /// Nobody is called for this key any more.
+    /// Removes the alarm for this key.
     pub async fn forget(&self, key: &str) {
         self.book.lock().await.calls.remove(key);
     }
 
-    /// Sets a one-shot for whoever is next, if there is none yet.
+    /// Arms a one-shot for the next caller, if none is armed.
     async fn arm(&self, book: &mut TimerState) -> Result<(), AlarmError> {
+        let Some(scheduler) = &self.scheduler else { return Ok(()) };
         let now = (self.clock)();
         let Some(at) = book.missing(now) else { return Ok(()) };
         let armed = |source| AlarmError::Arm { at, source };
-        // The crate adds whole seconds to the begun second of now.
+        // The crate adds whole seconds to the current second, rounded down.
         let seconds = u64::try_from(at.as_second() - now.as_second()).unwrap_or(0);
         let alarm = self.clone();
         let job = Job::new_one_shot_async(Duration::from_secs(seconds), move |_, _| alarm.clone().ring(at));
-        self.scheduler.add(job.map_err(armed)?).await.map_err(armed)?;
+        scheduler.add(job.map_err(armed)?).await.map_err(armed)?;
         book.armed.insert(at);
         Ok(())
     }
 
-    /// A one-shot has rung. Boxed, because it sets the next one.
+    /// Handles a one-shot that has rung. Boxed, because it arms the next one.
     fn ring(self, armed: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let mut book = self.book.lock().await;

@@ -1,4 +1,5 @@
-//! Edge (writes). The worlds as they were left, and copies of them: what a start finds has to be all of the one, or all of the other.
+//! Edge (writes). Tracks the worlds of the last process and their backups: a start must find all of the one, or all of
+//! the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,58 +27,58 @@ use crate::clock::now;
 /// All files of all worlds, of both layouts, by their paths below the server's directory.
 type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
-/// What the walk knows of worlds and copies.
+/// The expected contents of worlds and backups.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// As the last process left them.
+    /// The worlds as the last process left them.
     left: Tree,
-    /// What each copy has to hold, and when it was complete: the name of one that has gone may be given again.
+    /// The expected contents of each backup, and when it was complete. The name of a deleted backup may be used again.
     held: BTreeMap<String, (Timestamp, Tree)>,
     /// Their names in the order in which they were taken.
     order: Vec<String>,
-    /// Requests that copies of the running server were taken for.
+    /// Requests that have led to an online backup.
     served: BTreeSet<String>,
-    /// What a person wants put in place, whatever it costs.
+    /// The restore that a user requested, with overwrite.
     asked: Option<Asked>,
 }
 
-/// A person asks for a copy to be put in place.
+/// A restore that a user requested.
 #[derive(Debug)]
 struct Asked {
-    /// As it is written.
+    /// The value of the annotation.
     value: String,
     copy: String,
     at: Timestamp,
-    /// So many starts found it in place of what was left.
+    /// The number of starts that found this backup instead of the worlds of the last process.
     came: u32,
-    /// A start found it, and it is what was left too.
+    /// A start found this backup, and it equals the worlds of the last process.
     is_no_other: bool,
 }
 
 impl SimCluster {
-    /// Where the copies of this server lie. None: it takes none.
+    /// The repository of this server's backups. `None` if it takes none.
     pub(super) fn shelf(&self) -> Option<PathBuf> {
         let below = self.objects.get(&self.key_of_pod()).ok().and_then(backups_of)?;
         Some(self.disks.copies().join(below))
     }
 
-    /// Good copies, oldest first.
+    /// Good backups, oldest first.
     fn good_copies(&self) -> Vec<Backup> {
         let listed = self.shelf().map(|shelf| BackupRepository::new(shelf).list().expect("copies can be listed"));
         listed.into_iter().flatten().filter_map(|copy| copy.state.ok()).collect()
     }
 
-    /// The clocks were put back: instants of the schedule that were served come again.
+    /// The clocks were set back, so scheduled times that were served occur again.
     pub(super) fn forget_served(&mut self) {
         self.copies.served.clear();
     }
 
-    /// The process is gone, and with it whoever writes to the worlds.
+    /// The process has exited, so no process writes to the worlds.
     pub(super) fn note_left(&mut self) {
         self.copies.left = tree(&self.disks.data());
     }
 
-    /// The init container has ended: what it has copied is what the last process left.
+    /// The init container has ended: its backups contain the worlds of the last process.
     pub(super) fn note_cold_copies(&mut self) {
         for Backup { id, completed_at, .. } in self.good_copies() {
             if self.copies.held.get(&id).is_none_or(|(at, _)| *at != completed_at) {
@@ -87,7 +88,7 @@ impl SimCluster {
         }
     }
 
-    /// The agent copies the worlds of the running server. None: not now.
+    /// The agent takes an online backup. `None` if it cannot now.
     pub(super) fn copy_running(&mut self, asked: &HotCopy) -> Option<HotCopySeen> {
         let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up && !pod.hangs());
         let is_new = !self.copies.served.contains(&asked.request);
@@ -117,7 +118,8 @@ impl SimCluster {
         Some(HotCopySeen { request: asked.request.clone(), at: now(), outcome: HotCopyOutcome::Taken { id } })
     }
 
-    /// A person asks for one of the copies. None: there is none, or they have asked for it before, which counts once.
+    /// A user requests a restore of one of the backups. `None` if there is none, or if the same request was made
+    /// before, which has no effect.
     pub(super) fn choose_copy(&mut self) -> Option<String> {
         let all = self.good_copies();
         let Backup { id: copy, .. } = all.get(self.dice.below(all.len().max(1)))?.clone();
@@ -129,7 +131,7 @@ impl SimCluster {
         Some(value)
     }
 
-    /// A scenario file asks for this one.
+    /// A scenario file requests a restore of this backup.
     pub(super) fn note_asked(&mut self, copy: &str) {
         let (value, copy) = (format!("{copy};overwrite"), copy.to_owned());
         self.copies.asked = Some(Asked { value, copy, at: now(), came: 0, is_no_other: false });
@@ -140,27 +142,28 @@ impl SimCluster {
         self.copies.order.get(number - 1).cloned().unwrap_or_else(|| format!("there is no backup {number}"))
     }
 
-    /// Whether a start has found the copy that a person wanted.
+    /// Whether a start has found the requested backup.
     pub(super) fn is_put_in_place(&self) -> bool {
         self.copies.asked.as_ref().is_some_and(|asked| asked.came > 0)
     }
 
-    /// When a person asked last for a copy to be put in place.
+    /// When a user last requested a restore.
     pub(super) fn copy_asked_at(&self) -> Option<Timestamp> {
         self.copies.asked.as_ref().map(|asked| asked.at)
     }
 
-    /// The copy that a person wants in place.
+    /// The backup of the requested restore.
     pub(super) fn copy_asked_for(&self) -> Option<&str> {
         self.copies.asked.as_ref().map(|asked| asked.copy.as_str())
     }
 
-    /// Whether a person wants a copy in place, has not got it yet, and may still get it.
+    /// Whether a requested restore is still pending and may still happen.
     pub(super) fn waits_for_copy(&self) -> bool {
         self.copies.asked.as_ref().is_some_and(|asked| asked.came == 0 && now() < asked.at + ASKED_FOR + NOTICE)
     }
 
-    /// A start finds the worlds as the last process left them, or those of one copy and nothing else. Answers whether a person wanted that copy.
+    /// Checks that a start finds the worlds of the last process, or those of exactly one backup. Returns whether a user
+    /// requested that backup.
     pub(super) fn check_found(&mut self) -> bool {
         let found = tree(&self.disks.data());
         if found == self.copies.left {
@@ -173,13 +176,13 @@ impl SimCluster {
         let of: Vec<String> =
             self.copies.held.iter().filter(|(_, (_, tree))| *tree == found).map(|(id, _)| id.clone()).collect();
         self.tell(format!("server: finds the worlds of backup {}", of.join(", ")));
-        // Worlds of a backup are whole.
+        // The worlds of a backup are undamaged.
         self.by_script.damage = None;
         self.must(!of.is_empty(), "a start finds worlds that are neither as they were left nor as a copy holds them");
         let record = std::fs::read(Volume::new(self.disks.data()).restored_path()).expect("it is recorded");
         let Restored { id, request, .. } = serde_json::from_slice(&record).expect("a record");
         self.must(of.contains(&id), "a start finds another copy than the one that is said to have been put in place");
-        // A way back may put the same one in place, or one that holds the same.
+        // A rollback may restore the same backup, or one with the same contents.
         let is_asked_for = |asked: &&mut Asked| request.is_some() && asked.copy == id;
         let Some(asked) = self.copies.asked.as_mut().filter(is_asked_for) else { return false };
         asked.came += 1;
@@ -188,7 +191,7 @@ impl SimCluster {
         true
     }
 
-    /// What a person asked for has got an answer, and a true one.
+    /// Checks that the result of the requested restore is reported, and is correct.
     pub(super) fn judge_restore(&mut self) {
         let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");
         let handled = server["status"]["lastHandled"]["restoreFrom"].clone();
@@ -207,7 +210,7 @@ impl SimCluster {
     }
 }
 
-/// Where the agent of a pod looks for copies, below their volume.
+/// The repository of a pod's agent, relative to the backup volume.
 fn backups_of(pod: &Value) -> Option<String> {
     let containers = pod["spec"]["initContainers"].as_array()?;
     let variables = containers.iter().flat_map(|container| container["env"].as_array().into_iter().flatten());

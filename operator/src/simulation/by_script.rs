@@ -1,5 +1,7 @@
-//! Edge (writes). What only scenario files do to a server: files of an admin on its volume, a full volume, a log that tells of damage, a ping that
-//! is silent, a stop in the game.
+//! Edge (writes). Simulates events that only scenario files cause.
+//!
+//! Examples are files of an admin on the volume, a full volume, and a log that reports damage. Others are a server
+//! without ping replies, and a stop in the game.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,53 +21,54 @@ use super::scenario::{Extra, SetBehaviour};
 use crate::clock::now;
 use crate::server::render::pull_pod::pull_name;
 
-/// The agent looks at a server this often, so that a ping which nobody saw does not count as silence.
+/// The interval of the agent's checks of a server. It keeps the time since the last check short, so that a missed ping
+/// does not count as silence.
 const LOOKS_EVERY: SignedDuration = SignedDuration::from_secs(5);
-/// The kubelet pulls an image for so long.
+/// How long the kubelet takes to pull an image.
 const PULLS_FOR: SignedDuration = SignedDuration::from_secs(10);
-/// Free bytes of a volume that is full.
+/// Free bytes of a full volume.
 const LEFT_ON_A_FULL_VOLUME: u64 = 3 << 20;
 
-/// What a scenario file has changed.
+/// The changes by a scenario file.
 #[derive(Debug, Default)]
 pub(super) struct ByScript {
-    /// What an admin has put into `plugins/`.
+    /// The JARs that an admin has put into `plugins/`.
     pub(super) jars: BTreeSet<String>,
     pub(super) is_full: bool,
-    /// Files that the agent could not download, for want of room.
+    /// Files that the agent could not download because the volume was full.
     refused: Option<FileSet>,
     pub(super) damage: Option<DamageTold>,
-    /// No ping is answered until then; commands are.
+    /// The server answers no ping until then, but it answers commands.
     pub(super) no_ping_until: Option<Timestamp>,
-    /// Each process dies so long after it is up, until then.
+    /// Until the second time, each process exits after running for this long.
     pub(super) dies_after: Option<(SignedDuration, Timestamp)>,
     unmanaged: UnmanagedJars,
-    /// Starts open a world `creative` and a datapack `file/skylands` besides.
+    /// Starts also open a world `creative` and a datapack `file/skylands`.
     pub(super) has_another_world: bool,
-    /// The registry gives no image that the node has not got.
+    /// The registry has no image that is not already on the node.
     pub(super) is_image_missing: bool,
-    /// When somebody in the game has stopped the server.
+    /// When a player has stopped the server in the game.
     pub(super) stops_in_game: Vec<Timestamp>,
-    /// When the agent has looked last.
+    /// When the agent has last checked the server.
     pub(super) looked_at: Option<Timestamp>,
-    /// When the kubelet has something to say of the pod that pulls images.
+    /// When the kubelet reports on the pod that pulls images.
     pulls_at: Option<Timestamp>,
 }
 
 impl ByScript {
-    /// How long the process that is up now lives. None: as long as it is let.
+    /// How long the running process may run. `None`: without a limit.
     pub(super) fn lives_for(&self) -> Option<SignedDuration> {
         self.dies_after.filter(|(_, until)| now() < *until).map(|(lives, _)| lives)
     }
 
-    /// The worlds that a start of a set opens.
+    /// The worlds that a start with this version set opens.
     pub(super) fn worlds(&self, fate: SetBehaviour) -> BTreeMap<String, AtStart> {
         let overworld = ("overworld".to_owned(), AtStart::Opened);
         let another = self.has_another_world.then(|| ("creative".to_owned(), at_start(fate)));
         std::iter::once(overworld).chain(another).collect()
     }
 
-    /// And the datapacks.
+    /// The datapacks that a start with this version set opens.
     pub(super) fn datapacks(&self, fate: SetBehaviour) -> BTreeMap<String, AtStart> {
         self.has_another_world.then(|| ("file/skylands".to_owned(), at_start(fate))).into_iter().collect()
     }
@@ -75,7 +78,7 @@ impl ByScript {
     }
 }
 
-/// Of what every start before has opened.
+/// The state of a world or datapack that every earlier start opened.
 fn at_start(fate: SetBehaviour) -> AtStart {
     if fate == SetBehaviour::LosesWorld { AtStart::NotAnyMore } else { AtStart::Opened }
 }
@@ -85,7 +88,7 @@ impl SimCluster {
         Key::new("pods", &pull_name(self.scenario.seat.name))
     }
 
-    /// Somebody has made a pod that pulls images.
+    /// The operator has created a pod that pulls images.
     pub(super) fn note_pull(&mut self, pod: &Value) {
         if self.is_scripted() && pod["metadata"]["name"] == self.key_of_pull().name.as_str() {
             let images =
@@ -95,19 +98,19 @@ impl SimCluster {
         }
     }
 
-    /// When the kubelet is done with it, or the agent looks again at a server whose emptiness counts.
+    /// When the kubelet finishes the pull, or the agent checks again whether the server is empty.
     pub(super) fn next_by_script(&self) -> Option<Timestamp> {
         let counts = self.is_scripted() && self.scenario.has(Extra::Opportunistic);
         let looks_at = self.by_script.looked_at.filter(|_| counts && self.pod.is_some()).map(|at| at + LOOKS_EVERY);
         self.by_script.pulls_at.into_iter().chain(looks_at).min()
     }
 
-    /// Whether somebody in the game has stopped the server about then.
+    /// Whether a player stopped the server in the game about then.
     pub(super) fn was_stopped_in_game(&self, at: Timestamp) -> bool {
         self.by_script.stops_in_game.iter().any(|stop| at.duration_since(*stop).abs() < SignedDuration::from_mins(1))
     }
 
-    /// The kubelet has pulled the images, or could not.
+    /// The kubelet has pulled the images, or failed.
     pub(super) fn pull_images(&mut self) {
         if self.by_script.pulls_at.take_if(|at| *at <= now()).is_none() {
             return;
@@ -134,13 +137,13 @@ impl SimCluster {
         self.news = true;
     }
 
-    /// The agent is asked to download files, and the volume has no room for them.
+    /// The operator requests a download, and the volume has no space for it.
     pub(super) fn refuses_files(&mut self, set: &FileSet) -> bool {
         self.by_script.refused = self.by_script.is_full.then(|| set.clone());
         self.by_script.is_full
     }
 
-    /// What became of files that had no room.
+    /// The error of files that the volume had no space for.
     pub(super) fn staging_refused(&self) -> Option<Staging> {
         let set = self.by_script.refused.as_ref()?;
         let needed = set.plugins.len() as u64 * (5 << 20);
@@ -148,26 +151,26 @@ impl SimCluster {
         Some(Staging { lock: set.lock.clone(), done: 0, of: 4, error: Some(error.to_string()) })
     }
 
-    /// Managed files that are not as the lock has them.
+    /// Managed files that differ from the lock.
     pub(super) fn drifted(&self) -> Vec<String> {
         let volume = Volume::new(self.disks.data());
         let manifest: Option<StagedManifest> = volume.manifest().ok().flatten();
         manifest.and_then(|manifest| drift(&volume, &manifest).ok()).map(|drift| drift.changed).unwrap_or_default()
     }
 
-    /// What the JARs of an admin say.
+    /// The descriptors of an admin's JARs.
     pub(super) fn unmanaged_jars(&self, files: &[String]) -> Vec<UnmanagedJar> {
         self.by_script.unmanaged.look(&Volume::new(self.disks.data()), files)
     }
 
-    /// The log tells of a damaged world.
+    /// The log reports a damaged world.
     pub(super) fn tell_of_damage(&mut self, line: &str) {
         let (since, last) = self.by_script.damage.as_ref().map_or((now(), now()), |told| (told.since, now()));
         let lines = self.by_script.damage.as_ref().map_or(0, |told| told.lines) + 1;
         self.by_script.damage = Some(DamageTold { since, last, lines, first: line.to_owned() });
     }
 
-    /// A player with the right to does `/stop`.
+    /// A player with the permission runs `/stop`.
     pub(super) fn stop_in_game(&mut self) {
         if !self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up) {
             return;

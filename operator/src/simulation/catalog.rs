@@ -1,4 +1,4 @@
-//! Edge (reads the network). What upstreams have released on a day, read once from the replay and shared by all that is played in this process.
+//! Edge (reads the network). Reads the upstream releases of a day from the replay, once for all runs of this process.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
@@ -18,33 +18,34 @@ use crate::catalog::Snapshot;
 use crate::clock::now;
 use crate::store::Store;
 
-/// What upstreams list on a day, read when it is first asked for.
+/// The upstream releases of a day, read at the first request.
 pub(super) struct Releases {
     pub(super) config: Config,
     /// The command line of an operator that reads the replay.
     flags: Vec<String>,
     pub(super) store: Arc<Store>,
-    /// What was read, by day and projects.
+    /// The catalogs that were read, by day and projects.
     of_days: Mutex<BTreeMap<Asked, Arc<Snapshot>>>,
     reader: UnboundedSender<Reading>,
-    /// Where the store and the pages lie.
+    /// The directory of the store and the pages.
     _dir: TempDir,
 }
 
 /// A day, and projects of Modrinth.
 type Asked = (String, Vec<String>);
 
-/// Somebody asks for what upstreams list on a day.
+/// A request for the upstream releases of a day.
 struct Reading {
     day: Timestamp,
     /// Projects of Modrinth.
     projects: Vec<String>,
-    /// By the clock of whoever asks.
+    /// By the clock of the caller.
     read_at: Timestamp,
     answer: Sender<Arc<Snapshot>>,
 }
 
-/// The days, as the tests in a cluster know the first four. On the last two Paper was at 1.21.11, and at 26.1.2 with plugins that are listed for it.
+/// The days. The tests in a cluster use the first four too. On the last two, Paper was at 1.21.11, and at 26.1.2 with
+/// plugins that are listed for it.
 const DAYS: [&str; 6] = [
     "2026-01-10T12:00:00Z",
     "2026-01-19T12:00:00Z",
@@ -55,12 +56,12 @@ const DAYS: [&str; 6] = [
 ];
 
 impl Releases {
-    /// The same for all walks of the process.
+    /// The same for all runs of the process.
     pub(super) fn get() -> &'static Self {
         static RELEASES: OnceLock<Releases> = OnceLock::new();
         RELEASES.get_or_init(|| {
             let (tell, told) = std::sync::mpsc::channel();
-            // With a runtime of its own: the replay has to outlive the test that comes first.
+            // A thread with its own runtime, because the replay has to outlive the test that starts it.
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Runtime::new().expect("a runtime");
                 runtime.block_on(async {
@@ -76,22 +77,22 @@ impl Releases {
         })
     }
 
-    /// The settings of an operator with these flags besides.
+    /// The settings of an operator with these additional flags.
     pub(super) fn config_with(&self, flags: &[String]) -> Config {
         Config::parse_from(self.flags.iter().chain(flags))
     }
 
-    /// Before and after plugins were released.
+    /// Before and after plugin releases.
     pub(super) fn plugins(&self) -> [Arc<Snapshot>; 2] {
         self.pair(DAYS[0], DAYS[1])
     }
 
-    /// Before and after a newer Minecraft was.
+    /// Before and after a release of a newer Minecraft.
     pub(super) fn newer_minecraft(&self) -> [Arc<Snapshot>; 2] {
         self.pair(DAYS[2], DAYS[3])
     }
 
-    /// Before and after one that moves the worlds.
+    /// Before and after a release that migrates the worlds.
     pub(super) fn moves_worlds(&self) -> [Arc<Snapshot>; 2] {
         self.pair(DAYS[4], DAYS[5])
     }
@@ -101,7 +102,8 @@ impl Releases {
         [before, after].map(|day| self.of_day(day, &projects, now()))
     }
 
-    /// What upstreams list on this day (`2026-01-10`, at noon), of Paper and of these projects of Modrinth. `read_at` is the time of whoever asks.
+    /// The upstream releases on this day (`2026-01-10`, at noon): Paper and these projects of Modrinth. `read_at` is
+    /// the caller's time.
     pub(super) fn of_day(&self, day: &str, projects: &[String], read_at: Timestamp) -> Arc<Snapshot> {
         let mut known = self.of_days.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (day.to_owned(), projects.to_vec());
@@ -141,7 +143,7 @@ fn day(text: &str) -> Timestamp {
     text.parse().expect("a day")
 }
 
-/// Reads, one day after the other, for as long as the process lives.
+/// Reads one day after the other for as long as the process runs.
 async fn answer(replay: &State, config: &Config, mut readings: UnboundedReceiver<Reading>) {
     while let Some(Reading { day, projects, read_at, answer }) = readings.recv().await {
         replay.set_now(day);

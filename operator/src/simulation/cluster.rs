@@ -1,4 +1,4 @@
-//! Edge (writes). The world that a walk drives: one server in a small Kubernetes, its node, its volume and its players.
+//! Edge (writes). Holds the state of a run: one server in a small cluster, with its node, its volume and its players.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use super::scenario::Scenario;
 use crate::clock::now;
 use crate::leader_election::LEASE;
 
-/// The server, where there is but one.
+/// The name of the server, if there is only one.
 pub(super) const SERVER: &str = "lobby";
 
 /// The name of the operator with this fence.
@@ -31,19 +31,19 @@ pub(super) fn identity(fence: u64) -> String {
     format!("operator-{fence}")
 }
 
-/// What the operator has done to an object.
+/// A change of an object by the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     Changed,
     Deleted,
 }
 
-/// An operator sleeps for long before one request of an update.
+/// A long delay of the operator before one request of an update.
 #[derive(Debug)]
 pub(super) struct Sleeps {
-    /// So many requests come first. More than none in the end: there were not so many.
+    /// How many requests precede the delayed one. More than 0 at the end if there were too few.
     pub(super) before: u32,
-    /// The template of the update is written, and the door is not open yet: they count.
+    /// Whether requests count: the template of the update is written, and the partition still blocks it.
     pub(super) counts: bool,
     pub(super) has_slept: bool,
 }
@@ -54,7 +54,7 @@ impl Sleeps {
     }
 }
 
-/// Where the volumes of the server lie.
+/// The directories of the server's volumes.
 #[derive(Debug)]
 pub(super) struct Disks {
     dir: TempDir,
@@ -62,7 +62,7 @@ pub(super) struct Disks {
 
 impl Disks {
     pub(super) fn new() -> Self {
-        // In memory, where there is one: nothing here is about the disk itself.
+        // In memory if possible, because the disk itself is not tested here.
         let memory = PathBuf::from("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let disks = Self { dir: dir.expect("a directory for volumes") };
@@ -80,21 +80,21 @@ impl Disks {
         self.dir.path().join("copies")
     }
 
-    /// What does not outlive a pod.
+    /// Files that do not outlive a pod.
     pub(super) fn mounts(&self) -> PathBuf {
         self.dir.path().join("mounts")
     }
 }
 
-/// All there is.
+/// The whole simulated cluster.
 pub(super) struct SimCluster {
     pub(super) scenario: Scenario,
     pub(super) objects: Objects,
     pub(super) disks: Disks,
     pub(super) dice: Rng,
-    /// The pod that the kubelet is at.
+    /// The pod that the kubelet handles.
     pub(super) pod: Option<Pod>,
-    /// The server of the pod before it that still runs.
+    /// The server of the previous pod that still runs.
     pub(super) forced: Option<Forced>,
     pub(super) node: Node,
     pub(super) marks: PlayerBuilds,
@@ -102,26 +102,27 @@ pub(super) struct SimCluster {
     pub(super) ledger: InvariantState,
     pub(super) ends: Ends,
     pub(super) by_script: ByScript,
-    /// Of the templates that the controller has seen, by the names of their entries: a name stands for one template, also when history is lost.
+    /// Revisions of the templates that the controller has seen, by the names of their entries. A name refers to one
+    /// template, even if the history is lost.
     pub(super) revisions: BTreeMap<String, Revision>,
-    /// So many are on.
+    /// The number of players.
     pub(super) players: u32,
-    /// Since when nobody is on. None: somebody is.
+    /// Since when the server is empty. `None` if it is not.
     pub(super) empty_since: Option<Timestamp>,
-    /// Since when somebody is on.
+    /// Since when players are on the server.
     pub(super) played_since: Option<Timestamp>,
     pub(super) next_players: Timestamp,
     pub(super) controller_at: Option<Timestamp>,
     /// An object that operators watch has changed.
     pub(super) news: bool,
-    /// The server that this one follows has not gone first, or not for long enough.
+    /// The server that this one follows has not been updated, or not for long enough.
     pub(super) waits_for_another: bool,
-    /// Changes that operators have made.
+    /// The number of writes by operators.
     pub(super) writes: u32,
     pub(super) sleeps: Option<Sleeps>,
-    /// Requests that may still meet a mishap.
+    /// How many requests may still get a fault.
     mishaps: usize,
-    /// Those that have.
+    /// How many have got one.
     pub(super) met: u32,
     pub(super) story: Vec<String>,
     pub(super) broken: BTreeSet<String>,
@@ -163,12 +164,12 @@ impl SimCluster {
         world
     }
 
-    /// One line of the story.
+    /// Adds one line to the trace.
     pub(super) fn tell(&mut self, line: impl AsRef<str>) {
         self.story.push(format!("{} {}", now(), line.as_ref()));
     }
 
-    /// What must be true.
+    /// Checks an invariant.
     pub(super) fn must(&mut self, is_true: bool, rule: &str) {
         if !is_true && self.scenario.has_rules {
             self.tell(format!("BROKEN: {rule}"));
@@ -192,7 +193,7 @@ impl SimCluster {
         Key::new("papermcservers", self.scenario.seat.name)
     }
 
-    /// An operator starts, and holds the Lease for as long as no other one does.
+    /// An operator starts, and holds the Lease until another one takes it.
     pub(super) fn take_lease(&mut self, fence: u64) {
         self.tell(format!("operator: process {fence} starts and leads"));
         let key = Key::new("leases", LEASE);
@@ -207,38 +208,38 @@ impl SimCluster {
         self.objects.create("leases", lease, now()).expect("the one before was removed");
     }
 
-    /// Whether a scenario file says what happens.
+    /// Whether a scenario file defines the events.
     pub(super) fn is_scripted(&self) -> bool {
         self.scenario.script.is_some()
     }
 
-    /// One line that only the transcript of a scenario file has.
+    /// Adds one line that only the transcript of a scenario file has.
     pub(super) fn relate(&mut self, line: impl AsRef<str>) {
         if self.is_scripted() {
             self.tell(line);
         }
     }
 
-    /// Between so many seconds and so many.
+    /// A duration between `from` and `to` seconds.
     pub(super) fn seconds(&mut self, from: usize, to: usize) -> SignedDuration {
         let seconds =
             if self.is_scripted() { usize::midpoint(from, to) } else { from + self.dice.below(to - from + 1) };
         SignedDuration::from_secs(i64::try_from(seconds).expect("a few seconds"))
     }
 
-    /// When there is an operator again that leads: a restart of it by Kubernetes takes seconds.
+    /// When the next operator leads. A restart by Kubernetes takes seconds.
     pub(super) fn operator_restarts_at(&mut self) -> Timestamp {
         now() + self.seconds(3, 60)
     }
 
-    /// A pod or a `StatefulSet` is not as it was: controller and operators will see it.
+    /// A pod or a `StatefulSet` has changed, and controller and operators will notice it.
     pub(super) fn changed(&mut self) {
         self.news = true;
         let soon = now() + self.seconds(0, 2);
         self.controller_at = Some(self.controller_at.map_or(soon, |at| at.min(soon)));
     }
 
-    /// What the operator has just done to an object.
+    /// Takes in a change of an object by the operator.
     pub(super) fn notice(&mut self, key: &Key, written: Written, before: Option<&Value>) {
         self.writes += 1;
         if key.plural == "statefulsets" || key.plural == "pods" {
@@ -260,7 +261,7 @@ impl SimCluster {
         }
     }
 
-    /// What becomes of a request: a mishap, and until when whoever has sent it sleeps first.
+    /// Draws the fault of a request, and until when the operator sleeps before it.
     pub(super) fn draw_mishap(&mut self, writes: bool) -> (Option<RequestFault>, Option<Timestamp>) {
         if let Some(until) = self.sleeps_until(writes) {
             return (None, Some(until));
@@ -279,7 +280,8 @@ impl SimCluster {
             3 => self.meets(RequestFault::DeathAfter),
             4 => self.meets(RequestFault::Twice),
             long => {
-                // Between a look and the write that it leads to nothing but a request lies, and that is not under way for minutes.
+                // Only a request separates the operator's last check from its write, and a request does not take
+                // minutes.
                 let nap = if writes || long == 5 { self.seconds(1, 9) } else { self.seconds(10, 3_000) };
                 self.tell(format!("the operator sleeps for {} s", nap.as_secs()));
                 self.ends.note_strike(now() + nap);
@@ -288,13 +290,13 @@ impl SimCluster {
         }
     }
 
-    /// Until when whoever sends this request sleeps, where that is what the walk is about.
+    /// Until when the operator sleeps before this request, if the run tests that.
     fn sleeps_until(&mut self, writes: bool) -> Option<Timestamp> {
         let sleeps = self.sleeps.as_mut().filter(|sleeps| sleeps.counts)?;
         let comes_later = sleeps.before > 0;
         sleeps.before = sleeps.before.saturating_sub(1);
         sleeps.counts = comes_later;
-        // Nothing but a request lies between a look and a write.
+        // Only a request separates a check from a write.
         if comes_later || writes {
             return None;
         }
@@ -311,7 +313,7 @@ impl SimCluster {
         (Some(mishap), None)
     }
 
-    /// The clocks are put by this: what comes after a while still comes after that while.
+    /// The clocks are moved by `by`. Waits keep their length.
     pub(super) fn shift(&mut self, by: SignedDuration) {
         if by.is_negative() {
             self.forget_served();
@@ -322,7 +324,7 @@ impl SimCluster {
         all.chain([&mut self.next_players]).for_each(|at| *at += by);
     }
 
-    /// When something happens next by itself.
+    /// The time of the next event.
     pub(super) fn next(&self) -> Timestamp {
         let of_pod = self.pod.as_ref().and_then(Pod::next);
         let of_forced = self.forced.as_ref().map(|forced| forced.ends_at);

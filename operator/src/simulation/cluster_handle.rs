@@ -1,4 +1,5 @@
-//! Edge (writes). What passes and the world share: the world itself, and the way by which a pass that falls asleep is known to who drives it.
+//! Edge (writes). Shares the simulated cluster with the passes, and tells the driver of a run about passes that sleep
+//! or die.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,32 +8,32 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::cluster::SimCluster;
 
-/// What becomes of a request on its way.
+/// The fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestFault {
     /// It does not arrive.
     RequestLost,
-    /// It is carried out, and nobody learns it.
+    /// It is carried out, and its answer is lost.
     AnswerLost,
-    /// It arrives again; the second answer counts.
+    /// It arrives again, and the second answer counts.
     Twice,
-    /// Whoever has sent it dies before it arrives, or after.
+    /// The operator dies before the request arrives, or after.
     DeathBefore,
     DeathAfter,
 }
 
-/// What becomes of the pass whose request is on its way.
+/// The state of a pass that a fault interrupted.
 #[derive(Debug)]
 pub(super) enum InterruptedPass {
     Asleep(Delay),
     Dead,
 }
 
-/// Whoever has sent a request sleeps before it arrives.
+/// The operator sleeps before its request arrives.
 #[derive(Debug)]
 pub(super) struct Delay {
     pub(super) until: Timestamp,
-    /// Dropped: the process has died meanwhile.
+    /// If this is dropped, the process has died meanwhile.
     pub(super) wake: oneshot::Sender<()>,
 }
 
@@ -47,17 +48,17 @@ impl ClusterHandle {
         (Self { world: Mutex::new(world), struck }, told)
     }
 
-    /// A world in the same cluster: who drives it hears of the passes of both.
+    /// A simulated cluster of another server, whose passes report to the same driver.
     pub(super) fn beside(&self, world: SimCluster) -> Self {
         Self { world: Mutex::new(world), struck: self.struck.clone() }
     }
 
-    /// The world, for a moment: never held over a wait.
+    /// Locks the cluster. The guard is never held over an await.
     pub(super) fn world(&self) -> MutexGuard<'_, SimCluster> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a request meets on its way.
+    /// The fault of a request, after its delay.
     pub(super) async fn meet(&self, writes: bool) -> Option<RequestFault> {
         let (mishap, until) = self.world().draw_mishap(writes);
         if mishap == Some(RequestFault::DeathBefore) {
@@ -65,13 +66,13 @@ impl ClusterHandle {
         }
         let Some(until) = until else { return mishap };
         let (wake, woken) = oneshot::channel();
-        // Nobody listens any more only when the walk is over.
+        // Sending fails only when the run is over.
         drop(self.struck.send(InterruptedPass::Asleep(Delay { until, wake })));
-        // Whoever is never woken has died, and so has its request.
+        // A pass that is never woken has died, and its request with it.
         woken.await.map_or(Some(RequestFault::RequestLost), |()| mishap)
     }
 
-    /// Whoever has sent the request that is looked at dies now.
+    /// The operator that sent this request dies now.
     pub(super) async fn die(&self) {
         drop(self.struck.send(InterruptedPass::Dead));
         std::future::pending::<()>().await;

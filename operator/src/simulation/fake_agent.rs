@@ -1,5 +1,7 @@
-//! Edge (writes). The agent beside the server, as the operator meets it: over HTTP, with signatures, and with what the real agent reads from the
-//! volume. What the real one learns from the server by ping and console comes from the world here, in the world's time.
+//! Edge (writes). Simulates the agent as the operator meets it: over HTTP, with signatures, and with the real agent's
+//! readings of the volume.
+//!
+//! The simulated cluster provides the state that the real agent gets by ping and console, in its own time.
 
 use std::sync::Arc;
 
@@ -35,61 +37,61 @@ use super::scenario::{Ping, SetBehaviour};
 use crate::agent_client::ANSWER_WITHIN;
 use crate::clock::{now, simulated};
 
-/// For so long the console answers nobody else when a copy of the running server begins.
+/// How long the start of an online backup blocks the console for other commands.
 const FLUSHES_FOR: SignedDuration = SignedDuration::from_secs(10);
 
-/// What the agent says of the worlds, which are some kilobytes here: a copy that takes ten seconds at the speed that is guessed.
+/// The reported size of the worlds, which are some kilobytes here: a backup of ten seconds at the estimated speed.
 const WORLDS_BYTES: u64 = 249_000_000;
 
-/// What the agent of a pod has in memory, and what players have heard from it.
+/// The memory of a pod's agent, and what it announced to players.
 #[derive(Debug)]
 pub(super) struct AgentState {
     key: Key,
     guard: Guard,
     pub(super) witness: ServerMonitor,
-    /// The process that is there, as the volume remembers it. None: it has not read that yet.
+    /// The server process, as recorded on the volume. `None` if the agent has not read the record yet.
     pub(super) record: Option<ProcessRecord>,
-    /// Its clock is so much ahead of that of the operator.
+    /// How far its clock is ahead of the operator's.
     ahead: SignedDuration,
-    /// It answers from then on; None: it has not been started.
+    /// It answers from then on. `None` if it has not been started.
     pub(super) answers_from: Option<Timestamp>,
     /// When its process began, by the clock of that time.
     began_at: Timestamp,
-    /// Until then requests are taken, and never answered.
+    /// Until `answers_from` it accepts requests and never answers them.
     pub(super) hangs: bool,
-    /// When an answer of it arrived last.
+    /// When its last answer arrived.
     pub(super) answered_at: Option<Timestamp>,
     announced: Option<Announce>,
     staged: Vec<String>,
     pub(super) staging: Option<(FileSet, Timestamp)>,
-    /// What players were told, whatever became of the agent that said it.
+    /// The announcements to players, also those of an earlier agent process.
     pub(super) told: Vec<Told>,
-    /// When a save was confirmed last.
+    /// When the last save was confirmed.
     pub(super) saved_at: Option<Timestamp>,
-    /// It was asked to stop the server, which has not ended yet.
+    /// Its request to stop the server, which has not exited yet.
     pub(super) stop: Option<Sent>,
     hot: Option<Hot>,
-    /// What the copy that is under way may push out for none.
+    /// The backup that the online backup in progress must not prune.
     kept: Option<KeepCopy>,
 }
 
-/// The last copy of the running server.
+/// The last online backup.
 #[derive(Debug, Clone)]
 struct Hot {
     taken: HotCopySeen,
     /// The console is busy until then.
     flushes_until: Timestamp,
-    /// It is under way until then.
+    /// The backup is in progress until then.
     until: Timestamp,
 }
 
-/// Players were told of a stop.
+/// An announcement of a stop.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     pub(super) act: String,
     pub(super) at: Timestamp,
     pub(super) ends: Timestamp,
-    /// So many heard it, as far as anybody could know.
+    /// How many players received it, as far as that can be known.
     pub(super) players: u32,
 }
 
@@ -116,12 +118,12 @@ impl AgentState {
         }
     }
 
-    /// The clock of its node is ahead by this much from now on.
+    /// Sets how far the clock of its node is ahead.
     pub(super) fn set_ahead(&mut self, ahead: SignedDuration) {
         self.ahead = ahead;
     }
 
-    /// Somebody has joined: a countdown that goes on only while nobody is on ends.
+    /// A player has joined, which cancels a countdown that requires an empty server.
     pub(super) fn cancels_for_players(&mut self) -> bool {
         let cancelled = self.announced.take_if(|announced| announced.only_empty && now() < announced.ends);
         if let Some(cancelled) = &cancelled {
@@ -130,28 +132,29 @@ impl AgentState {
         cancelled.is_some()
     }
 
-    /// By its own clock.
+    /// The time by its own clock.
     pub(super) fn clock(&self) -> Timestamp {
         now() + self.ahead
     }
 
-    /// Whether there is a process of it now that can be reached.
+    /// Whether a process of it runs that can be reached.
     pub(super) fn answers(&self) -> bool {
         self.answers_from.is_some_and(|from| from <= now())
     }
 
-    /// The clocks were put back to before its start: what was signed by then could be played again, so it obeys nobody until they have come there.
+    /// The clocks were set back to before its start. Requests signed by then could be replayed, so the agent refuses
+    /// all requests until that time.
     pub(super) fn refuses_all(&self) -> bool {
         now() < self.began_at + ON_ITS_WAY
     }
 
-    /// It is gone with its node.
+    /// The agent is lost with its node.
     pub(super) fn vanish(&mut self) {
         (self.answers_from, self.announced, self.staging, self.stop) = (None, None, None, None);
         self.record = None;
     }
 
-    /// A process of the agent begins, and knows nothing but what lies on the volume.
+    /// A process of the agent begins, and has only the state on the volume.
     pub(super) fn begin(&mut self, at: Timestamp) {
         let by_its_clock = at + self.ahead;
         (self.guard, self.witness) = (Guard::new(by_its_clock), ServerMonitor::new(by_its_clock));
@@ -163,7 +166,7 @@ impl AgentState {
     }
 }
 
-/// Listens for the operator, for as long as the runtime lives.
+/// Listens for the operator while the runtime exists.
 pub(super) async fn listen(shared: &Arc<ClusterHandle>) {
     let address = (shared.world().scenario.address, PORT);
     let listener = TcpListener::bind(address).await.expect("an address of the loopback that nobody has");
@@ -172,7 +175,7 @@ pub(super) async fn listen(shared: &Arc<ClusterHandle>) {
         while let Ok((connection, _)) = listener.accept().await {
             let shared = Arc::clone(&shared);
             let service = hyper::service::service_fn(move |request| answer(Arc::clone(&shared), request));
-            // Who hears nothing is cut off, which is an error of the connection and none of ours.
+            // A client without an answer is disconnected, which is a normal error of the connection.
             tokio::spawn(
                 hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(connection), service),
             );
@@ -180,7 +183,7 @@ pub(super) async fn listen(shared: &Arc<ClusterHandle>) {
     });
 }
 
-/// Nothing answers: the connection ends without a word.
+/// No agent answers, so the connection is closed.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing answers")]
 struct ConnectionClosed;
@@ -191,7 +194,7 @@ async fn answer(
 ) -> Result<Response<Full<Bytes>>, ConnectionClosed> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| ConnectionClosed)?.to_bytes();
-    // What is signed counts for half a minute, however long it was under way.
+    // A signature is valid for half a minute, including the delay of the request.
     let mishap = shared.meet(false).await;
     if mishap == Some(RequestFault::RequestLost) {
         return Err(ConnectionClosed);
@@ -227,7 +230,7 @@ fn json(status: StatusCode, body: &impl Serialize) -> (StatusCode, Vec<u8>) {
     (status, serde_json::to_vec(body).expect("protocol types serialise"))
 }
 
-/// Brings the files of a set to the volume, as the agent does beside the server.
+/// Downloads the files of a version set to the volume, as the agent does while the server runs.
 pub(super) async fn stage(shared: &ClusterHandle, set: &FileSet) {
     let store = ContentStore::new(Volume::new(shared.world().disks.data()));
     let fetcher = Fetcher::new("").expect("a client");
@@ -253,7 +256,7 @@ impl SimCluster {
         let pod = self.pod.as_mut().ok_or(ConnectionClosed)?;
         if !pod.agent.answers() {
             if pod.agent.hangs {
-                // The operator hangs up.
+                // The operator closes the connection.
                 simulated::pass_until(now() + ANSWER_WITHIN);
             }
             return Err(ConnectionClosed);
@@ -339,30 +342,30 @@ impl SimCluster {
         agent.and_then(|agent| agent.hot.as_mut()).expect("the running server is copied")
     }
 
-    /// Whether a copy of the running server is under way.
+    /// Whether an online backup is in progress.
     pub(super) fn is_copying(&self) -> bool {
         let hot = self.pod.as_ref().and_then(|pod| pod.agent.hot.as_ref());
         hot.is_some_and(|hot| now() < hot.until)
     }
 
-    /// The copy that is under way ends then.
+    /// Sets the end of the backup in progress.
     pub(super) fn copy_goes_on_until(&mut self, ends: Timestamp) {
         self.hot().until = ends;
     }
 
-    /// The flush of the copy that is under way ends then, and the copy a moment later.
+    /// Sets the end of the flush of the backup in progress. The backup ends a moment later.
     pub(super) fn flush_goes_on_until(&mut self, ends: Timestamp) {
         let hot = self.hot();
         (hot.flushes_until, hot.until) = (ends, ends + FLUSHES_FOR);
     }
 
-    /// The copy that a person named last, and that which the agent was told to keep.
+    /// The backup in the last restore request, and the backup that the agent has to keep.
     pub(super) fn named_and_kept(&self) -> (String, Option<String>) {
         let kept = self.pod.as_ref().and_then(|pod| pod.agent.kept.as_ref());
         (self.copy_asked_for().expect("a person asked for one").to_owned(), kept.map(|kept| kept.copy.clone()))
     }
 
-    /// How long before the stop players were told of it last. None: they were not told.
+    /// How long before the stop players got the last announcement. `None` if they got none.
     pub(super) fn notice_given(&self) -> Option<SignedDuration> {
         let told = self.pod.as_ref().and_then(|pod| pod.agent.told.last());
         told.map(|told| told.ends.duration_since(told.at))
@@ -389,7 +392,7 @@ impl SimCluster {
         }
         self.check_announcement(&announce);
         let pod = self.pod.as_mut().expect("it was asked");
-        // Where the list cannot be read, nobody knows better than a ping that says so: such a server is taken for empty.
+        // If the list cannot be read, only the ping is left. A server whose ping reports no players counts as empty.
         let is_hidden = self.scenario.ping == Ping::SaysNobody && !pod.obeys();
         let players = if is_hidden { 0 } else { players };
         let agent = &mut pod.agent;
@@ -415,7 +418,7 @@ impl SimCluster {
         Saved { confirmed: false, took_ms: 1, problem: Some("the server does not answer".to_owned()) }
     }
 
-    /// The agent looks at the server's process, by ping and by the lock on the world.
+    /// The agent checks the server's process, by ping and by the lock on the world.
     pub(super) fn agent_looks(&mut self) {
         self.by_script.looked_at = Some(now());
         let (players, ping, no_ping) = (self.players, self.scenario.ping, self.by_script.is_ping_silent());
@@ -455,7 +458,7 @@ impl SimCluster {
         self.keep_record(&look);
     }
 
-    /// By the server's own list, and by its ping where that cannot be had.
+    /// The players by the server's list, or by its ping if the list is unavailable.
     fn list(&mut self) -> PlayerCount {
         let players = self.players;
         let pod = self.pod.as_mut().expect("it was asked");
@@ -514,7 +517,7 @@ impl SimCluster {
         }
     }
 
-    /// The process as the agent has seen it, with what it reads of a start that is up.
+    /// The process as the agent sees it, with the agent's readings of a start that is up.
     fn process(pod: &Pod) -> Server {
         let enabled = |file: &File| {
             let name = file.plugin.clone().expect("a plugin's file");

@@ -1,5 +1,6 @@
-//! Edge (writes). The API server: `kube`'s requests, answered from [`Objects`]. On their way requests and answers may be lost, and whoever asks
-//! may fall asleep.
+//! Edge (writes). Simulates the API server: it answers `kube`'s requests from [`Objects`].
+//!
+//! Requests and answers may be lost, and the operator may sleep.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::objects::{Key, Objects, Patch, Refused};
 use crate::clock::now;
 use crate::k8s::labels::SERVER;
 
-/// The one namespace.
+/// The only namespace.
 pub(super) const NAMESPACE: &str = "games";
 
 /// A request or its answer was lost.
@@ -27,7 +28,7 @@ pub(super) fn client(shared: &Arc<ClusterHandle>) -> Client {
     client_of_all(std::slice::from_ref(shared))
 }
 
-/// A client of a cluster that has the servers of all these worlds.
+/// A client of a cluster with the servers of all these simulated clusters.
 pub(super) fn client_of_all(worlds: &[Arc<ClusterHandle>]) -> Client {
     let worlds: Arc<[Arc<ClusterHandle>]> = worlds.into();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -71,7 +72,8 @@ async fn answer(worlds: &[Arc<ClusterHandle>], request: Request<Body>) -> Result
     Ok(Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()))?)
 }
 
-/// The world that an object belongs to: its name is that of the server, or begins with it. What is no server's is the same in all of them.
+/// The simulated cluster that owns an object, whose name starts with that of the server. Objects of no server are the
+/// same in all of them.
 fn whose<'w>(worlds: &'w [Arc<ClusterHandle>], name: &str) -> &'w Arc<ClusterHandle> {
     let is_of =
         |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']));
@@ -83,7 +85,7 @@ fn carry_out(shared: &ClusterHandle, asked: &Asked) -> Result<Value, Refused> {
     let before = asked.looks_at(&world.objects);
     let outcome = asked.carry_out(&mut world.objects);
     if let (Ok(_), Some(writes)) = (&outcome, asked.writes()) {
-        // What changes nothing is no news to anybody.
+        // A write without a change notifies no watch.
         if asked.looks_at(&world.objects) != before {
             world.notice(&asked.key, writes, before.as_ref());
         }
@@ -94,7 +96,7 @@ fn carry_out(shared: &ClusterHandle, asked: &Asked) -> Result<Value, Refused> {
     outcome
 }
 
-/// A request, read.
+/// A parsed request.
 struct Asked {
     key: Key,
     verb: Verb,
@@ -150,7 +152,7 @@ impl Asked {
         Self { key: Key::new(plural, name), verb }
     }
 
-    /// The name of the object; of many, that of their server.
+    /// The name of the object. For a list, the name of the server.
     fn name(&self) -> &str {
         match &self.verb {
             Verb::Get | Verb::Patch { .. } | Verb::Delete { .. } => &self.key.name,
@@ -161,7 +163,7 @@ impl Asked {
         }
     }
 
-    /// The object as it is before.
+    /// The object before the request.
     fn looks_at(&self, objects: &Objects) -> Option<Value> {
         objects.get(&self.key).ok().cloned()
     }
@@ -174,7 +176,7 @@ impl Asked {
         }
     }
 
-    /// The reason of the Event that it is.
+    /// The reason of the Event that the request creates.
     fn tells(&self) -> Option<&str> {
         match &self.verb {
             Verb::Create(object) if self.key.plural == "events" => object["reason"].as_str(),
@@ -182,7 +184,8 @@ impl Asked {
         }
     }
 
-    /// Whether a server may be stopped by it: between the last look at a clock and this nothing lies but the request itself.
+    /// Whether the request can stop a server. Between the operator's last check of a clock and such a request there is
+    /// no other request.
     fn stops_servers(&self) -> bool {
         let stops = ["statefulsets", "pods", "poddisruptionbudgets"].contains(&self.key.plural.as_str());
         stops && self.writes().is_some()

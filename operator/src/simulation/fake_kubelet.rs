@@ -1,5 +1,7 @@
-//! Edge (writes). The kubelet of the one node: from a pod that stands in the API to a server that runs, and to its end. The init container is
-//! the real one, on a volume of its own.
+//! Edge (writes). Simulates the kubelet of the only node: it turns a pod in the API into a running server, and stops
+//! it.
+//!
+//! The init container is the real one, on a volume of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,26 +27,26 @@ use crate::server::render::lock_config_map::FILES_KEY;
 use crate::server::render::pod::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
 use crate::server::render::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 
-/// So long the real init container may take for a world of a few files.
+/// The time limit of the real init container for a world of a few files.
 const PREPARES_WITHIN: Duration = Duration::from_secs(30);
-/// The kubelet waits so long between two starts of a container at most.
+/// The longest pause of the kubelet between two starts of a container.
 const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 
-/// How far a pod is.
+/// The phase of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
     /// No node takes it.
     Pending,
     /// Its node is off.
     Lost,
-    /// Its init container is at it, or will be tried again.
+    /// Its init container runs, or will be tried again.
     Preparing,
-    /// The init container refuses, with these words, and will be tried again.
+    /// The init container has refused with this message, and will be tried again.
     Refused(String),
     /// The server's process starts.
     Booting,
     Up,
-    /// The server's process has ended with an error and will be started again in its place.
+    /// The server's process has exited with an error and will be restarted in the same pod.
     Ended,
     Stopping,
 }
@@ -53,7 +55,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Pod {
     pub(super) uid: String,
-    /// The entry of the history that it was made from.
+    /// The entry of the history that it was created from.
     pub(super) revision: String,
     pub(super) files: FileSet,
     pub(super) fate: SetBehaviour,
@@ -62,24 +64,24 @@ pub(super) struct Pod {
     pub(super) due: Option<Timestamp>,
     made_at: Timestamp,
     prepared_at: Option<Timestamp>,
-    /// When the server's process that runs, or ran last, was started.
+    /// When the server's current or last process was started.
     pub(super) started_at: Timestamp,
     pub(super) up_since: Timestamp,
     pub(super) starts: u32,
     tries: u32,
     last_end: Option<Timestamp>,
-    /// Of the process that has ended last.
+    /// The exit code of the last process.
     pub(super) exit_code: i32,
     /// Its node is off, and counts as not ready.
     pub(super) is_missed: bool,
-    /// Each start of its process ends with an error until then.
+    /// Until then each start of its process ends with an error.
     pub(super) crashes_until: Option<Timestamp>,
-    /// The server answers nobody until then.
+    /// Until then the server does not answer.
     pub(super) hangs_until: Option<Timestamp>,
-    /// It obeys no command until then.
+    /// Until then it carries out no command.
     pub(super) refuses_until: Option<Timestamp>,
     has_rcon: bool,
-    /// When it was told to stop, its server had a process.
+    /// Whether its server had a process when it was told to stop.
     has_process: bool,
     pub(super) agent: AgentState,
 }
@@ -90,7 +92,7 @@ impl Pod {
         self.due.into_iter().chain(staged_at).chain(self.hangs_until).min()
     }
 
-    /// Whatever it waits for.
+    /// All times that it waits for.
     pub(super) fn waits_for(&mut self) -> impl Iterator<Item = &mut Timestamp> {
         let staged_at = self.agent.staging.as_mut().map(|(_, at)| at);
         let of_server = [&mut self.crashes_until, &mut self.hangs_until, &mut self.refuses_until];
@@ -107,7 +109,7 @@ impl Pod {
         }
     }
 
-    /// Whether the server was made with RCON.
+    /// Whether the server was created with RCON.
     pub(super) fn has_rcon(&self) -> bool {
         self.has_rcon
     }
@@ -116,7 +118,7 @@ impl Pod {
         self.hangs_until.is_some_and(|until| now() < until)
     }
 
-    /// Whether its server does what its console is told.
+    /// Whether its server carries out commands of the console.
     pub(super) fn obeys(&self) -> bool {
         self.phase == Phase::Up
             && self.has_rcon
@@ -124,7 +126,7 @@ impl Pod {
             && self.refuses_until.is_none_or(|until| until <= now())
     }
 
-    /// Its node was off, and is on again: all of it is done anew, and what ran there has ended with an error.
+    /// Its node was off, and is on again: the pod is prepared again, and its process has ended with an error.
     pub(super) fn prepare_again(&mut self, at: Timestamp) {
         (self.phase, self.due, self.prepared_at, self.tries) = (Phase::Preparing, Some(at), None, 0);
         self.is_missed = false;
@@ -139,14 +141,14 @@ impl Pod {
     }
 }
 
-/// The command line of the init container, for what its environment says.
+/// The command line of the init container, made from its environment.
 #[derive(Debug, Parser)]
 struct Line {
     #[command(flatten)]
     init: config::InitConfig,
 }
 
-/// Whatever is due now.
+/// Carries out all steps that are due now.
 pub(super) async fn step(shared: &ClusterHandle) {
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now());
     let mut beside = None;
@@ -241,7 +243,7 @@ impl SimCluster {
         let volumes = pod["spec"]["volumes"].as_array().expect("volumes");
         let lock = volumes.iter().find(|volume| volume["name"] == "lock").expect("the lock's volume");
         let map = Key::new("configmaps", lock["configMap"]["name"].as_str().expect("a name"));
-        // Without it the pod would not start, ever.
+        // Without it the pod would never start.
         let map = self.objects.get(&map).expect("the lock of a pod is there when it starts");
         serde_json::from_str(map["data"][FILES_KEY].as_str().expect("files")).expect("files of a lock")
     }
@@ -253,11 +255,11 @@ impl SimCluster {
         String::from_utf8(bytes.0).expect("a text")
     }
 
-    /// What the init container is told, with its volumes as they are at its start.
+    /// The settings of the init container, with its volumes as they are at its start.
     pub(super) fn mount(&mut self) -> config::InitConfig {
         let pod = self.objects.get(&self.key_of_pod()).expect("there is a pod").clone();
         let mounts = self.disks.mounts();
-        // Nothing of a start before is left there.
+        // The mounts start empty.
         let _ = std::fs::remove_dir_all(&mounts);
         let mut places: BTreeMap<String, PathBuf> = BTreeMap::new();
         for volume in pod["spec"]["volumes"].as_array().expect("volumes") {
@@ -303,7 +305,7 @@ impl SimCluster {
         Line::parse_from(line).init
     }
 
-    /// What the init container came to. None: it hangs.
+    /// Takes in the result of the init container. `None` if it hangs.
     fn prepared(&mut self, outcome: Option<InitResult>) {
         let backoff = {
             let Some(pod) = &mut self.pod else { return };
@@ -336,7 +338,7 @@ impl SimCluster {
         self.changed();
     }
 
-    /// The server's process is started, by the kubelet.
+    /// The kubelet starts the server's process.
     pub(super) fn boot(&mut self) {
         let takes = self.seconds(10, 40);
         {
@@ -345,7 +347,7 @@ impl SimCluster {
             (pod.phase, pod.started_at) = (Phase::Booting, now());
         }
         self.open_world();
-        // What it does with the worlds may be its end.
+        // The process may end because of the worlds.
         let pod = self.pod.as_mut().expect("looked at above");
         let takes =
             if let (SetBehaviour::MovesFor(lasts), true) = (pod.fate, self.marks.is_moving) { lasts } else { takes };
@@ -384,7 +386,7 @@ impl SimCluster {
         self.tell("server: is up and answers pings");
     }
 
-    /// The process is gone, with all that was not saved.
+    /// The process ends with an error, and unsaved changes are lost.
     pub(super) fn crash(&mut self, why: &str) {
         if let Some(pod) = &mut self.pod {
             pod.exit_code = 1;
@@ -392,14 +394,14 @@ impl SimCluster {
         self.end_process(why);
     }
 
-    /// The process is gone, with this exit code of its own.
+    /// The process ends with the exit code that is set.
     pub(super) fn end_process(&mut self, why: &str) {
         self.tell(why);
         self.lose_unsaved();
         let pod = self.pod.as_mut().expect("it has a process");
         let backoff = if pod.starts == 1 { SignedDuration::from_secs(1) } else { Pod::backoff(pod.starts - 2) };
         (pod.phase, pod.last_end, pod.due, pod.hangs_until) = (Phase::Ended, Some(now()), Some(now() + backoff), None);
-        // It looks every few seconds.
+        // The agent checks every few seconds.
         self.agent_looks();
         self.write_status();
         self.changed();
@@ -409,7 +411,7 @@ impl SimCluster {
     fn see_end_of_pod(&mut self) {
         let object = self.objects.get(&self.key_of_pod());
         if self.pod.is_some() && object.is_err() {
-            // Of one that is on no node nothing has to end.
+            // A pod on no node has no process to stop.
             return self.pod_is_gone();
         }
         let ends = object.ok().and_then(|pod| pod["metadata"]["deletionTimestamp"].as_str());
@@ -440,7 +442,7 @@ impl SimCluster {
         }
     }
 
-    /// The object and the process are gone, with all that was not saved.
+    /// The object and the process are deleted, and unsaved changes are lost.
     pub(super) fn pod_is_gone(&mut self) {
         self.pod = None;
         self.lose_unsaved();
@@ -449,7 +451,7 @@ impl SimCluster {
         self.changed();
     }
 
-    /// What the kubelet says of the pod.
+    /// Writes the pod's status as the kubelet does.
     pub(super) fn write_status(&mut self) {
         let Some(pod) = &self.pod else { return };
         if pod.phase == Phase::Pending {
@@ -496,14 +498,14 @@ impl SimCluster {
     }
 }
 
-/// Whether the image of the server is told to switch RCON on.
+/// Whether the pod template enables RCON in the server's image.
 fn has_rcon(pod: &Value) -> bool {
     let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
     let mut variables = containers.flat_map(|container| container["env"].as_array().into_iter().flatten());
     !variables.any(|variable| variable["name"] == ENABLE_RCON && variable["value"] == "false")
 }
 
-/// A path in the container, or below one, as it is on this machine.
+/// The path on this machine of a path in the container.
 fn on_host(value: &str, mounts: &Value, places: &BTreeMap<String, PathBuf>) -> String {
     for mount in mounts.as_array().into_iter().flatten() {
         let (at, name) = (mount["mountPath"].as_str().unwrap_or_default(), mount["name"].as_str().unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Edge (writes). The Minecraft server: it loads what lies in its directory, opens the world, keeps what players build, and brings it to the
-//! disk when it saves.
+//! Edge (writes). Simulates the Minecraft server: it loads its files, opens the world, keeps the players' builds in
+//! memory, and writes them to the disk when it saves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,25 +18,26 @@ use super::scenario::SetBehaviour;
 use super::world_layout::{Layout, end_move, is_half_moved, is_moved, move_some, moves, read_marks, write_worlds};
 use crate::clock::now;
 
-/// What players have built: each of it is a number.
+/// The players' builds. Each one is a number.
 #[derive(Debug, Default)]
 pub(super) struct PlayerBuilds {
     last: u64,
-    /// In the memory of the process that runs.
+    /// The builds in the memory of the running process.
     in_memory: Vec<u64>,
-    /// What must never be lost: it was on the disk once.
+    /// The builds that were on the disk once, so they must never be lost.
     saved: Vec<u64>,
     /// A process writes to the worlds.
     is_open: bool,
-    /// It has not moved all of them yet.
+    /// The process has not migrated all worlds yet.
     pub(super) is_moving: bool,
-    /// Moves of worlds to the layout of 26.1 that have ended, and those that have begun and did not.
+    /// Migrations of worlds to the layout of 26.1 that have ended. The next field counts those that did not end.
     pub(super) moves: u32,
     pub(super) moves_broken_off: u32,
 }
 
 impl SimCluster {
-    /// A start of the server opens what lies on the volume. This is where a mixture of sets, an older Minecraft or a lost block would show.
+    /// A start of the server opens the files on the volume. Checks for mixed version sets, an older Minecraft and lost
+    /// blocks.
     pub(super) fn open_world(&mut self) {
         let pod = self.pod.as_ref().expect("a pod that starts its server");
         let (files, data) = (pod.files.clone(), self.disks.data());
@@ -58,7 +59,7 @@ impl SimCluster {
         self.must(!is_elsewhere, "worlds that a newer Minecraft has begun to move are opened by an older one");
         let on_disk = read_marks(&data, layout);
         if self.check_found() {
-            // What was built since that copy is what they gave away for it.
+            // The players gave up all builds since that backup.
             self.marks.saved.clone_from(&on_disk);
         }
         let lost: Vec<_> = self.marks.saved.iter().filter(|mark| !on_disk.contains(mark)).collect();
@@ -69,7 +70,8 @@ impl SimCluster {
         self.take_worlds(&files, on_disk);
     }
 
-    /// The process has looked at the worlds, and opens them. One of 26.1 moves those of before, at once or for as long as its start takes.
+    /// The process has checked the worlds, and opens them. A 26.1 server migrates older worlds, either at once or
+    /// during its whole start.
     fn take_worlds(&mut self, files: &FileSet, on_disk: Vec<u64>) {
         let data = self.disks.data();
         let to_move = match Layout::of(&files.minecraft) {
@@ -78,7 +80,7 @@ impl SimCluster {
         };
         if to_move > 0 && is_half_moved(&data) {
             self.tell("server: refuses the worlds, whose move to the new layout did not end");
-            // So does each start after it.
+            // Each later start refuses them too.
             self.pod.as_mut().expect("a pod that starts its server").fate = SetBehaviour::Crashes;
             return;
         }
@@ -96,7 +98,7 @@ impl SimCluster {
         self.tell(format!("server: has moved {moved} of {to_move} world files to the new layout"));
     }
 
-    /// All that the start of a server with these files has to move is moved, and only then it writes what it has opened.
+    /// Finishes the migration of the worlds. Only then the server writes the worlds that it has opened.
     pub(super) fn end_move(&mut self, files: &FileSet) {
         if std::mem::take(&mut self.marks.is_moving) {
             end_move(&self.disks.data());
@@ -106,7 +108,7 @@ impl SimCluster {
         }
     }
 
-    /// Players come, build and go.
+    /// Players join, build and leave.
     pub(super) fn play(&mut self) {
         let pause = self.seconds(20, 600);
         self.next_players = now() + pause;
@@ -133,7 +135,7 @@ impl SimCluster {
             self.empty_since = None;
             self.played_since.get_or_insert_with(now);
             self.build();
-            // By the agent, if there is one.
+            // The agent records the players, if it runs.
             if self.pod.as_ref().is_some_and(|pod| pod.agent.answers()) {
                 note_players(&Volume::new(self.disks.data())).expect("a record on the volume");
             }
@@ -146,7 +148,7 @@ impl SimCluster {
         }
     }
 
-    /// Nobody joins or leaves. Who is on builds, and Minecraft saves.
+    /// The number of players stays the same. They build, and Minecraft saves.
     fn play_on(&mut self) {
         if self.players == 0 {
             return self.nobody_is_on();
@@ -164,25 +166,25 @@ impl SimCluster {
         self.marks.in_memory.push(self.marks.last);
     }
 
-    /// So many join, and stay until then.
+    /// This many players join, and stay until then.
     pub(super) fn join(&mut self, players: u32, until: Timestamp) {
         (self.players, self.next_players) = (players, until);
         (self.empty_since, self.played_since) = (None, Some(now()));
     }
 
-    /// All that is in memory goes to the disk.
+    /// Saves the worlds in memory to the disk.
     pub(super) fn save_world(&mut self) {
         let Some(files) = self.pod.as_ref().map(|pod| pod.files.clone()) else { return };
         self.save_as(&files);
     }
 
-    /// The same, of a server that runs these files.
+    /// Saves as a server that runs these files.
     pub(super) fn save_as(&mut self, files: &FileSet) {
         write_worlds(&self.disks.data(), files, &self.marks.in_memory);
         self.marks.saved = self.marks.in_memory.clone();
     }
 
-    /// The process is gone. That of a pod which was forced is another one: while it goes on, no pod has one of its own.
+    /// The process has ended. If a pod was deleted by force, its process still runs, and no other pod has one.
     pub(super) fn lose_unsaved(&mut self) {
         self.nobody_is_on();
         if self.forced.is_some() {
@@ -201,7 +203,7 @@ impl SimCluster {
         self.played_since = None;
     }
 
-    /// For how long the server answers nobody.
+    /// The server does not answer for this time.
     pub(super) fn hang(&mut self, takes: SignedDuration) {
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Up) else { return };
         pod.hangs_until = Some(now() + takes);
@@ -211,14 +213,14 @@ impl SimCluster {
     }
 }
 
-/// The plugins of a set, by their names and files: `ViaVersion-5.7.0.jar`.
+/// The plugins of a version set, by their names and files: `ViaVersion-5.7.0.jar`.
 fn plugins_of(files: &FileSet) -> String {
     let names = files.plugins.iter().map(|file| file.path.trim_start_matches("plugins/").to_owned());
     let names: Vec<String> = names.collect();
     if names.is_empty() { "no plugins".to_owned() } else { names.join(", ") }
 }
 
-/// What a server would load that is not of this set, or miss of it.
+/// The first file that differs from this version set, or that the server would load from another one.
 fn mixture(data: &Path, files: &FileSet, unmanaged: &BTreeSet<String>) -> Option<String> {
     let wrong = |file: &File| {
         let hash = Hash::parse(&file.hash.0).expect("a hash");

@@ -1,5 +1,7 @@
-//! Edge (writes). The node of the server: marked and emptied, lost and back. What evictions, the scheduler and the node controller do was measured
-//! or read (`kubernetes-notes.md` of the design, K14).
+//! Edge (writes). Simulates the node of the server: marked and drained, lost and back.
+//!
+//! The behaviour of evictions, the scheduler and the node controller was measured or read (`kubernetes-notes.md` of the
+//! design, K14).
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1;
@@ -10,33 +12,34 @@ use super::fake_kubelet::Phase;
 use super::objects::{Key, is_stopping};
 use crate::clock::now;
 
-/// `kubectl drain` asks again this often.
+/// The interval between two tries of `kubectl drain`.
 const ASKS_AGAIN: SignedDuration = SignedDuration::from_secs(5);
-/// A node that has said nothing for so long is not ready, and neither are its pods.
+/// A node without a report for this long is not ready, and neither are its pods.
 const UNHEARD: SignedDuration = SignedDuration::from_secs(40);
-/// And then its pods are deleted, which nobody there carries out: `tolerationSeconds` of every pod that says nothing else.
+/// After this time its pods are deleted, which the lost node cannot carry out: `tolerationSeconds` of every pod without
+/// another value.
 const TOLERATED: SignedDuration = SignedDuration::from_mins(5);
 
 /// The node that pods of the server are placed on.
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// Those before were lost for ever.
+    /// Nodes with lower numbers were lost forever.
     number: u32,
     is_cordoned: bool,
     pub(super) is_lost: bool,
-    /// When whoever empties it asks for an eviction again.
+    /// When the drain requests an eviction again.
     pub(super) evicts_at: Option<Timestamp>,
-    /// Since when it is to be emptied.
+    /// Since when it is being drained.
     pub(super) drained_at: Option<Timestamp>,
 }
 
 impl Node {
-    /// The one with this number.
+    /// The node with this number.
     pub(super) fn numbered(number: u32) -> Self {
         Self { number, ..Self::default() }
     }
 
-    /// As it stands in the API.
+    /// The object in the API.
     pub(super) fn object(&self) -> v1::Node {
         let object = json!({"metadata": {"name": self.name()}, "spec": {"unschedulable": self.is_cordoned}});
         serde_json::from_value(object).expect("a node")
@@ -48,16 +51,16 @@ impl Node {
 }
 
 impl SimCluster {
-    /// The node for a new pod. None: the one that there is takes none.
+    /// The node for a new pod. `None` if the current node takes no pods.
     pub(super) fn place(&mut self) -> Option<String> {
         if self.node.is_lost {
-            // The pod of before was taken away by a person, who knew that the machine is off.
+            // A user has deleted the earlier pod, knowing that the machine is off.
             self.node = Node { number: self.node.number + 1, ..Node::default() };
         }
         (!self.node.is_cordoned).then(|| self.node.name())
     }
 
-    /// `kubectl drain`
+    /// Simulates `kubectl drain`.
     pub(super) fn drain(&mut self) {
         if !self.node.is_lost {
             (self.node.is_cordoned, self.node.evicts_at) = (true, Some(now()));
@@ -66,14 +69,14 @@ impl SimCluster {
         }
     }
 
-    /// `kubectl uncordon`
+    /// Simulates `kubectl uncordon`.
     pub(super) fn uncordon(&mut self) {
         (self.node.is_cordoned, self.node.evicts_at) = (false, None);
         self.news = true;
         self.place_pending();
     }
 
-    /// A pod that waits for a node gets this one, if it takes any.
+    /// Places a pending pod on this node, if the node takes pods.
     fn place_pending(&mut self) {
         if self.node.is_lost || self.node.is_cordoned {
             return;
@@ -88,7 +91,7 @@ impl SimCluster {
         }
     }
 
-    /// Whoever empties the node asks for the pod's eviction.
+    /// The drain requests the pod's eviction.
     pub(super) fn ask_for_eviction(&mut self) {
         if self.node.evicts_at.is_none_or(|at| now() < at) {
             return;
@@ -111,7 +114,7 @@ impl SimCluster {
         self.end_pod("API server: evicts the pod");
     }
 
-    /// The machine is off at once.
+    /// The machine is switched off without a shutdown.
     pub(super) fn lose_node(&mut self) {
         (self.node.is_lost, self.forced) = (true, None);
         self.lose_unsaved();
@@ -121,7 +124,7 @@ impl SimCluster {
         }
     }
 
-    /// Nothing is heard of the node.
+    /// The node has sent no report.
     pub(super) fn miss_node(&mut self) {
         let pod = self.pod.as_mut().expect("it is on that node");
         if std::mem::replace(&mut pod.is_missed, true) {
@@ -135,7 +138,7 @@ impl SimCluster {
         self.changed();
     }
 
-    /// The machine is on again: what was to go goes, and what was not starts.
+    /// The machine is on again: deleted pods end, and others start.
     pub(super) fn find_node(&mut self) {
         if !std::mem::take(&mut self.node.is_lost) {
             return;

@@ -1,4 +1,5 @@
-//! Edge (writes). The `StatefulSet` controller, as measured (`kubernetes-notes.md` of the design, 1a to 1f) and read (`completeRollingUpdate`).
+//! Edge (writes). Simulates the `StatefulSet` controller, as measured (`kubernetes-notes.md` of the design, 1a to 1f)
+//! and read (`completeRollingUpdate`).
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::clock::now;
 use crate::template_revision::digest;
 
 impl SimCluster {
-    /// One look of the controller.
+    /// One pass of the controller.
     pub(super) fn control(&mut self) {
         self.controller_at = None;
         let key = self.key_of_set();
@@ -55,9 +56,9 @@ impl SimCluster {
         }
     }
 
-    /// The entry of its history with this template; a new one if there is none.
+    /// The entry of its history with this template. Creates one if there is none.
     fn history_entry(&mut self, template: &Value) -> String {
-        // As Kubernetes names them: the same for the same template, also when history was lost in between.
+        // As in Kubernetes, the name is the same for the same template, even if the history was lost in between.
         let name = format!("{}-{}", self.scenario.seat.name, &hex::encode(digest(template))[..10]);
         if self.objects.get(&Key::new("controllerrevisions", &name)).is_ok() {
             return name;
@@ -74,7 +75,7 @@ impl SimCluster {
         name
     }
 
-    /// The template that an entry of its history keeps. None: the entry went with the `StatefulSet` of before.
+    /// The template in an entry of its history. `None` if the entry was deleted with an earlier `StatefulSet`.
     fn template_in(&self, entry: &str) -> Option<Value> {
         let entry = self.objects.get(&Key::new("controllerrevisions", entry)).ok()?;
         let mut template = entry["data"]["spec"]["template"].clone();
@@ -102,10 +103,10 @@ impl SimCluster {
         self.begin_pod();
     }
 
-    /// A pod is to end, with its grace period.
+    /// Deletes a pod with its grace period.
     pub(super) fn end_pod(&mut self, why: &str) {
         self.tell(why);
-        // If it is there.
+        // The pod may not exist.
         let _ = self.objects.delete(&self.key_of_pod(), (None, None), now());
         self.changed();
     }

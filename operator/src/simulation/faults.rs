@@ -1,4 +1,4 @@
-//! Edge (writes). What goes wrong in a walk, and when.
+//! Edge (writes). Plans the faults of a run, and injects them.
 
 use fixtures::dice::Rng;
 use jiff::{SignedDuration, Timestamp};
@@ -9,25 +9,25 @@ use super::scenario::{EVERY, Extra, OPEN_FOR, Scenario, SetBehaviour};
 use super::user_actions::UserAction;
 use crate::clock::now;
 
-/// Something goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// kill -9, also in the middle of a pass.
     OperatorDies,
-    /// Two believe to lead.
+    /// Two processes believe that they lead.
     AnotherLeads,
-    /// Only the newer one goes on.
+    /// Only the newer one continues.
     OneLeads,
-    /// All clocks are put forward, or back.
+    /// All clocks are set forward or back.
     ClocksJump,
-    /// Upstreams take back what they have released, and release it again.
+    /// Upstreams withdraw releases, and release them again.
     Withdrawn,
     ReleasedAgain,
     World(InjectedCrash),
     Person(UserAction),
 }
 
-/// The same with all but operators.
+/// A fault of any part except the operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InjectedCrash {
     /// The agent's process dies and is started again.
@@ -36,23 +36,23 @@ pub(super) enum InjectedCrash {
     AgentUnreachable,
     /// The server's process dies.
     ServerCrashes,
-    /// The server's main thread stands still for a while.
+    /// The server's main thread hangs for a while.
     ServerHangs,
-    /// It obeys no command for a while.
+    /// It carries out no command for a while.
     CommandsRefused,
-    /// It dies again and again, for a while.
+    /// It crashes repeatedly for a while.
     ServerCrashesOn,
-    /// Somebody deletes the pod.
+    /// A user deletes the pod.
     PodDeleted,
-    /// Somebody deletes it by force. Its process goes on for a while.
+    /// A user deletes the pod by force. Its process still runs for a while.
     PodForced,
-    /// Its node is to be emptied, and may be used again.
+    /// Its node is drained, and may be used again.
     NodeDrained,
     NodeUncordoned,
     /// Its node is off, and on again.
     NodeLost,
     NodeFound,
-    /// The `StatefulSet` goes, with its history, and mostly with its pod.
+    /// The `StatefulSet` is deleted with its history, and usually with its pod.
     SetDeleted,
 }
 
@@ -81,7 +81,7 @@ const ALL: [Fault; 22] = [
     Fault::Person(UserAction::Restore),
 ];
 
-/// What is over after a while, and by what.
+/// Faults that end after a while, each with its end.
 const PASSES: [(Fault, Fault); 7] = [
     (Fault::AnotherLeads, Fault::OneLeads),
     (Fault::Withdrawn, Fault::ReleasedAgain),
@@ -92,7 +92,7 @@ const PASSES: [(Fault, Fault); 7] = [
     (Fault::Person(UserAction::Rest), Fault::Person(UserAction::NoRest)),
 ];
 
-/// When what goes wrong in the first of the windows, and when upstreams release something newer.
+/// Plans the times of the faults within the windows, and the time of the newer releases.
 pub(super) fn plan_faults(
     dice: &mut Rng,
     scenario: &Scenario,
@@ -101,12 +101,12 @@ pub(super) fn plan_faults(
 ) -> (Vec<(Timestamp, Fault)>, Timestamp) {
     let whole = EVERY.as_secs();
     let seconds = |seconds: i64| SignedDuration::from_secs(seconds);
-    // The first opening after the walk began.
+    // The first opening after the run began.
     let opening = begins + seconds(whole - begins.as_second() % whole);
     let mut faults = Vec::new();
     for _ in 0..dice.below(7) {
         let window = i64::try_from(dice.below(windows)).expect("a few");
-        // Mostly where something is under way.
+        // Usually while an update is in progress.
         let spread = if dice.once_in(4) { whole - 60 } else { OPEN_FOR.as_secs() };
         let within = i64::try_from(dice.below(usize::try_from(spread).expect("a few hours"))).expect("a few hours");
         let at = opening + seconds(window * whole + within);
@@ -139,7 +139,7 @@ pub(super) fn plan_faults(
 }
 
 impl SimCluster {
-    /// What goes wrong with all but operators.
+    /// Injects a fault of any part except the operators.
     pub(super) fn strike(&mut self, blow: InjectedCrash) {
         match blow {
             InjectedCrash::AgentDies | InjectedCrash::AgentUnreachable => {
@@ -176,7 +176,7 @@ impl SimCluster {
             InjectedCrash::SetDeleted => {
                 self.objects.remove(&self.key_of_set());
                 self.note_taken_back();
-                // Or its pod stays, as by `--cascade=orphan`.
+                // Otherwise its pod stays, as with `--cascade=orphan`.
                 if self.is_scripted() || self.dice.once_in(2) {
                     self.end_pod("garbage collector: deletes the pod of the StatefulSet");
                 }
@@ -196,14 +196,14 @@ impl SimCluster {
         self.pod.as_ref().is_some_and(|pod| matches!(pod.phase, Phase::Up | Phase::Booting))
     }
 
-    /// The agent's process dies, and is there again after this time.
+    /// The agent's process dies, and runs again after this time.
     pub(super) fn restart_agent(&mut self, takes: SignedDuration) {
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers_from.is_some()) {
             pod.agent.begin(now() + takes);
         }
     }
 
-    /// The agent answers nobody for this time. With `hangs` it takes requests all the same.
+    /// The agent answers no request for this time. With `hangs` it still accepts requests.
     pub(super) fn silence_agent(&mut self, takes: SignedDuration, hangs: bool) {
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers_from.is_some()) {
             pod.agent.answers_from = Some(now() + takes);
@@ -211,14 +211,14 @@ impl SimCluster {
         }
     }
 
-    /// The server does nothing that its console is told for this time.
+    /// The server carries out no console command for this time.
     pub(super) fn refuse_commands(&mut self, takes: SignedDuration) {
         if let Some(pod) = &mut self.pod {
             pod.refuses_until = Some(now() + takes);
         }
     }
 
-    /// The server dies, and dies in each start for this time.
+    /// The server crashes, and crashes in each start for this time.
     pub(super) fn crash_on(&mut self, takes: SignedDuration) {
         if let Some(pod) = &mut self.pod {
             pod.crashes_until = Some(now() + takes);

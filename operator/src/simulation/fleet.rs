@@ -1,5 +1,7 @@
-//! Edge (writes). Drives a walk of several servers in one cluster: each has a volume, players and faults of its own, and all have one API server, one
-//! operator, the same clocks and the same windows, in which they take turns.
+//! Edge (writes). Drives a run of several servers in one cluster.
+//!
+//! Each server has a volume, players and faults of its own. All share one API server, one operator, the same clocks and
+//! windows, and the update slots.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -31,29 +33,30 @@ mod scenario_file;
 mod server;
 mod tests;
 
-/// No walk has more passes: one that never comes to rest would else have no end.
+/// Upper limit of the passes of a run, so that a run that does not end is stopped.
 const MOST_PASSES: u32 = 20_000;
-/// So many windows open in a walk, and one for each server besides where somebody has had to wait in the last one.
+/// The number of windows in a run. There is one more for each server while servers had to wait in the last one.
 const WINDOWS: usize = 3;
-/// A window has ended so long after it opened, and what was on its way with it.
+/// How long after its opening a window has ended, with all updates in progress.
 const ENDED: SignedDuration = SignedDuration::from_mins(50);
 
-/// What a walk came to.
+/// The result of a run.
 #[derive(Debug)]
 struct FleetRunResult {
     story: Vec<String>,
     broken: BTreeSet<String>,
     passes: u32,
     faults: u32,
-    /// So many servers waited for their turn, and so many for the one that goes first.
+    /// How many servers waited for an update slot. The next field counts those that waited for the server that they
+    /// follow.
     waited: usize,
     followed: usize,
-    /// Where each of them ended.
+    /// The final state of each server.
     ends: Vec<String>,
 }
 
 impl FleetRunResult {
-    /// One that did not end.
+    /// The result of a run that panicked.
     fn panicked() -> Self {
         Self {
             story: Vec::new(),
@@ -67,39 +70,39 @@ impl FleetRunResult {
     }
 }
 
-/// An operator: one pass over each server at a time.
+/// An operator process: one pass over each server at a time.
 struct Process {
     operators: Vec<Operator>,
     woken: Requeued,
 }
 
-/// The walk.
+/// The state of a run.
 struct Fleet {
     servers: Vec<Server>,
     struck: mpsc::UnboundedReceiver<InterruptedPass>,
     bounds: Bounds,
     plugins: Vec<Plugin>,
-    /// Those of the operator.
+    /// The flags of the operator.
     flags: Vec<String>,
     dice: Rng,
-    /// Those that believe to lead; mostly one.
+    /// The processes that take themselves for the leader, usually one.
     processes: Vec<Process>,
-    /// When there is another one again, if none is.
+    /// When the next process starts, if none runs.
     restarts_at: Option<Timestamp>,
-    /// When there were two last.
+    /// When there were last two.
     two_led_at: Option<Timestamp>,
     fence: u64,
     faults: Vec<(Timestamp, usize, Fault)>,
     released_at: Timestamp,
     released: bool,
-    /// What was released was taken back.
+    /// The release was withdrawn.
     withdrawn: bool,
     passes: u32,
     met: u32,
     story: Vec<String>,
 }
 
-/// Walks one history.
+/// Runs one seed.
 async fn walk(number: u64, addresses: [Ipv4Addr; 4]) -> FleetRunResult {
     let begins = beginning();
     let _clocks = simulated::start(begins);
@@ -109,7 +112,7 @@ async fn walk(number: u64, addresses: [Ipv4Addr; 4]) -> FleetRunResult {
     let most = WINDOWS + fleet.servers.len();
     for window in 1..=most {
         let opened_at = Scenario::opened_at(now());
-        // The first one opens two hours after the walk began.
+        // The first one opens two hours after the run began.
         let ends = if now() < opened_at + ENDED { opened_at + ENDED } else { opened_at + EVERY + ENDED };
         fleet.go_until(ends).await;
         if WINDOWS <= window && !fleet.is_anybody_waiting() {
@@ -185,7 +188,7 @@ impl Fleet {
         all.min().expect("players come and go")
     }
 
-    /// One of those things that are due.
+    /// Carries out one event that is due.
     async fn happen(&mut self) {
         if let Some(at) = self.servers.iter().position(|server| server.shared.world().next() <= now()) {
             step(&self.servers[at].shared).await;
@@ -199,10 +202,10 @@ impl Fleet {
         } else if self.faults.first().is_some_and(|(at, ..)| *at <= now()) {
             let (_, at, fault) = self.faults.remove(0);
             self.met += 1;
-            self.strike(at, fault).await;
+            self.strike(at, fault);
         } else if self.restarts_at.is_some_and(|at| at <= now()) {
             self.restarts_at = None;
-            self.start_operator().await;
+            self.start_operator();
         } else if let Some((process, at)) = self.due_pass() {
             self.pass(process, at).await;
             self.judge_pass(at);
@@ -212,7 +215,7 @@ impl Fleet {
         }
     }
 
-    /// The pass that has been due for longest, by the process and the server.
+    /// The pass that has been due for the longest time, by the process and the server.
     fn due_pass(&self) -> Option<(usize, usize)> {
         let mut first: Option<(Timestamp, usize, usize)> = None;
         for (process, of) in self.processes.iter().enumerate() {
@@ -224,7 +227,7 @@ impl Fleet {
         first.filter(|(due, ..)| *due <= now()).map(|(_, process, at)| (process, at))
     }
 
-    /// What has changed is heard of by whoever watches it, and who is to be looked at for what happened elsewhere is.
+    /// Notifies the watches of all changes, and requeues the servers that a pass over another one has woken.
     fn spread_news(&mut self) {
         let is_scripted = self.servers[0].shared.world().is_scripted();
         for (at, server) in self.servers.iter().enumerate() {
@@ -249,7 +252,7 @@ impl Fleet {
         }
     }
 
-    /// What the walk learns of its servers, and what they have to tell.
+    /// Records the state of the servers, and collects their traces.
     fn note(&mut self) {
         for server in &mut self.servers {
             server.note();
@@ -258,12 +261,12 @@ impl Fleet {
         }
     }
 
-    /// What must be true of all of them.
+    /// Checks an invariant of all servers.
     fn must(&self, is_true: bool, rule: &str) {
         self.servers[0].shared.world().must(is_true, rule);
     }
 
-    /// Operators read what upstreams have released by now.
+    /// Operators read the current upstream releases.
     fn publish(&mut self) {
         let snapshot = self.snapshot();
         for operator in self.processes.iter_mut().flat_map(|process| &mut process.operators) {
@@ -277,14 +280,14 @@ impl Fleet {
         if self.released && !self.withdrawn { world.scenario.after.clone() } else { world.scenario.before.clone() }
     }
 
-    async fn start_operator(&mut self) {
+    fn start_operator(&mut self) {
         self.fence += 1;
         let worlds: Vec<_> = self.servers.iter().map(|server| Arc::clone(&server.shared)).collect();
         for shared in &worlds {
             shared.world().take_lease(self.fence);
         }
         let (mut operators, woken) =
-            Operator::start_over(&worlds, self.fence, self.bounds, self.plugins.clone(), &self.flags).await;
+            Operator::start_over(&worlds, self.fence, self.bounds, self.plugins.clone(), &self.flags);
         operators[0].read(&self.snapshot());
         operators[0].sees_first(worlds[0].world().node.object());
         for operator in &mut operators {
@@ -292,7 +295,7 @@ impl Fleet {
         }
         for (operator, shared) in operators.iter().zip(&worlds) {
             operator.sees(shared.world().node.object());
-            // All that there are were read before the first pass.
+            // All existing objects are read before the first pass.
             let _ = operator.watches(shared);
         }
         for server in &mut self.servers {
@@ -303,11 +306,11 @@ impl Fleet {
         self.processes.push(Process { operators, woken });
     }
 
-    /// A pass over this server begins, or goes on.
+    /// A pass over this server begins, or continues.
     async fn pass(&mut self, process: usize, at: usize) {
         let operators = &mut self.processes[process].operators;
         let pass = if let Some((pass, wake)) = operators[at].asleep.take() {
-            // It is there: its pass sleeps.
+            // The receiver exists, because its pass sleeps.
             let _ = wake.send(());
             Some(pass)
         } else {
@@ -322,13 +325,13 @@ impl Fleet {
         }
     }
 
-    /// Until the pass ends, or sleeps.
+    /// Runs the pass until it ends or sleeps.
     async fn see_through(&mut self, process: usize, at: usize, mut pass: Pass) {
         tokio::select! {
             biased;
             outcome = &mut pass => {
                 self.processes[process].operators[at].ended(outcome);
-                // Others may have ended before they came to turns.
+                // Other outcomes may mean that the pass ended before it requested an update slot.
                 self.servers[at].is_looked_at |= !matches!(outcome, Outcome::Acted | Outcome::Failed { .. });
             }
             Some(struck) = self.struck.recv() => match struck {
@@ -336,7 +339,8 @@ impl Fleet {
                     let operator = &mut self.processes[process].operators[at];
                     (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
                 }
-                // With all its other passes. The newest holds the Lease: without it nobody leads.
+                // The process dies with all its other passes. The newest process holds the Lease, so without it no
+                // process leads.
                 InterruptedPass::Dead => {
                     drop(self.processes.remove(process));
                     if process == self.processes.len() {
@@ -347,14 +351,14 @@ impl Fleet {
         }
     }
 
-    /// Kubernetes starts an operator where there is none that leads.
+    /// Kubernetes starts an operator if none leads.
     fn start_again(&mut self) {
         if self.restarts_at.is_none() {
             self.restarts_at = Some(self.servers[0].shared.world().operator_restarts_at());
         }
     }
 
-    async fn strike(&mut self, at: usize, fault: Fault) {
+    fn strike(&mut self, at: usize, fault: Fault) {
         let is_scripted = self.servers[at].shared.world().is_scripted();
         if !is_scripted {
             self.servers[at].shared.world().tell(format!("{fault:?}"));
@@ -364,13 +368,13 @@ impl Fleet {
                 self.processes.clear();
                 self.start_again();
             }
-            // The one of before has lost its Lease and does not know it yet.
+            // The earlier process has lost its Lease and does not know it yet.
             Fault::AnotherLeads => {
                 self.restarts_at = None;
-                self.start_operator().await;
+                self.start_operator();
             }
             Fault::OneLeads => {
-                // While one is on its way, those that are there have been replaced.
+                // If another process is about to start, the existing ones have been replaced.
                 let last = self.processes.pop().filter(|_| self.restarts_at.is_none());
                 self.processes = last.into_iter().collect();
             }
@@ -394,14 +398,14 @@ impl Fleet {
         }
     }
 
-    /// What hits a node hits all that are on it, and what ends that is for whoever has waited for it.
+    /// A fault of a node affects all servers on it. Its end affects all servers, because any of them may wait for it.
     fn befall(&self, at: usize, blow: InjectedCrash) {
         let node = self.servers[at].shared.world().node.name();
         for (of, server) in self.servers.iter().enumerate() {
             let mut world = server.shared.world();
             let is_hit = match blow {
                 InjectedCrash::NodeDrained | InjectedCrash::NodeLost => world.node.name() == node,
-                // By then a person may have brought the server of this fault to another node.
+                // By then a user may have moved the server of this fault to another node.
                 InjectedCrash::NodeUncordoned | InjectedCrash::NodeFound => true,
                 InjectedCrash::AgentDies
                 | InjectedCrash::AgentUnreachable
@@ -420,7 +424,7 @@ impl Fleet {
         }
     }
 
-    /// Something has changed for all servers, which may change what is on its way.
+    /// Records a change for all servers, which may change the update in progress.
     fn disturb(&mut self) {
         for server in &mut self.servers {
             server.meddled_at = Some(now());
@@ -428,7 +432,7 @@ impl Fleet {
         }
     }
 
-    /// All wall clocks are put right, or wrong, at the same time. Whatever waits for a time to pass goes on to wait for as long.
+    /// Moves all wall clocks at the same time. Waits keep their length.
     fn jump(&mut self) {
         let seconds = self.servers[0].shared.world().seconds(5, 7_200);
         let by = if self.dice.once_in(2) { seconds } else { -seconds };
@@ -436,7 +440,7 @@ impl Fleet {
         simulated::put(by);
         let shift = |at: &mut Timestamp| *at += by;
         for server in &mut self.servers {
-            // What players were told before counts no more, whatever it is by the clock now.
+            // Earlier announcements no longer count, whatever the clock shows now.
             server.meddled_at = Some(before.max(now()));
             let mut world = server.shared.world();
             world.tell(format!("the clocks are put by {} s", by.as_secs()));

@@ -1,5 +1,7 @@
-//! Edge (writes). A pod that is deleted by force: its object is gone at once, and its server goes on for as long as the node needs to end it
-//! (`kubernetes-notes.md` of the design, 2f and 10: seconds). Beside it a new pod comes, to the same volume.
+//! Edge (writes). Simulates the deletion of a pod by force.
+//!
+//! Its object is deleted at once, but its server runs until the node ends it, which takes seconds
+//! (`kubernetes-notes.md` of the design, 2f and 10). Meanwhile a new pod starts on the same volume.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -17,27 +19,27 @@ use super::cluster::SimCluster;
 use super::fake_kubelet::{Phase, Pod};
 use crate::clock::now;
 
-/// An init container that took no care would be done with a few files by then. This is real time.
+/// An init container that ignored the locks would be done with a few files by then. This is real time.
 const WOULD_BE_DONE: Duration = Duration::from_millis(400);
-/// The init container asks for the locks this often.
+/// How often the init container tries to take the locks.
 const LOOK: SignedDuration = SignedDuration::from_secs(1);
 
-/// Where another process of this program learns which locks to hold, and how it says that it does.
+/// The variable that names the locks for the other process of this program, and the line that confirms them.
 const LOCKS: &str = "NIGHTSHIFT_LOCKS_TO_HOLD";
 const HOLDS: &str = "the locks are held";
 
-/// A server whose pod is gone.
+/// A server whose pod was deleted by force.
 #[derive(Debug)]
 pub(super) struct Forced {
     files: FileSet,
     pub(super) ends_at: Timestamp,
-    /// It had come up, and answers.
+    /// Whether it is up and answers.
     is_up: bool,
-    /// It is asked to end, and has the time for it.
+    /// Whether it is told to end, and has enough time for that.
     ends_well: bool,
 }
 
-/// An init container that finds a server which still runs on its volume, and that volume as it was before.
+/// An init container that finds a running server on its volume, and the contents of that volume before.
 pub(super) struct SurvivingServer {
     settings: config::InitConfig,
     before: Files,
@@ -47,7 +49,7 @@ pub(super) struct SurvivingServer {
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 impl SimCluster {
-    /// Somebody deletes the pod by force.
+    /// A user deletes the pod by force.
     pub(super) fn force_pod(&mut self) {
         let takes = self.seconds(0, 20);
         let ends_well = self.is_scripted() || self.dice.once_in(2);
@@ -67,7 +69,7 @@ impl SimCluster {
         self.changed();
     }
 
-    /// The server of the pod that was forced ends, if its time has come.
+    /// Ends the server of the pod that was deleted by force, if its time has come.
     pub(super) fn see_end_of_forced(&mut self) {
         let Some(Forced { files, ends_at: _, is_up, ends_well }) =
             self.forced.take_if(|forced| forced.ends_at <= now())
@@ -76,7 +78,7 @@ impl SimCluster {
         };
         match (ends_well, is_up) {
             (true, true) => self.save_as(&files),
-            // It goes on with its start for as long.
+            // Its start continues for as long.
             (true, false) => self.end_move(&files),
             (false, _) => {}
         }
@@ -84,7 +86,8 @@ impl SimCluster {
         self.tell("server: that of the force-deleted pod has ended");
     }
 
-    /// What the new pod does beside it. Where only one pod may have the volume the kubelet lets it wait (None); else its init container begins.
+    /// Prepares the new pod while the old server runs. If only one pod may use the volume, the kubelet delays it
+    /// (`None`). Otherwise its init container starts.
     pub(super) fn prepare_beside(&mut self, ends_at: Timestamp) -> Option<SurvivingServer> {
         let is_let_in = self.scenario.shares_volume;
         self.pod.as_mut().expect("a pod that is being prepared").due = Some(ends_at + LOOK);
@@ -97,7 +100,8 @@ impl SimCluster {
         Some(SurvivingServer { settings, before: self.all_files(), _holder: Holder::of(&locks) })
     }
 
-    /// Swapped, copied or put back below a server that runs, worlds and JARs would be lost.
+    /// Checks that the init container has changed no files. Swapping, copying or restoring files of a running server
+    /// would lose worlds and JARs.
     pub(super) fn check_beside(&mut self, beside: &SurvivingServer, is_done: bool) {
         self.tell("init container: waits, since another server still runs on the volume");
         self.must(!is_done, "an init container is done beside a server that still runs on its volume");
@@ -105,7 +109,7 @@ impl SimCluster {
         self.must(is_untouched, "an init container changes something below a server that still runs");
     }
 
-    /// What lies on the volumes of the server, but for the locks themselves.
+    /// All files on the volumes of the server, except the locks themselves.
     fn all_files(&self) -> Files {
         let volumes = [self.disks.data(), self.disks.copies()];
         let entries = volumes.iter().flat_map(WalkDir::new).filter_map(Result::ok);
@@ -116,13 +120,14 @@ impl SimCluster {
 }
 
 impl SurvivingServer {
-    /// Lets the init container try. Whether it has come to an end.
+    /// Runs the init container for a while. Returns whether it has ended.
     pub(super) async fn run(&self) -> bool {
         tokio::time::timeout(WOULD_BE_DONE, init::run(&self.settings)).await.is_ok()
     }
 }
 
-/// Another process that holds the locks of worlds, as a server does. Within one process they would keep nobody out.
+/// Another process that holds the locks of worlds, as a server does. Locks within one process would not exclude each
+/// other.
 struct Holder(Child);
 
 impl Holder {
@@ -147,7 +152,7 @@ impl Holder {
 impl Drop for Holder {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // It ends with its input, well or not.
+        // The process ends with its input, and its exit code does not matter.
         let _ = self.0.wait();
     }
 }

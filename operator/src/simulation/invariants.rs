@@ -1,5 +1,7 @@
-//! Edge (writes). What must be true whatever happens, looked at when it could become untrue. They compare with what the players, the disk and the walk
-//! itself know. What the operator has written down is believed only where it says that all is at rest.
+//! Edge (writes). Checks the invariants of every run, at the moment when each could be broken.
+//!
+//! The checks use the knowledge of players, the disk and the run itself. The operator's own records count only where
+//! they claim that the server is up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,55 +20,56 @@ use crate::clock::now;
 use crate::k8s::labels::LOCK_DIGEST;
 use crate::template_revision::revision_of;
 
-/// What is between a decision and its write at most, where nothing fences it: a request under way.
+/// The longest time between a decision and its write without a fence: one request.
 pub(super) const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
-/// How long after the end of a countdown a server may still be stopped for it, and how old its save may be.
+/// How long after the end of a countdown the server may still be stopped for it, and how old its save may be.
 const COUNTS: SignedDuration = SignedDuration::from_mins(11);
-/// The notice that the spec gives to players.
+/// The notice to players in the spec.
 pub(super) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 /// `--start-seconds`.
 pub(super) const START: SignedDuration = SignedDuration::from_mins(10);
 /// `--first-start-seconds`: that of a newer Minecraft.
 const FIRST_START: SignedDuration = SignedDuration::from_mins(30);
-/// `gracefulShutdown.timeout`: an agent that is silent for so long keeps nobody waiting any more.
+/// `gracefulShutdown.timeout`: an agent that is unreachable for this long delays no update.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
-/// For so long after its instant a restart by the clock may begin.
+/// How long after its scheduled time a scheduled restart may begin.
 const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(30);
-/// Whoever has joined so lately may not have been seen yet.
+/// A player who joined more recently may not be known to the agent yet.
 const JUST_JOINED: SignedDuration = SignedDuration::from_secs(75);
 /// `--settle-seconds`.
 pub(super) const SETTLES: SignedDuration = SignedDuration::from_mins(1);
 
-/// What has happened so far, as the walk knows it.
+/// The events of the run so far.
 #[derive(Debug, Default)]
 pub(super) struct InvariantState {
-    /// Revisions of sets that work, whose servers were up for long enough: to go back to one of these needs no window.
+    /// Revisions of working version sets that were up long enough. A rollback to one of them needs no window.
     proven: BTreeSet<Revision>,
-    /// Revisions of sets that do not work, which were tried and left.
+    /// Revisions of failing version sets that were tried and rolled back.
     left: BTreeSet<Revision>,
-    /// How often a server was stopped to bring in a revision that was not proven.
+    /// How often the server was stopped for a revision that was not verified.
     stopped_for: BTreeMap<Revision, u32>,
-    /// Revisions whose door was closed again before the controller had replaced the pod.
+    /// Revisions that the partition blocked again before the controller had replaced the pod.
     taken_back: BTreeSet<Revision>,
-    /// A process that works crashed again and again.
+    /// A working process crashed repeatedly.
     pub(super) crashed_on: bool,
-    /// Instants of restarts by the clock, and how often the server was stopped for each.
+    /// Times of scheduled restarts, and how often the server was stopped for each.
     restarts: BTreeMap<Timestamp, u32>,
-    /// A person wants whatever there is now, until then.
+    /// Until then a user's request for an immediate update is valid.
     pub(super) asked_until: Option<Timestamp>,
-    /// Since when a person wants nothing to begin by itself.
+    /// Since when a user has suspended the server.
     pub(super) suspended_since: Option<Timestamp>,
-    /// Revisions that somebody may have been stopped for: nothing kept them when their door was opened.
+    /// Revisions that the server may have been stopped for: the partition let them through without an obstacle.
     opened_for: BTreeSet<Revision>,
-    /// Sets that a person has approved.
+    /// Version sets that a user has approved.
     pub(super) approved: BTreeSet<String>,
-    /// Since when a person has taken away what newer sets fail for.
+    /// When a user fixed the cause of the failures of newer version sets.
     pub(super) mended_at: Option<Timestamp>,
-    /// How often another set came in the place of one that does not work, and that was not what ran before.
+    /// How often another version set than the earlier one replaced a failing one.
     pub(super) gone_forward: u32,
     /// The first start came after the release.
     pub(super) began_with_the_newest: bool,
-    /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
+    /// A fault occurred during a rollout: the operator may have rolled back a good version set, and may not have
+    /// verified a bad one.
     pub(super) disturbed: bool,
 }
 
@@ -122,7 +125,7 @@ impl SimCluster {
             self.check_approved(&set);
             self.ledger.opened_for.insert(stands);
             if runs.is_some_and(|runs| runs != stands) {
-                // To what was proven it goes back by itself, or because somebody wants it.
+                // A rollback to a verified revision happens automatically, or at a user's request.
                 let acts: &[&str] = if is_update { &["update/"] } else { &["roll-back/", "update/"] };
                 self.check_stop(acts);
             }
@@ -138,7 +141,7 @@ impl SimCluster {
         }
     }
 
-    /// Another set than the one that runs, or ran first, comes only with a person's word where that is required.
+    /// If approval is required, only an approved version set may replace the running one or the first one.
     fn check_approved(&mut self, set: &Value) {
         let Some(runs) = self.pod.as_ref().map(|pod| pod.files.lock.clone()) else { return };
         let comes = set["spec"]["template"]["metadata"]["annotations"][LOCK_DIGEST].as_str().unwrap_or_default();
@@ -150,7 +153,7 @@ impl SimCluster {
         );
     }
 
-    /// No pod is wanted any more: by a person, or for the crashes of a process that does not run.
+    /// The operator scales the server to zero: at a user's request, or for crashes of a process that does not run.
     fn check_put_to_sleep(&mut self) {
         let is_wanted = self.objects.get(&self.key_of_server()).is_ok_and(|server| !is_asleep(server));
         if is_wanted {
@@ -160,12 +163,12 @@ impl SimCluster {
         }
     }
 
-    /// Whether a person wants nothing to begin by itself, and has for longer than it takes to carry out what was decided before.
+    /// Whether a user has suspended the server, for longer than an earlier decision takes to be carried out.
     fn is_suspended(&self) -> bool {
         self.ledger.suspended_since.is_some_and(|since| since + DECISION_COUNTS + ON_ITS_WAY < now())
     }
 
-    /// Whether something new may begin, or could a moment ago.
+    /// Whether an update may begin, or could a moment ago.
     fn may_begin(&self) -> bool {
         let before = now() - ON_ITS_WAY;
         let is_asked_for = self.ledger.asked_until.is_some_and(|until| before < until);
@@ -173,12 +176,14 @@ impl SimCluster {
         is_asked_for || !self.is_suspended() && (is_open || self.minds_nobody(before))
     }
 
-    /// Whether an update may come outside of windows: nobody has been on for long enough, the server sleeps, or it restarts anyway.
+    /// Whether an update may begin outside of windows: the server was empty long enough, is scaled to zero, or restarts
+    /// anyway.
     fn minds_nobody(&self, before: Timestamp) -> bool {
         let is_empty = self.empty_since.is_some_and(|since| since + EMPTY_FOR <= now());
         let restarts = self.scenario.restart_due(now()).is_some_and(|due| before < due + START);
         let sleeps = self.pod.is_none() && self.objects.get(&self.key_of_server()).is_ok_and(is_asleep);
-        // What comes after the newer Minecraft is none, nor are other settings of the pod with the first set.
+        // An update after the newer Minecraft is not one-way, and neither are other settings of the pod with the first
+        // version set.
         let first = self.scenario.first.get();
         let has_come = self.pod.as_ref().is_some_and(|pod| first != Some(&pod.files.lock));
         let set = self.objects.get(&self.key_of_set());
@@ -187,7 +192,8 @@ impl SimCluster {
         self.scenario.has(Extra::Opportunistic) && !is_leap && (is_empty || restarts || sleeps)
     }
 
-    /// The operator deletes the pod: a server that is up is restarted by the clock, once, when it has run for long enough.
+    /// The operator deletes the pod. A scheduled restart of a running server happens once, after the server has run
+    /// long enough.
     pub(super) fn check_restart(&mut self) {
         self.check_stop(&["restart/"]);
         let Some(pod) = self.pod.as_ref().filter(|pod| pod.phase == Phase::Up && !pod.hangs()) else { return };
@@ -208,14 +214,14 @@ impl SimCluster {
         self.must(is_once, "a second restart for one instant of the clock");
     }
 
-    /// Whether to run this would be something new. Before anything is proven all is the first start.
+    /// Whether this revision is an update. Before any revision is verified, everything belongs to the first start.
     pub(super) fn is_update(&self, revision: Revision) -> bool {
-        // A set that nobody could see through may have been kept, and is then what is gone back to.
+        // A version set without a complete verification may have been kept, and is then the target of rollbacks.
         let is_kept = self.ledger.disturbed && self.settled() == Some(revision);
         !self.ledger.proven.is_empty() && !self.ledger.proven.contains(&revision) && !is_kept
     }
 
-    /// A set that works has been up for long enough.
+    /// Records a working version set that has been up long enough.
     pub(super) fn note_proven(&mut self) {
         let Some(pod) = &self.pod else { return };
         if pod.phase == Phase::Up && pod.fate.is_good() && pod.up_since + SETTLES <= now() {
@@ -224,20 +230,21 @@ impl SimCluster {
         }
     }
 
-    /// There is something newer from now on.
+    /// Newer releases are available from now on.
     pub(super) fn note_release(&mut self) {
         self.tell("upstream: lists newer releases");
         self.ledger.began_with_the_newest = self.scenario.first.get().is_none();
     }
 
-    /// Something goes wrong: is a set on trial?
+    /// Records a fault, if a rollout is in progress.
     pub(super) fn note_disturbance(&mut self) {
         let Ok(set) = self.objects.get(&self.key_of_set()) else { return };
         let stands = revision(&set["spec"]["template"]);
         self.ledger.disturbed |= !self.ledger.proven.is_empty() && !self.ledger.proven.contains(&stands);
     }
 
-    /// What was brought in, or on its way, comes once more, if it comes: history was lost, or a person wants to go back.
+    /// Updates that were applied or in progress may be applied once more, because history was lost or a user wants a
+    /// rollback.
     pub(super) fn note_taken_back(&mut self) {
         self.ledger.taken_back.extend(self.ledger.stopped_for.keys());
     }
@@ -250,14 +257,16 @@ impl SimCluster {
         self.revisions.get(entry).copied()
     }
 
-    /// A pod is made where there was none: what it runs is proven, or something that could have been stopped for.
+    /// A pod is created where none existed. Its revision must be verified, or one that the server may have been stopped
+    /// for.
     pub(super) fn check_created(&mut self, entry: &str) {
         let Some(of) = self.revision_of_entry(entry) else { return };
         let may_run = !self.is_update(of) || self.ledger.opened_for.contains(&of);
         self.must(may_run, "a pod comes back as something that nobody let in");
     }
 
-    /// Players are told of a stop: not while they are waited for, if that is what their server promises.
+    /// Checks an announcement: with `WaitForEmpty` it must not be made while the operator waits for the players to
+    /// leave.
     pub(super) fn check_announcement(&mut self, announce: &Announce) {
         let waits = self.scenario.policy == "WaitForEmpty" && !announce.act.starts_with("roll-back/");
         let is_played = self.played_since.is_some_and(|since| since + JUST_JOINED < now());
@@ -273,7 +282,7 @@ impl SimCluster {
         self.must(!waits || !is_played || is_over, "players are told of a stop that was to wait for them");
     }
 
-    /// The controller replaces the pod by what stands behind the open door.
+    /// The controller replaces the pod, because the partition lets the new template through.
     pub(super) fn check_replaced(&mut self, entry: &str) {
         let Some(to) = self.revision_of_entry(entry) else { return };
         if let Some(pod) = self.pod.as_ref().filter(|pod| !pod.fate.is_good()) {
@@ -293,17 +302,18 @@ impl SimCluster {
         }
     }
 
-    /// May the server be stopped for this? Whoever plays on it must have been told, and have had the time; and what was built lies on the disk.
+    /// Checks that the server may be stopped: its players were told and had the time to leave, and their builds are on
+    /// the disk.
     pub(super) fn check_stop(&mut self, acts: &[&str]) {
         let Some(pod) = &self.pod else { return };
         let is_newer = self.scenario.one_way && self.scenario.first.get() != Some(&pod.files.lock);
         let has = if is_newer { FIRST_START } else { START };
-        // Its node says when it started, by a clock of its own.
+        // The node reports the start by its own clock.
         let gives_up_at = pod.started_at + has - self.scenario.node_ahead.abs();
         let is_starting = matches!(pod.phase, Phase::Preparing | Phase::Booting);
         let may_be_given_up = match pod.fate {
             SetBehaviour::NeverUp => gives_up_at <= now() + ON_ITS_WAY,
-            // Once is bad luck.
+            // A single exit may be accidental.
             SetBehaviour::Crashes | SetBehaviour::DiesLater => pod.starts > 1 || gives_up_at <= now() + ON_ITS_WAY,
             SetBehaviour::Good | SetBehaviour::Red | SetBehaviour::MovesFor(_) | SetBehaviour::LosesWorld => false,
         };
@@ -332,7 +342,7 @@ impl SimCluster {
         self.must(saved, "a server is stopped whose world was not saved for it");
     }
 
-    /// Where a walk ended: all is quiet, and what stands there is an end.
+    /// The final state of a run: no event is pending, and the state is an accepted end.
     pub(super) fn judge_end(&mut self) -> String {
         let Ok(set) = self.objects.get(&self.key_of_set()).cloned() else {
             self.must(false, "there is a StatefulSet in the end");
@@ -350,7 +360,7 @@ impl SimCluster {
         self.judge_events();
         let disturbed = self.ledger.disturbed;
         let is_good = self.scenario.fate == SetBehaviour::Good || self.ledger.mended_at.is_some();
-        // Approved before there was a release is what ran, made anew.
+        // A set approved before the release is the running one, created again.
         let is_newer = |set: &String| self.scenario.first.get() != Some(set);
         let is_held = server["spec"]["hold"].as_array().is_some_and(|hold| hold.iter().any(|name| name == "*"));
         let may_come = self.ledger.suspended_since.is_none()
@@ -367,13 +377,13 @@ impl SimCluster {
         }
         let updating = conditions.iter().find(|condition| condition["type"] == "Updating");
         let why = updating.and_then(|condition| condition["reason"].as_str()).unwrap_or("nothing").to_owned();
-        // Only a newer Minecraft cannot be gone back from without a person.
+        // Only a newer Minecraft cannot be rolled back without a user.
         let is_an_end = match why.as_str() {
             "NoBackup" => (self.scenario.copies.is_none() && !is_wanted) || disturbed,
             "RollbackWouldLoseProgress" => self.scenario.most_players > 0 && !is_wanted || disturbed,
             "WorldRefused" => self.scenario.copies.is_none() || self.scenario.most_players > 0 || disturbed,
             "StoppedByCrashes" => return self.judge_stopped(),
-            // What cannot be gone back from, and starts for the next time.
+            // A server that cannot be rolled back, and restarts again.
             "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != SetBehaviour::Good && pod.starts > 3),
             _ => false,
         };
@@ -384,9 +394,9 @@ impl SimCluster {
         why
     }
 
-    /// It was up, crashed again and again, and its owner wants an end of that.
+    /// The server was up and crashed repeatedly, and its spec asks for a stop in that case.
     fn judge_stopped(&mut self) -> String {
-        // A set that dies may have settled where nobody could see it through.
+        // A crashing version set may have become stable because its verification was incomplete.
         let crashed = self.ledger.crashed_on || self.ledger.disturbed && self.scenario.fate == SetBehaviour::DiesLater;
         let is_right = self.scenario.has(Extra::StopInALoop) && self.pod.is_none() && crashed;
         self.must(is_right, "a server is stopped for crashes that there were not, or not wanted to be stopped");

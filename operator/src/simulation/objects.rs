@@ -1,5 +1,7 @@
-//! Pure. The objects of a small Kubernetes with one namespace, and what its API server makes of reads and writes: versions, generations,
-//! preconditions, server-side apply (`kubernetes-notes.md` of the design says what was measured).
+//! Pure. Stores the objects of a small cluster with one namespace, and applies reads and writes as its API server does.
+//!
+//! This covers versions, generations, preconditions and server-side apply (`kubernetes-notes.md` of the design lists
+//! the measurements).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
 
-/// Which object: the plural name of its kind, and its own.
+/// The key of an object: the plural name of its kind, and its own name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) plural: String,
@@ -20,7 +22,7 @@ impl Key {
     }
 }
 
-/// Why a request is refused, as the API server answers it.
+/// Why a request is refused, in the form of the API server's answer.
 #[derive(Debug, Clone)]
 pub(super) struct Refused {
     pub(super) code: u16,
@@ -42,7 +44,7 @@ impl Refused {
     }
 }
 
-/// How an object is changed.
+/// A change of an object.
 #[derive(Debug, Clone)]
 pub(super) enum Patch {
     Apply { manager: String, object: Value },
@@ -54,14 +56,14 @@ pub(super) enum Patch {
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     all: BTreeMap<Key, Value>,
-    /// What each manager has applied last, by object and subresource.
+    /// The last applied object of each manager, by object and subresource.
     applied: BTreeMap<(Key, bool, String), Value>,
     version: u64,
     uids: u64,
 }
 
 impl Objects {
-    /// Those of one server of several: no UID comes twice in a cluster.
+    /// The objects of one of several servers: their UIDs do not collide.
     pub(super) fn of(number: u32) -> Self {
         Self { uids: u64::from(number) << 32, ..Self::default() }
     }
@@ -70,7 +72,7 @@ impl Objects {
         self.all.get(key).ok_or_else(|| Refused::not_found(key))
     }
 
-    /// Those of a kind that have all these labels.
+    /// The objects of a kind with all these labels.
     pub(super) fn list(&self, plural: &str, labels: &[(&str, &str)]) -> Vec<&Value> {
         let has = |object: &Value| {
             labels.iter().all(|(name, value)| object["metadata"]["labels"][*name].as_str() == Some(*value))
@@ -91,7 +93,7 @@ impl Objects {
         Ok(self.store(&key, object, now))
     }
 
-    /// Changes an object, or its status alone. `dry`: only says what would come of it.
+    /// Changes an object, or its status alone. With `dry` it only returns the result.
     pub(super) fn patch(
         &mut self,
         key: &Key,
@@ -109,7 +111,7 @@ impl Objects {
             if old["immutable"] == true && new["data"] != old["data"] {
                 return Err(Refused::new(422, "Invalid", format!("{}: data is immutable", key.name)));
             }
-            // Of the object only the status is written, or all but the status.
+            // A write changes either only the status, or everything except the status.
             let (from, to) = if of_status { (&new, old.clone()) } else { (old, new.clone()) };
             let status = from.get("status").cloned();
             new = to;
@@ -153,8 +155,8 @@ impl Objects {
         Ok(new)
     }
 
-    /// Deletes an object; of a pod that is on a node only marks that it is to end.
-    /// Only of this UID and version, if they are named.
+    /// Deletes an object. A server's pod on a node is only marked as being deleted. `uid` and `version` are
+    /// preconditions, if they are set.
     pub(super) fn delete(
         &mut self,
         key: &Key,
@@ -178,13 +180,13 @@ impl Objects {
         Ok(object)
     }
 
-    /// Takes an object away.
+    /// Removes an object.
     pub(super) fn remove(&mut self, key: &Key) {
         self.all.remove(key);
         self.applied.retain(|(of, _, _), _| of != key);
     }
 
-    /// Changes an object that is there, as one of Kubernetes' own parts or a person does.
+    /// Changes an existing object, as a part of Kubernetes or a user does.
     pub(super) fn change(&mut self, key: &Key, now: Timestamp, change: impl FnOnce(&mut Value)) {
         if let Some(mut object) = self.all.get(key).cloned() {
             change(&mut object);
@@ -192,7 +194,7 @@ impl Objects {
         }
     }
 
-    /// Stores an object, with what the API server adds. What changes nothing is no write.
+    /// Stores an object, with the fields that the API server adds. A write without a change has no effect.
     fn store(&mut self, key: &Key, mut new: Value, now: Timestamp) -> &Value {
         let old = self.all.get(key);
         if let Some(old) = old {
@@ -231,7 +233,7 @@ fn set(object: &mut Value, name: &str, value: Option<Value>) {
     };
 }
 
-/// What a write names of version and UID has to be what is there.
+/// Version and UID in a write must match the stored object.
 fn check_versions(key: &Key, new: &Value, old: &Value) -> Result<(), Refused> {
     for (name, why) in [("uid", "uid mismatch"), ("resourceVersion", "the object has been modified")] {
         if new["metadata"].get(name).is_some_and(|named| *named != old["metadata"][name]) {
@@ -241,7 +243,7 @@ fn check_versions(key: &Key, new: &Value, old: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Removes what a manager applied before and does not apply any more.
+/// Removes the fields that a manager applied before and no longer applies.
 fn remove_dropped(live: &mut Value, before: &Value, now: &Value) {
     let (Some(live), Some(before)) = (live.as_object_mut(), before.as_object()) else { return };
     for (name, owned) in before {
@@ -259,7 +261,7 @@ fn remove_dropped(live: &mut Value, before: &Value, now: &Value) {
     }
 }
 
-/// Lists are laid over whole: none here has two managers.
+/// Lists are replaced as a whole: no list here has two managers.
 fn lay_over(live: &mut Value, applied: &Value) {
     match (live, applied) {
         (Value::Object(live), Value::Object(applied)) => {

@@ -1,4 +1,4 @@
-//! Edge (writes). An operator of the simulation: the real passes over the real plan, with all that one process remembers.
+//! Edge (writes). Simulates an operator process: the real passes and plans, with the memory of one process.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -31,35 +31,35 @@ use crate::solver::Solver;
 use crate::telemetry::metrics::Metrics;
 use crate::update_slots::UpdateSlots;
 
-/// Nothing is looked at again before something changes.
+/// The pause of an outcome that waits for a change.
 const NEVER: SignedDuration = SignedDuration::from_hours(24);
-/// After so many looks at what does not change the next one comes this late.
+/// After this number of passes without a change, the next one is delayed.
 const LOOKS_AT_WHAT_STANDS_STILL: u32 = 30;
 const LATE: SignedDuration = SignedDuration::from_secs(40);
 
-/// A pass that is under way.
+/// A pass in progress.
 pub(super) type Pass = Pin<Box<dyn Future<Output = Outcome>>>;
 
-/// Who is to be looked at because of what happened elsewhere.
+/// Servers that another pass has requeued.
 pub(super) type Requeued = mpsc::UnboundedReceiver<ObjectRef<PaperMCServer>>;
 
-/// So many servers are updated at the same time, all together and on one node; 0: as many as there are.
+/// Limits of concurrent updates, in total and on one node. 0 means no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bounds {
     pub(super) together: u16,
     pub(super) on_a_node: u16,
 }
 
-/// One process, as far as it looks after one server.
+/// The part of a process that manages one server.
 pub(super) struct Operator {
     ctx: Arc<Context>,
     servers: Arc<Mutex<Writer<PaperMCServer>>>,
     plugins: Arc<Mutex<Writer<Plugin>>>,
-    /// When its next pass begins, or the one under way goes on.
+    /// When its next pass begins, or the sleeping one continues.
     pub(super) due: Timestamp,
-    /// Passes since something has changed.
+    /// Passes since the last change.
     idle: u32,
-    /// Each pass comes when it is due, also where nothing has changed for long.
+    /// Whether each pass begins when it is due, even long after the last change.
     pub(super) is_exact: bool,
     /// The pass that sleeps, and how it is woken.
     pub(super) asleep: Option<(Pass, oneshot::Sender<()>)>,
@@ -67,14 +67,15 @@ pub(super) struct Operator {
 
 impl Operator {
     /// Starts a process that leads with this fence.
-    pub(super) async fn start(shared: &Arc<ClusterHandle>, fence: u64) -> Self {
+    pub(super) fn start(shared: &Arc<ClusterHandle>, fence: u64) -> Self {
         let (mut operators, _) =
-            Self::start_over(std::slice::from_ref(shared), fence, Bounds::default(), two_plugins(), &[]).await;
+            Self::start_over(std::slice::from_ref(shared), fence, Bounds::default(), two_plugins(), &[]);
         operators.pop().expect("one for the one world")
     }
 
-    /// Starts a process that leads with this fence and looks after the servers of all these worlds. What it remembers is of all.
-    pub(super) async fn start_over(
+    /// Starts a process that leads with this fence and manages the servers of all these simulated clusters, with one
+    /// memory.
+    pub(super) fn start_over(
         worlds: &[Arc<ClusterHandle>],
         fence: u64,
         bounds: Bounds,
@@ -104,7 +105,7 @@ impl Operator {
             memory: Caches::default(),
             plugins: plugins.as_reader(),
             servers: servers.as_reader(),
-            alarm: Timer::start(now).await.expect("an alarm clock"),
+            alarm: Timer::silent(now),
             nodes: Nodes::new(true),
             turns: UpdateSlots::new(config.limits(), metrics.turns.clone()),
             rush: Priority::among(config.concurrency),
@@ -134,35 +135,35 @@ impl Operator {
         (worlds.iter().map(over_one).collect(), woken)
     }
 
-    /// How many servers have their turn, and how many wait for theirs, as the process counts them.
+    /// How many servers hold an update slot, and how many wait for one, as the process counts them.
     pub(super) fn turns(&self) -> (i64, i64) {
         let turns = &self.ctx.metrics.turns;
         (turns.taken.get(), turns.waiting.get())
     }
 
-    /// What upstreams have released is read.
+    /// The process reads the upstream releases.
     pub(super) fn read(&self, snapshot: &Arc<Snapshot>) {
         self.ctx.catalog.set(snapshot.clone());
     }
 
-    /// Nodes are read for the first time.
+    /// The process reads the nodes for the first time.
     pub(super) fn sees_first(&self, node: v1::Node) {
         for event in [Event::Init, Event::InitApply(node), Event::InitDone] {
             self.ctx.nodes.take(event);
         }
     }
 
-    /// A node is watched.
+    /// The watch reports a node.
     pub(super) fn sees(&self, node: v1::Node) {
         self.ctx.nodes.take(Event::Apply(node));
     }
 
-    /// Plugins are watched.
+    /// The watch reports a Plugin.
     pub(super) fn sees_plugin(&self, event: &Event<Plugin>) {
         self.plugins.lock().unwrap_or_else(PoisonError::into_inner).apply_watcher_event(event);
     }
 
-    /// A server is watched.
+    /// The watch reports the server.
     pub(super) fn watches(&self, shared: &ClusterHandle) -> Option<PaperMCServer> {
         let world = shared.world();
         let object = world.objects.get(&world.key_of_server()).ok().cloned()?;
@@ -173,22 +174,23 @@ impl Operator {
         Some(server)
     }
 
-    /// Begins a pass over the server as it stands.
+    /// Begins a pass over the current server object.
     pub(super) fn begin(&self, shared: &ClusterHandle) -> Option<Pass> {
         let server = self.watches(shared)?;
         Some(Box::pin(look(Arc::new(server), self.ctx.clone())))
     }
 
-    /// A pass has ended: the next one begins when this says.
+    /// A pass has ended: its outcome determines the next one.
     pub(super) fn ended(&mut self, outcome: Outcome) {
         let pause = pause(outcome, now()).and_then(|pause| pause.try_into().ok()).unwrap_or(NEVER);
         self.idle += 1;
-        // A look each three seconds at what does not move for hours finds nothing, and takes most of the time of a walk.
+        // A pass every three seconds over an unchanged server finds nothing for hours, and takes most of the time of a
+        // run.
         self.due =
             now() + if !self.is_exact && self.idle > LOOKS_AT_WHAT_STANDS_STILL { pause.max(LATE) } else { pause };
     }
 
-    /// A watch tells of a change.
+    /// A watch reports a change.
     pub(super) fn hears(&mut self, at: Timestamp) {
         self.idle = 0;
         if self.asleep.is_none() {
@@ -197,12 +199,12 @@ impl Operator {
     }
 }
 
-/// Two Plugins for every server; one needs the other.
+/// Two Plugins for every server. One needs the other.
 pub(super) fn two_plugins() -> Vec<Plugin> {
     ["viaversion", "viabackwards"].map(|project| plugin_of(project, &json!({}))).into()
 }
 
-/// A Plugin for every server, with this in its spec besides.
+/// A Plugin for every server, with these additional fields in its spec.
 pub(super) fn plugin_of(project: &str, spec: &Value) -> Plugin {
     let mut plugin = json!({
         "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",

@@ -1,5 +1,7 @@
-//! Edge (writes). How processes of the server end, what the agent writes down of it, and what the operator has told: of ends without a save, and of
-//! sets that came and were gone back from.
+//! Edge (writes). Tracks how processes of the server end, and checks the agent's records and the operator's Events
+//! about them.
+//!
+//! It covers stops without a save, and version sets that were applied or rolled back.
 
 use std::collections::BTreeSet;
 
@@ -14,38 +16,38 @@ use super::cluster::SimCluster;
 use super::fake_kubelet::Phase;
 use crate::clock::now;
 
-/// The Event of an end that nobody confirmed to be saved.
+/// The Event of a stop without a confirmed save.
 const UNSAVED: &str = "StoppedUnsaved";
-/// Those of a set that came and stays.
+/// The Events of a version set that was applied and stays.
 const CAME: &[&str] = &["UpdateApplied", "UpdateUnverified"];
-/// And of one that was gone back from.
+/// The Event of a version set that was rolled back.
 const WENT: &[&str] = &["UpdateRolledBack"];
 
-/// What the agent has had on its volume for so long has been read, if anybody reads at all.
+/// The operator has read a record by then, if it can reach the agent.
 const READ_WITHIN: SignedDuration = SignedDuration::from_mins(10);
-/// What lies on the volume of a day ago is no news; with what clocks may differ by.
+/// Records on the volume of more than a day ago cause no Event. The value allows for a difference of the clocks.
 const NO_NEWS: SignedDuration = SignedDuration::from_mins(24 * 60 - 5);
-/// What a pass does and what it tells of it are no further apart, unless something comes between them.
+/// The longest time between an action of a pass and its Event, without a fault between them.
 const TOLD_WITHIN: SignedDuration = SignedDuration::from_mins(2);
-/// So many ends within an hour are a loop, which is told instead of each of them.
+/// This number of stops within an hour is a loop, which is reported instead of each stop.
 const MAKE_A_LOOP: usize = 3;
 
-/// What the walk knows of ends, and of what has to be told.
+/// The known stops, and the Events that must be published.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// All that the agent has written down, or the init container. The last one lies on the volume.
+    /// All records of the agent or the init container. The last one is on the volume.
     written: Vec<LastStop>,
-    /// When a process was seen first whose end nobody has written down.
+    /// When a process was first seen whose end is not recorded.
     open: Option<Timestamp>,
-    /// Reasons of Events that did not arrive. Nobody sends them again.
+    /// Reasons of Events that did not arrive and are not sent again.
     lost: BTreeSet<String>,
-    /// When a pass was struck between what it did and what it tells.
+    /// Times of faults between an action of a pass and its Event.
     strikes: Vec<Timestamp>,
-    /// Two processes of the operator wrote the status, each by what it remembered of it.
+    /// Two processes of the operator wrote the status, each from its own memory.
     pub(super) had_two_writers: bool,
-    /// When another set settled in the place of one before.
+    /// When another version set became stable.
     came: Vec<Timestamp>,
-    /// When one on trial was left for the one that had settled.
+    /// When a version set in rollout was rolled back.
     went: Vec<Timestamp>,
 }
 
@@ -74,19 +76,19 @@ impl Ends {
         self.went.push(now());
     }
 
-    /// Whether whoever did something then may have been kept from telling it.
+    /// Whether a fault at that time may have prevented the Event.
     fn is_struck_at(&self, at: Timestamp) -> bool {
         self.strikes.iter().any(|strike| strike.duration_since(at).abs() <= TOLD_WITHIN)
     }
 }
 
 impl SimCluster {
-    /// What lies on the volume of how the server ended last.
+    /// The record on the volume about the last stop.
     pub(super) fn last_end(&self) -> Option<LastStop> {
         self.ends.written.last().cloned()
     }
 
-    /// The hook of a pod that is to end asks the agent to stop the server, if both are there.
+    /// The preStop hook of a pod asks the agent to stop the server, if both run.
     pub(super) fn ask_agent_to_stop(&mut self) {
         let players = self.players;
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
@@ -106,14 +108,14 @@ impl SimCluster {
         pod.agent.stop = Some(Sent { saved, why, players });
     }
 
-    /// The process that the agent was to stop is gone.
+    /// The process that the agent had to stop has ended.
     pub(super) fn note_end_of_stop(&mut self) {
         if self.pod.as_ref().is_some_and(|pod| pod.agent.stop.is_some()) {
             self.write_end();
         }
     }
 
-    /// The agent has seen that the server's process is gone, and writes down how.
+    /// The agent has seen the end of the server's process, and records it.
     pub(super) fn write_end(&mut self) {
         self.agent_remembers();
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
@@ -132,7 +134,7 @@ impl SimCluster {
         self.ends.written.push(end);
     }
 
-    /// The agent that answers has read what the volume remembers.
+    /// An agent that answers has read the record on the volume.
     fn agent_remembers(&mut self) {
         let volume = Volume::new(self.disks.data());
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) {
@@ -140,7 +142,7 @@ impl SimCluster {
         }
     }
 
-    /// What the real agent keeps of the process that it sees, and what it tells of one whose end it has missed.
+    /// Keeps the real agent's record of the running process, and its report of one whose end it has missed.
     pub(super) fn keep_record(&mut self, look: &Sample) {
         self.agent_remembers();
         let volume = Volume::new(self.disks.data());
@@ -161,8 +163,8 @@ impl SimCluster {
         }
     }
 
-    /// The init container is done: whatever has ended with its agent, by a pod that was forced or a node that was lost, is written down now, and
-    /// nothing else is.
+    /// The init container has ended: it must have recorded a process that ended together with its agent, by a forced
+    /// deletion or a lost node. It must record nothing else.
     pub(super) fn find_unseen_end(&mut self) {
         let last = std::fs::read(Volume::new(self.disks.data()).last_stop_path()).ok();
         let last: Option<LastStop> = last.map(|bytes| serde_json::from_slice(&bytes).expect("an end of the server"));
@@ -179,7 +181,7 @@ impl SimCluster {
         }
     }
 
-    /// The operator has written the status. Where it names an end for the first time that nobody confirmed to be saved, an Event has told of it.
+    /// The operator has written the status. If it first names a stop without a confirmed save, an Event must report it.
     pub(super) fn notice_status(&mut self, before: Option<&Value>) {
         let Ok(server) = self.objects.get(&self.key_of_server()) else { return };
         let (old, new) = (before.map(|before| before["status"].clone()).unwrap_or_default(), server["status"].clone());
@@ -200,7 +202,7 @@ impl SimCluster {
         self.must(is_right, "a server has stopped without a confirmed save, and no Event tells of it");
     }
 
-    /// What was told is true, and what has come and what was gone back from was told.
+    /// Checks that Events are true, and that each applied or rolled back version set has one.
     pub(super) fn judge_events(&mut self) {
         for (_, note) in self.events(&[UNSAVED]) {
             let is_true = self.ends.written.iter().any(|end| !end.saved && note.contains(&in_seconds(end.at)));
@@ -210,7 +212,7 @@ impl SimCluster {
         let all = [(came, CAME, "a set has settled without a word"), (went, WENT, "a set is left without a word")];
         for (done, reasons, rule) in all {
             let told: Vec<Timestamp> = self.events(reasons).into_iter().filter_map(|(at, _)| at).collect();
-            // What was said in the same words before is not said again.
+            // The same text is not published twice.
             let is_told = |at: Timestamp| told.iter().any(|told| *told <= at + TOLD_WITHIN);
             let is_untold = |at: &&Timestamp| !self.ends.is_struck_at(**at) && !is_told(**at);
             let untold = done.iter().find(is_untold).copied();
@@ -218,7 +220,7 @@ impl SimCluster {
         }
     }
 
-    /// At rest the status says how the server ended last, if anybody could ask its agent for long enough.
+    /// At the end the status must name the last stop, if the agent was reachable for long enough.
     pub(super) fn judge_last_end(&mut self) {
         let has_answered = |from: Timestamp| from + READ_WITHIN < now();
         let could_ask = self.pod.as_ref().and_then(|pod| pod.agent.answers_from).is_some_and(has_answered);
@@ -230,7 +232,7 @@ impl SimCluster {
         self.must(is_right, "the status does not say in the end how the server has stopped last");
     }
 
-    /// All Events with one of these reasons: when, and in which words.
+    /// All Events with one of these reasons: their times and texts.
     fn events(&self, reasons: &[&str]) -> Vec<(Option<Timestamp>, String)> {
         let all = self.objects.list("events", &[]).into_iter();
         let asked_for = all.filter(|event| event["reason"].as_str().is_some_and(|reason| reasons.contains(&reason)));
@@ -239,7 +241,7 @@ impl SimCluster {
     }
 }
 
-/// Whether a status tells of a process that ends again and again.
+/// Whether a status reports a process that ends repeatedly.
 fn is_in_a_loop(status: &Value) -> bool {
     let ends = status["crashes"]["at"].as_array().map_or(0, Vec::len);
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
@@ -250,7 +252,7 @@ fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// As the operator writes it in an Event.
+/// The time in the operator's format for Events.
 fn in_seconds(at: Timestamp) -> String {
     format!("stopped at {}", at.round(Unit::Second).unwrap_or(at))
 }

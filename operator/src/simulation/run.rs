@@ -1,4 +1,4 @@
-//! Edge (writes). Drives a walk: lets time pass from one thing that happens to the next, begins passes, lets them sleep, and has things go wrong.
+//! Edge (writes). Drives a run: lets time pass until the next event, begins passes, delays them, and injects faults.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::clock::simulated;
 
 pub(super) mod scripted;
 
-/// So many windows open in a walk. Faults come in the first of them; in the others all has to come to its end.
+/// The number of windows in a run. Faults occur in the first of them. In the later ones everything must end.
 pub(super) const WINDOWS: i32 = 4;
 const WINDOWS_WITH_FAULTS: usize = 2;
-/// No walk has more passes: one that never comes to rest would else have no end.
+/// Upper limit of the passes of a run, so that a run that does not end is stopped.
 const MOST_PASSES: u32 = 5_000;
 
-/// What a walk came to.
+/// The result of a run.
 #[derive(Debug)]
 pub(super) struct RunResult {
     pub(super) story: Vec<String>,
     pub(super) broken: Vec<String>,
     pub(super) passes: u32,
     pub(super) faults: u32,
-    /// Nothing went wrong while a set was on trial: what becomes of it was judged.
+    /// Whether no fault occurred during a rollout, so that its outcome was checked.
     pub(super) is_judged: bool,
-    /// A copy that a person asked for was put in place of other worlds.
+    /// Whether a requested restore replaced other worlds.
     pub(super) is_restored: bool,
     pub(super) is_forward: bool,
-    /// Moves of the worlds that ended, and that did not.
+    /// World migrations that ended, and that did not.
     pub(super) moves: (u32, u32),
-    /// Where it ended, in words of a small set.
+    /// The final state, from a small set of texts.
     pub(super) end: String,
 }
 
 impl RunResult {
-    /// One that did not end.
+    /// The result of a run that panicked.
     pub(super) fn panicked() -> Self {
         let (story, broken) = (Vec::new(), vec!["it panicked, as told above".to_owned()]);
         Self {
@@ -65,22 +65,23 @@ impl RunResult {
 struct Run {
     shared: Arc<ClusterHandle>,
     struck: mpsc::UnboundedReceiver<InterruptedPass>,
-    /// Those that believe to lead; mostly one.
+    /// The processes that take themselves for the leader, usually one.
     operators: Vec<Operator>,
-    /// When there is another one again, if none is.
+    /// When the next process starts, if none runs.
     restarts_at: Option<Timestamp>,
     fence: u64,
     faults: Vec<(Timestamp, Fault)>,
     released_at: Timestamp,
     released: bool,
-    /// What was released was taken back.
+    /// The release was withdrawn.
     withdrawn: bool,
     ends: Timestamp,
     passes: u32,
     met: u32,
 }
 
-/// When walks begin: fifty minutes past an opening, when the window is shut again, so that the first start is no update.
+/// The start of runs: fifty minutes after an opening, when the window is closed again, so that the first start is not
+/// an update.
 pub(super) fn beginning() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "what lies on the volume has the real time, and lies in the past")]
     let real = Timestamp::now();
@@ -88,7 +89,7 @@ pub(super) fn beginning() -> Timestamp {
     Timestamp::from_second(begins).expect("a time soon")
 }
 
-/// Walks one history.
+/// Runs one seed.
 pub(super) async fn walk(number: u64, address: Ipv4Addr) -> RunResult {
     let begins = beginning();
     let _clocks = simulated::start(begins);
@@ -142,7 +143,7 @@ impl Run {
         all.fold(self.shared.world().next(), Timestamp::min)
     }
 
-    /// One of those things that are due.
+    /// One event that is due.
     async fn happen(&mut self) {
         if self.shared.world().next() <= now() {
             step(&self.shared).await;
@@ -153,10 +154,10 @@ impl Run {
         } else if self.faults.first().is_some_and(|(at, _)| *at <= now()) {
             let (_, fault) = self.faults.remove(0);
             self.met += 1;
-            self.strike(fault).await;
+            self.strike(fault);
         } else if self.restarts_at.is_some_and(|at| at <= now()) {
             self.restarts_at = None;
-            self.start_operator().await;
+            self.start_operator();
         } else if let Some(at) = self.operators.iter().position(|operator| operator.due <= now()) {
             self.pass(at).await;
         }
@@ -171,7 +172,7 @@ impl Run {
         }
     }
 
-    /// Operators read what upstreams have released by now.
+    /// Operators read the current upstream releases.
     fn publish(&mut self) {
         let snapshot = self.snapshot();
         for operator in &mut self.operators {
@@ -185,21 +186,21 @@ impl Run {
         if self.released && !self.withdrawn { world.scenario.after.clone() } else { world.scenario.before.clone() }
     }
 
-    async fn start_operator(&mut self) {
+    fn start_operator(&mut self) {
         self.fence += 1;
         let fence = self.fence;
         self.shared.world().take_lease(fence);
-        let operator = Operator::start(&self.shared, fence).await;
+        let operator = Operator::start(&self.shared, fence);
         operator.read(&self.snapshot());
         operator.sees_first(self.shared.world().node.object());
         self.operators.push(operator);
     }
 
-    /// A pass of this operator begins, or goes on.
+    /// A pass of this operator begins, or continues.
     async fn pass(&mut self, at: usize) {
         let operator = &mut self.operators[at];
         let pass = if let Some((pass, wake)) = operator.asleep.take() {
-            // It is there: its pass sleeps.
+            // The receiver exists, because its pass sleeps.
             let _ = wake.send(());
             Some(pass)
         } else {
@@ -211,7 +212,7 @@ impl Run {
         }
     }
 
-    /// Until the pass ends, or sleeps.
+    /// Runs the pass until it ends or sleeps.
     async fn see_through(&mut self, at: usize, mut pass: Pass) {
         tokio::select! {
             biased;
@@ -221,7 +222,7 @@ impl Run {
                     let operator = &mut self.operators[at];
                     (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
                 }
-                // The newest holds the Lease: without it nobody leads.
+                // The newest process holds the Lease, so without it no process leads.
                 InterruptedPass::Dead => {
                     drop(self.operators.remove(at));
                     if at == self.operators.len() {
@@ -232,14 +233,14 @@ impl Run {
         }
     }
 
-    /// Kubernetes starts an operator where there is none that leads.
+    /// Kubernetes starts an operator if none leads.
     fn start_again(&mut self) {
         if self.restarts_at.is_none() {
             self.restarts_at = Some(self.shared.world().operator_restarts_at());
         }
     }
 
-    async fn strike(&mut self, fault: Fault) {
+    fn strike(&mut self, fault: Fault) {
         self.shared.world().tell(format!("{fault:?}"));
         match fault {
             Fault::OperatorDies => {
@@ -247,16 +248,16 @@ impl Run {
                 self.operators.clear();
                 self.start_again();
             }
-            // The one of before has lost its Lease and does not know it yet.
+            // The earlier process has lost its Lease and does not know it yet.
             Fault::AnotherLeads => {
                 self.restarts_at = None;
                 self.shared.world().ends.had_two_writers = true;
                 self.shared.world().ends.note_strike(now());
-                self.start_operator().await;
+                self.start_operator();
             }
             Fault::OneLeads => {
                 self.shared.world().ends.note_strike(now());
-                // While one is on its way, those that are there have been replaced.
+                // If another process is about to start, the existing ones have been replaced.
                 let last = self.operators.pop().filter(|_| self.restarts_at.is_none());
                 self.operators = last.into_iter().collect();
             }
@@ -282,7 +283,7 @@ impl Run {
         }
     }
 
-    /// All wall clocks are put right, or wrong, at the same time. Whatever waits for a time to pass goes on to wait for as long.
+    /// Moves all wall clocks at the same time. Waits keep their length.
     fn jump(&mut self) {
         let mut world = self.shared.world();
         let seconds = world.seconds(5, 7_200);

@@ -1,4 +1,4 @@
-//! Pure. What a walk is about, drawn by its number.
+//! Pure. Draws the scenario of a run by its seed.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ use super::catalog::Releases;
 use super::cluster::SERVER;
 use crate::catalog::Snapshot;
 
-/// Windows open this often, and are open for so long.
+/// How often windows open, and how long they stay open.
 pub(super) const EVERY: SignedDuration = SignedDuration::from_hours(3);
 pub(super) const OPEN_FOR: SignedDuration = SignedDuration::from_mins(40);
 
@@ -23,107 +23,109 @@ pub(super) const DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 /// `opportunistic.emptyFor`
 pub(super) const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// What becomes of a set on this server.
+/// The behaviour of a version set on this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SetBehaviour {
     Good,
-    /// The process ends in its start.
+    /// The process exits during its start.
     Crashes,
-    /// It starts for ever.
+    /// It never finishes its start.
     NeverUp,
     /// A plugin is not enabled.
     Red,
-    /// It is up, and ends within minutes, again and again.
+    /// It is up, and exits within minutes, repeatedly.
     DiesLater,
-    /// Its first start moves the worlds for so long.
+    /// Its first start migrates the worlds for this long.
     MovesFor(SignedDuration),
-    /// The other world and the other datapack are not there any more.
+    /// The additional world and datapack are missing.
     LosesWorld,
 }
 
 impl SetBehaviour {
-    /// Nothing is wrong with it.
+    /// Whether the version set works.
     pub(super) const fn is_good(self) -> bool {
         matches!(self, Self::Good | Self::MovesFor(_))
     }
 }
 
-/// What the server's ping says of who is on.
+/// The server's report of players in its ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ping {
-    /// How many.
+    /// Their number.
     Counts,
-    /// Not how many.
+    /// No number.
     Hides,
-    /// That nobody is, whoever is.
+    /// Always zero players.
     SaysNobody,
 }
 
-/// What a spec may say beside all that.
+/// Optional features of a spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Extra {
-    /// `updateSchedule.opportunistic`: nobody is on for [`EMPTY_FOR`].
+    /// `updateSchedule.opportunistic`: the server was empty for [`EMPTY_FOR`].
     Opportunistic,
     /// `onCrashLoop: Stop`
     StopInALoop,
     /// `approval: Required`
     Approval,
-    /// `backup.schedule`, where there are copies.
+    /// `backup.schedule`, if there are backups.
     HotCopies,
 }
 
 const EXTRAS: [Extra; 4] = [Extra::Opportunistic, Extra::StopInALoop, Extra::Approval, Extra::HotCopies];
 
-/// Which server of the cluster it is.
+/// The position of a server in its cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServerIndex {
     pub(super) name: &'static str,
     pub(super) number: u32,
     /// The number of the node that its pods are placed on first.
     pub(super) node: u32,
-    /// `spec.follows`: who goes first, and for how long.
+    /// `spec.follows`: the server to follow, and how long that one runs an update first.
     pub(super) follows: Option<(&'static str, SignedDuration)>,
 }
 
 impl ServerIndex {
-    /// There is no other one.
+    /// The only server.
     pub(super) const ALONE: Self = Self { name: SERVER, number: 0, node: 0, follows: None };
 }
 
-/// One walk.
+/// The scenario of one run.
 pub(super) struct Scenario {
     pub(super) seat: ServerIndex,
     pub(super) address: Ipv4Addr,
     pub(super) before: Arc<Snapshot>,
     pub(super) after: Arc<Snapshot>,
-    /// The update brings a newer Minecraft.
+    /// The update has a newer Minecraft.
     pub(super) one_way: bool,
-    /// Of what the update brings.
+    /// The behaviour of the update.
     pub(super) fate: SetBehaviour,
     pub(super) policy: &'static str,
-    /// `spec.backup.beforeUpdate`; None: no copies.
+    /// `spec.backup.beforeUpdate`. `None`: no backups.
     pub(super) copies: Option<&'static str>,
     pub(super) most_players: u32,
     pub(super) ping: Ping,
-    /// `spec.eviction`; None: what follows from the policy.
+    /// `spec.eviction`. `None`: the default of the policy.
     pub(super) eviction: Option<&'static str>,
-    /// Restarts by the clock are due so long after a window opens; None: there are none.
+    /// How long after the opening of a window scheduled restarts are due. `None`: no restarts.
     pub(super) restarts: Option<SignedDuration>,
     pub(super) extras: BTreeSet<Extra>,
-    /// By so much the clock of the node is ahead of all others: by less than a request would be refused for.
+    /// How far the clock of the node is ahead of all others. It is less than the difference at which requests are
+    /// refused.
     pub(super) node_ahead: SignedDuration,
-    /// Its volume may be mounted by more than one pod of its node (`storage.accessMode: ReadWriteOnce`).
+    /// Whether more than one pod of a node may mount its volume (`storage.accessMode: ReadWriteOnce`).
     pub(super) shares_volume: bool,
-    /// One request of so many meets a mishap, while there are any left.
+    /// On average one of this number of requests gets a fault, while any are left.
     pub(super) requests_for_a_mishap: usize,
     /// The digest of the lock that the server ran first.
     pub(super) first: std::cell::OnceCell<String>,
-    /// What a scenario file adds to the spec. Then nothing is drawn: whatever takes time takes the middle of what it may take, and players come
-    /// and go only as the file says.
+    /// Fields that a scenario file adds to the spec. If it is set, nothing is random: each duration is the middle of
+    /// its range, and players join and leave only by the file.
     pub(super) script: Option<Value>,
-    /// The rules say what must be true. They do not know the windows, the notice and the deadline of a scenario file that has others.
+    /// Whether invariants are checked. They do not support a scenario file with other windows, notice or deadline.
     pub(super) has_rules: bool,
-    /// What becomes of sets that have this: `ViaVersion-5.7.1`, `Minecraft 1.21.11`. Without any, `fate` is that of every set but the first.
+    /// The behaviour of version sets with these parts: `ViaVersion-5.7.1`, `Minecraft 1.21.11`. If empty, `fate`
+    /// applies to every version set except the first.
     pub(super) fates: Vec<(String, SetBehaviour)>,
 }
 
@@ -162,11 +164,11 @@ impl Scenario {
             has_rules: true,
             fates: Vec::new(),
         };
-        // Half of the newer Minecrafts keep their worlds elsewhere.
+        // Half of the newer Minecraft versions keep their worlds in another place.
         if one_way && dice.once_in(2) { drawn.moving_worlds(releases) } else { drawn }
     }
 
-    /// One in which nothing is drawn and nothing goes wrong, with these releases before and after.
+    /// A scenario without randomness and faults, with the same releases before and after.
     pub(super) fn plain(releases: &Arc<Snapshot>, address: Ipv4Addr) -> Self {
         Self {
             seat: ServerIndex::ALONE,
@@ -192,13 +194,13 @@ impl Scenario {
         }
     }
 
-    /// The same where the update brings a Minecraft that keeps its worlds elsewhere.
+    /// The same, but the update has a Minecraft that keeps its worlds in another place.
     pub(super) fn moving_worlds(self, releases: &Releases) -> Self {
         let [before, after] = releases.moves_worlds();
         Self { before, after, one_way: true, ..self }
     }
 
-    /// The same where no request meets a mishap, nothing but the window lets an update begin, the update is good, and players are told of it.
+    /// The same without faults: updates begin only in windows, the update is good, and players are told of it.
     pub(super) fn undisturbed(self) -> Self {
         Self {
             fate: SetBehaviour::Good,
@@ -217,7 +219,7 @@ impl Scenario {
         self.extras.contains(&extra)
     }
 
-    /// What becomes of the set with these files.
+    /// The behaviour of the version set with these files.
     pub(super) fn fate_of(&self, files: &FileSet) -> SetBehaviour {
         let first = self.first.get_or_init(|| files.lock.clone());
         let has = |part: &str| {
@@ -235,7 +237,7 @@ impl Scenario {
         at.as_second() % EVERY.as_secs() < OPEN_FOR.as_secs()
     }
 
-    /// Whether players are told before an eviction of their server is let through.
+    /// Whether players are warned before an eviction of their server is allowed.
     pub(super) fn announces_evictions(&self) -> bool {
         match self.eviction {
             Some(eviction) => eviction == "OnUpgrade",
@@ -243,19 +245,19 @@ impl Scenario {
         }
     }
 
-    /// When the window opened that is open, or was open last.
+    /// When the current or last window opened.
     pub(super) fn opened_at(at: Timestamp) -> Timestamp {
         Timestamp::from_second(at.as_second().div_euclid(EVERY.as_secs()) * EVERY.as_secs()).expect("a time soon")
     }
 
-    /// The instant of the restart by the clock that came last before this one.
+    /// The time of the last scheduled restart before `at`.
     pub(super) fn restart_due(&self, at: Timestamp) -> Option<Timestamp> {
         let after = self.restarts?.as_secs();
         let due = (at.as_second() - after).div_euclid(EVERY.as_secs()) * EVERY.as_secs() + after;
         Timestamp::from_second(due).ok()
     }
 
-    /// The object that a person writes.
+    /// The object that a user creates.
     pub(super) fn server(&self) -> Value {
         let mut spec = json!({
             "eula": "Accepted", "updateStrategy": "auto",

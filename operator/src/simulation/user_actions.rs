@@ -1,4 +1,4 @@
-//! Edge (writes). What people ask for in the middle of all, and take back: by the spec and by annotations.
+//! Edge (writes). Simulates the requests of users during a run, and their withdrawal: by the spec and by annotations.
 
 use crds::annotations::{APPROVE, PREVIOUS, RESTORE_FROM, ROLLBACK_TO};
 use jiff::SignedDuration;
@@ -8,40 +8,40 @@ use super::cluster::SimCluster;
 use crate::clock::now;
 use crate::k8s::labels::{APPLY_NOW, BACKUP_NOW};
 
-/// What a person asks for now is begun within so long.
+/// How long after a user's request its action may begin.
 pub(super) const ASKED_FOR: SignedDuration = SignedDuration::from_mins(30);
 
-/// What somebody wants.
+/// An action of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UserAction {
-    /// No server, and one again.
+    /// Scales the server to zero, and up again.
     Down,
     Up,
-    /// Another heap: another template of the pod.
+    /// Another heap, which changes the template of the pod.
     AnotherHeap,
     /// `nightshift.dev/apply-now`
     Now,
-    /// `nightshift.dev/rollback-to: previous`, and without it.
+    /// `nightshift.dev/rollback-to: previous`, and its removal.
     Back,
     On,
-    /// `spec.suspend`, and without it.
+    /// `spec.suspend`, and its removal.
     Rest,
     NoRest,
-    /// `*` in `spec.hold`, and nothing in it.
+    /// `*` in `spec.hold`, and an empty list.
     Hold,
     LetGo,
-    /// `nightshift.dev/approve`: whatever is planned.
+    /// `nightshift.dev/approve` with the planned version set.
     Approve,
     /// `nightshift.dev/backup-now`
     Copy,
-    /// `nightshift.dev/restore-from`: one of the copies that there are.
+    /// `nightshift.dev/restore-from` with an existing backup.
     Restore,
-    /// What newer sets fail for goes, and they are asked for as another one.
+    /// Fixes the cause of failures. The template changes, so that the newer version sets are tried again.
     Mend,
 }
 
 impl SimCluster {
-    /// Somebody writes it.
+    /// Writes the change as a user does.
     pub(super) fn write(&mut self, wish: UserAction) {
         match wish {
             UserAction::Down => self.spec("replicas", &json!(0)),

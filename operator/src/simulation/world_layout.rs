@@ -1,5 +1,7 @@
-//! Edge (writes). Where the server's worlds lie, before Minecraft 26.1 and since: three folders beside each other, or all of it in one. What the first
-//! start of 26.1 moves, and in which order, is as the stand-in for Paper has it (`fixtures/src/stand_in/migration.rs`).
+//! Edge (writes). Defines the world layouts before and since Minecraft 26.1: three folders, or one.
+//!
+//! The files and the order of the migration at the first start of 26.1 are those of the fake Paper server
+//! (`fixtures/src/stand_in/migration.rs`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,31 +10,31 @@ use std::path::Path;
 
 use scheduler::protocol::FileSet;
 
-/// The world folders of the server. Since 26.1 there is only the first.
+/// The world folders of the server. Since 26.1 only the first exists.
 pub(super) const FOLDERS: [&str; 3] = ["world", "world_nether", "world_the_end"];
 
-/// What players have built lies in this file of each dimension.
+/// The file with the players' builds in each dimension.
 const REGION: &str = "r.0.0.mca";
-/// The one player.
+/// The file of the only player.
 const PLAYER: &str = "player.dat";
 
-/// How the dimensions lie on the disk.
+/// The layout of the dimensions on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// A folder for each dimension, with a `level.dat` of its own.
     Beside,
-    /// Everything below the level's folder (26.1).
+    /// All dimensions below the level's folder (26.1).
     Below,
 }
 
 impl Layout {
-    /// That of a Minecraft.
+    /// The layout of a Minecraft version.
     pub(super) fn of(minecraft: &str) -> Self {
-        // Versions begin with the year since then.
+        // Newer versions begin with the year.
         if minecraft.starts_with("1.") { Self::Beside } else { Self::Below }
     }
 
-    /// Where the region files of the three dimensions lie.
+    /// The folders of the region files of the three dimensions.
     const fn regions(self) -> [&'static str; 3] {
         match self {
             Self::Beside => ["world/region", "world_nether/DIM-1/region", "world_the_end/DIM1/region"],
@@ -60,7 +62,8 @@ impl Layout {
     }
 }
 
-/// What a server of this layout finds of what players have built. One of 26.1 brings with it what lies where it lay before.
+/// The players' builds that a server of this layout finds. A 26.1 server also reads the old folders, because it
+/// migrates them.
 pub(super) fn read_marks(data: &Path, layout: Layout) -> Vec<u64> {
     let looks_at: &[Layout] = match layout {
         Layout::Beside => &[Layout::Beside],
@@ -74,7 +77,7 @@ pub(super) fn read_marks(data: &Path, layout: Layout) -> Vec<u64> {
     marks
 }
 
-/// Brings all of it to the disk. Players build in all three dimensions.
+/// Writes all builds to the disk. Players build in all three dimensions.
 pub(super) fn write_worlds(data: &Path, files: &FileSet, marks: &[u64]) {
     let layout = Layout::of(&files.minecraft);
     for (dimension, folder) in (0..).zip(layout.regions()) {
@@ -92,7 +95,7 @@ pub(super) fn write_worlds(data: &Path, files: &FileSet, marks: &[u64]) {
             write(&player, text.as_bytes());
         }
     }
-    // Each Minecraft adds files that those before do not know.
+    // Each Minecraft version adds files that older ones do not know.
     write(&data.join("world/data").join(&files.minecraft), b"");
     let format = files.data_version.expect("the stand-in for Paper says its format");
     for folder in layout.levels() {
@@ -100,7 +103,7 @@ pub(super) fn write_worlds(data: &Path, files: &FileSet, marks: &[u64]) {
     }
 }
 
-/// What the first start of 26.1 moves, in its order: from where, and where to.
+/// The files that the first start of 26.1 moves, in its order: source, target and name.
 pub(super) fn moves(data: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
     let players = (Layout::Beside.players(), Layout::Below.players(), PLAYER);
     let regions = Layout::Beside.regions().into_iter().zip(Layout::Below.regions());
@@ -108,17 +111,18 @@ pub(super) fn moves(data: &Path) -> Vec<(&'static str, &'static str, &'static st
     all.filter(|(from, _, file)| data.join(from).join(file).exists()).collect()
 }
 
-/// Whether a move has begun and did not end. No Minecraft of 26.1 goes on with it ("Refusing to overwrite existing migrated file").
+/// Whether a migration has begun and not ended. 26.1 does not continue it ("Refusing to overwrite existing migrated
+/// file").
 pub(super) fn is_half_moved(data: &Path) -> bool {
     data.join("world/dimensions").exists() && !moves(data).is_empty()
 }
 
-/// Whether a start of 26.1 has moved anything here that those before do not look for.
+/// Whether a start of 26.1 has moved files here to a place that older versions do not read.
 pub(super) fn is_moved(data: &Path) -> bool {
     data.join("world/dimensions").exists()
 }
 
-/// Moves the first so many files.
+/// Moves the first `some` files.
 pub(super) fn move_some(data: &Path, some: usize) {
     for (from, to, file) in moves(data).into_iter().take(some) {
         let to = data.join(to);
@@ -127,14 +131,14 @@ pub(super) fn move_some(data: &Path, some: usize) {
     }
 }
 
-/// Moves what is left, and removes the folders that are empty now.
+/// Moves the remaining files, and removes the empty folders.
 pub(super) fn end_move(data: &Path) {
     move_some(data, usize::MAX);
     for folder in FOLDERS.iter().filter(|folder| !Layout::Below.levels().contains(folder)) {
         fs::remove_dir_all(data.join(folder)).expect("a world that was moved");
     }
     for folder in [Layout::Beside.regions()[0], Layout::Beside.players()] {
-        // Where nobody has been on there is none.
+        // The folder does not exist if no player was on the server.
         let _ = fs::remove_dir(data.join(folder));
     }
 }
@@ -144,7 +148,7 @@ fn write(file: &Path, bytes: &[u8]) {
     fs::write(file, bytes).expect("a file of the worlds");
 }
 
-/// The worlds say that this Minecraft has opened them.
+/// Records in the worlds that this Minecraft has opened them.
 pub(super) fn write_level_dats(data: &Path, format: u32, name: &str) {
     for folder in Layout::Beside.levels() {
         write(&data.join(folder).join("level.dat"), &level_dat(format, name));

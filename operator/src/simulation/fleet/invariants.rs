@@ -1,6 +1,7 @@
-//! Edge (writes). What must be true of several servers together: that no more of them are updated at the same time than may, and that none begins
-//! before the one that it follows has gone first. Looked at when an update begins; who has its turn by then is known by what its players were
-//! told, by what its pod runs, and by whether anything has gone wrong with it.
+//! Edge (writes). Checks the invariants of several servers together, when an update begins.
+//!
+//! No more servers are updated at the same time than allowed, and no server begins before the one that it follows.
+//! Announcements, the files of the pods and the faults show which servers hold an update slot.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -15,11 +16,11 @@ use crate::simulation::fake_kubelet::Phase;
 use crate::simulation::invariants::{SETTLES, START, is_asleep, is_open, revision};
 use crate::simulation::scenario::Scenario;
 
-/// Two have led so lately that what the one has begun need not be known to the other one.
+/// How long after two processes led, one of them may miss an update that the other one has begun.
 const TWO_HAVE_LED: SignedDuration = SignedDuration::from_mins(1);
-/// What a person asks for comes upon a decision of a moment ago, too.
+/// A decision from a moment ago may still carry out a user's request.
 const JUST_ASKED: SignedDuration = SignedDuration::from_secs(10);
-/// A proof is reckoned by the clock of a node, which may be ahead.
+/// A verification uses the clock of a node, which may be ahead.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(30);
 
 impl SimCluster {
@@ -31,38 +32,39 @@ impl SimCluster {
         Some((said["status"].as_str()?.to_owned(), said["reason"].as_str()?.to_owned()))
     }
 
-    /// The set that works and has run for long enough to be proven, and since when it has at the earliest.
+    /// The working version set that has run long enough to be verified, and the earliest time since when it has.
     pub(super) fn proven_set(&self) -> Option<(&str, Timestamp)> {
         let pod = self.pod.as_ref().filter(|pod| pod.phase == Phase::Up && pod.fate.is_good())?;
         let since = pod.up_since + SETTLES - CLOCKS_DIFFER;
         (since <= now()).then_some((pod.files.lock.as_str(), since))
     }
 
-    /// A person wants it now: then it waits for nobody.
+    /// A user has requested the update now, so it waits for no other server.
     fn is_asked_for(&self) -> bool {
         self.ledger.asked_until.is_some_and(|until| now() < until + JUST_ASKED)
     }
 
-    /// Whether an update has begun here: its players were told of it since the window opened, or its template is written. A first start is none.
+    /// Whether an update has begun here: announced since the window opened, or its template is written. A first start
+    /// does not count.
     fn has_begun(&self) -> bool {
         self.settled().is_some()
             && (self.told_at().is_some() || self.objects.get(&self.key_of_set()).is_ok_and(|set| self.comes(set)))
     }
 
-    /// Whether another template is written than the one that has settled, and it is something new.
+    /// Whether the written template differs from the stable one and is an update.
     fn comes(&self, set: &Value) -> bool {
         let stands = revision(&set["spec"]["template"]);
         self.settled().is_some_and(|settled| settled != stands) && self.is_update(stands)
     }
 
-    /// When its players were told first of an update since the window opened.
+    /// When the first announcement of an update since the window opened was made.
     fn told_at(&self) -> Option<Timestamp> {
         let told = self.pod.iter().flat_map(|pod| &pod.agent.told);
         told.filter(|told| is_of_this_opening(told)).map(|told| told.at).min()
     }
 
-    /// Whether an update goes on here with which nothing has gone wrong, and which nobody has meddled with: this server has its turn. Where something
-    /// has gone wrong, the operator may have left it to a person.
+    /// Whether an update is in progress here without a fault or an intervention, so that this server holds an update
+    /// slot. After a fault the operator may have left it to a user.
     fn is_being_updated(&self, meddled_at: Option<Timestamp>) -> bool {
         let (Some(pod), Ok(set)) = (&self.pod, self.objects.get(&self.key_of_set())) else { return false };
         if self.settled().is_none() || is_asleep(set) || pod.starts > 1 {
@@ -71,7 +73,7 @@ impl SimCluster {
         let counts = |told: &Told| {
             is_of_this_opening(told) && now() < told.ends && meddled_at.is_none_or(|meddled| meddled < told.at)
         };
-        // Who dies before it is written down that players were told leaves nothing of it but an announcement.
+        // A process that dies before it records the announcement leaves only the announcement itself.
         let is_recorded = !self.facts()["announced"].is_null();
         if is_recorded && pod.obeys() && pod.agent.answers() && pod.agent.told.iter().any(counts) {
             return true;
@@ -85,13 +87,13 @@ impl SimCluster {
         goes_well && is_open(set) && self.comes(set)
     }
 
-    /// The node that its pod is on.
+    /// The node of its pod.
     fn placed_on(&self) -> Option<String> {
         let pod = self.objects.get(&self.key_of_pod()).ok()?;
         pod["spec"]["nodeName"].as_str().map(str::to_owned)
     }
 
-    /// The set that an update brings in the place of the one that runs.
+    /// The version set that an update installs instead of the running one.
     fn brought(&self) -> Option<String> {
         let (pod, set) = (self.pod.as_ref()?, self.objects.get(&self.key_of_set()).ok()?);
         let brought = set["spec"]["template"]["metadata"]["annotations"][LOCK_DIGEST].as_str()?;
@@ -104,7 +106,7 @@ fn is_of_this_opening(told: &Told) -> bool {
 }
 
 impl Fleet {
-    /// A pass over this server has ended, or sleeps, or its process has died: what has it begun, and was it its turn?
+    /// After a pass over this server has ended, slept or died: checks whether it was allowed to begin an update.
     pub(super) fn judge_pass(&mut self, at: usize) {
         let (has_begun, brought, is_asked_for) = {
             let mut world = self.servers[at].shared.world();
@@ -118,7 +120,7 @@ impl Fleet {
         if is_asked_for {
             return;
         }
-        // What another one has begun that led at the same time is found out by a look.
+        // An update that another leader has begun at the same time is found only by a pass.
         if begins && self.two_led_at.is_none_or(|led| led + TWO_HAVE_LED < now()) {
             self.judge_turn(at);
         }
@@ -127,8 +129,8 @@ impl Fleet {
         }
     }
 
-    /// As many as may be updated at the same time are not updated already. Who began before this operator did is known to it by its status, or
-    /// by a look.
+    /// Checks that an update slot was free. The operator knows updates from before its start by their status or by a
+    /// pass.
     fn judge_turn(&self, at: usize) {
         let here = self.servers[at].shared.world().placed_on();
         let (mut together, mut on_this_node) = (0, 0);
@@ -152,7 +154,7 @@ impl Fleet {
         world.must(fits_here, "no more servers are updated at the same time on one node than may");
     }
 
-    /// The server that goes first has run this set for long enough when the update began here.
+    /// Checks that the followed server had run this version set long enough when the update began here.
     fn judge_following(&self, at: usize, set: &str) {
         let Some((followed, soak)) = self.followed(at) else { return };
         let since = self.servers[followed].ran.get(set).copied();
@@ -162,14 +164,15 @@ impl Fleet {
         world.must(has_soaked, "a set comes before the server that goes first has run it for long enough");
     }
 
-    /// Who goes first, and for how long.
+    /// The server that this one follows, and for how long that one has to run an update first.
     fn followed(&self, at: usize) -> Option<(usize, SignedDuration)> {
         let (name, soak) = self.servers[at].shared.world().scenario.seat.follows?;
         let followed = self.servers.iter().position(|other| other.name == name)?;
         Some((followed, soak))
     }
 
-    /// Since when a server that follows another one need not wait any longer. None: it has to, as far as it can be seen; or it follows nobody.
+    /// The earliest time at which a server may stop waiting for the one that it follows. `None` if it still has to
+    /// wait, as far as can be known, or if it follows none.
     fn is_let_go_at(&self, at: usize) -> Option<Timestamp> {
         let (followed, soak) = self.followed(at)?;
         let (set, since) = self.servers[followed].runs.as_ref()?;
@@ -177,7 +180,8 @@ impl Fleet {
         is_newer.then(|| *since + soak)
     }
 
-    /// Whether the last window has not been enough: somebody waited for a turn in it, or could not begin in it for the one that goes first.
+    /// Whether the last window was too short. Then a server waited for an update slot in it, or could not begin because
+    /// of the server that it follows.
     pub(super) fn is_anybody_waiting(&self) -> bool {
         let opened_at = Scenario::opened_at(now());
         let waits = |(at, server): (usize, &Server)| {
@@ -187,13 +191,13 @@ impl Fleet {
         self.servers.iter().enumerate().any(waits) || self.turns_taken() > 0
     }
 
-    /// Where all of it ended: each server at rest or where a person has to decide, and no turn with any of them.
+    /// The final state of each server: up to date or waiting for a user's decision. No server holds an update slot.
     pub(super) fn judge_end(&self) -> Vec<String> {
         let opened_at = Scenario::opened_at(now());
         let mut ends = Vec::new();
         for at in 0..self.servers.len() {
             let waits = self.followed(at).is_some_and(|(followed, _)| {
-                // What could not be seen through there may have been kept without a proof, and begins no soak.
+                // A disturbed server may have been kept without a verification, which starts no waiting time.
                 let is_disturbed = self.servers[followed].shared.world().ledger.disturbed;
                 is_disturbed || self.is_let_go_at(at).is_none_or(|let_go| opened_at <= let_go)
             });

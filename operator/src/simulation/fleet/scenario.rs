@@ -1,4 +1,4 @@
-//! Pure. What a walk of several servers is about, drawn by its number.
+//! Pure. Draws the scenario of a run with several servers by its seed.
 
 use std::net::Ipv4Addr;
 
@@ -10,17 +10,17 @@ use crate::simulation::faults::{Fault, plan_faults};
 use crate::simulation::operator_process::Bounds;
 use crate::simulation::scenario::{Scenario, ServerIndex};
 
-/// None of them begins with another one: an object is known by its name for that of its server.
+/// No name is a prefix of another one, because the name of an object identifies its server.
 const NAMES: [&str; 4] = ["arena", "build", "creative", "duels"];
 
-/// Faults come in the first window. In those after it all has to come to its end, for one server after the other.
+/// Faults occur in the first window only. In the later ones all servers must end, one after the other.
 const WINDOWS_WITH_FAULTS: usize = 1;
 
-/// The servers of a walk, and what they meet.
+/// The servers of a run, and their faults.
 pub(super) struct FleetScenario {
     pub(super) scenarios: Vec<Scenario>,
     pub(super) bounds: Bounds,
-    /// When what goes wrong with which of them.
+    /// The time, the server and the kind of each fault.
     pub(super) faults: Vec<(Timestamp, usize, Fault)>,
     pub(super) released_at: Timestamp,
 }
@@ -39,7 +39,7 @@ impl FleetScenario {
             let seat = ServerIndex {
                 name,
                 number: u32::try_from(at).expect("below four"),
-                // Those that come in the place of a lost one have the numbers after it.
+                // Replacements of a lost node have the numbers after it.
                 node: 10 * u32::try_from(at % nodes).expect("below two"),
                 follows: goes_first.map(|followed| (followed, soak)),
             };
@@ -57,7 +57,8 @@ impl FleetScenario {
     }
 }
 
-/// The same in one cluster with those: upstreams are the same for all, and the clock of a node is for all that are on it.
+/// The scenario in one cluster with the others: all have the same upstreams, and servers on one node have the same
+/// clock.
 fn beside(scenario: Scenario, others: &[Scenario]) -> Scenario {
     let Some(first) = others.first() else { return scenario };
     let neighbour = others.iter().find(|other| other.seat.node == scenario.seat.node);

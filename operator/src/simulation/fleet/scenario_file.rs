@@ -1,8 +1,10 @@
-//! Edge (reads files, writes). Plays scenario files: a server's life as a readable script, over real passes of the operator in virtual time. What
-//! happens is compared with the transcript beside the file.
+//! Edge (reads files, writes). Plays scenario files: readable scripts of a server's events, run with real passes of the
+//! operator in virtual time.
+//!
+//! The result is compared with the transcript beside the file.
 //!
 //! The files are `operator/scenarios/*.scenario`, their transcripts `operator/scenarios/transcripts/*.snap`.
-//! `NIGHTSHIFT_SCENARIO=name` plays one alone and prints its transcript.
+//! `NIGHTSHIFT_SCENARIO=name` plays one file and prints its transcript.
 
 mod expect;
 mod script;
@@ -36,27 +38,27 @@ use crate::simulation::user_actions::{ASKED_FOR, UserAction};
 use crate::simulation::world_layout::write_level_dats;
 use crate::simulation::{address, on_this_thread};
 
-/// Between two steps of a script no more happens.
+/// Upper limit of the events between two steps of a script.
 const MOST_EVENTS: u32 = 100_000;
 /// Always read: other plugins depend on the first, and the second depends on it.
 const USUAL_PROJECTS: [&str; 2] = ["viabackwards", "viaversion"];
 
-/// What came of a scenario file.
+/// The result of a scenario file.
 struct Played {
     transcript: String,
-    /// What was not as expected.
+    /// Failed expectations.
     wrong: Vec<String>,
 }
 
 struct Player<'s> {
     fleet: Fleet,
-    /// Steps that wait for a line of the transcript, each with the number of lines that were there before.
+    /// Steps that wait for a line of the transcript, each with the number of lines at the time it was read.
     waiting: Vec<(&'s Step, usize)>,
     script_name: String,
     projects: Vec<String>,
     names: Names,
     lines: Vec<String>,
-    /// Of each server, without its name.
+    /// The lines of each server, without its name.
     lines_of: Vec<Vec<String>>,
     wrong: Vec<String>,
 }
@@ -76,7 +78,7 @@ fn play(name: &str, text: &str) -> Played {
             if step.when.is_some() {
                 player.waiting.push((step, player.lines_of[step.server].len()));
             } else {
-                player.take(step).await;
+                player.take(step);
             }
         }
         player.end()
@@ -142,13 +144,13 @@ impl<'s> Player<'s> {
             self.fleet.spread_news();
             self.fleet.note();
             self.collect();
-            self.trigger().await;
+            self.trigger();
         }
         self.wrong.push(format!("nothing comes to rest before {until}: {MOST_EVENTS} events"));
     }
 
-    /// Steps whose line has come happen now.
-    async fn trigger(&mut self) {
+    /// Carries out the steps whose line has appeared.
+    fn trigger(&mut self) {
         let lines_of = &self.lines_of;
         let is_due = |(step, from): &mut (&Step, usize)| {
             let when = step.when.as_deref().unwrap_or_default();
@@ -156,11 +158,11 @@ impl<'s> Player<'s> {
         };
         let due: Vec<_> = self.waiting.extract_if(.., is_due).collect();
         for (step, _) in due {
-            self.take(step).await;
+            self.take(step);
         }
     }
 
-    /// What has happened since the last time becomes part of the transcript.
+    /// Adds the events since the last call to the transcript.
     fn collect(&mut self) {
         let story = std::mem::take(&mut self.fleet.story);
         let many = self.fleet.servers.len() > 1;
@@ -179,7 +181,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    async fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &Step) {
         if let What::Expect(expect) = &step.what {
             let found = {
                 let world = self.fleet.servers[step.server].shared.world();
@@ -196,7 +198,7 @@ impl<'s> Player<'s> {
         let named = server.map(|server| format!("{server}: ")).unwrap_or_default();
         self.lines.push(format!("{at}  > {named}{}", step.text));
         self.lines_of[step.server].push(format!("{at}  > {}", step.text));
-        self.act(step).await;
+        self.act(step);
         self.fleet.spread_news();
         self.fleet.note();
         self.collect();
@@ -204,9 +206,9 @@ impl<'s> Player<'s> {
 
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "all else happens to the server itself: `World::play_step` names each"
+        reason = "all else happens to the server itself: `SimCluster::play_step` names each"
     )]
-    async fn act(&mut self, step: &Step) {
+    fn act(&mut self, step: &Step) {
         let server = step.server;
         let strike = |blow| Fault::World(blow);
         match &step.what {
@@ -214,19 +216,19 @@ impl<'s> Player<'s> {
             What::Upstream(day) => self.release(day),
             What::Plugin(project, spec) => self.change_plugin(project, spec),
             What::DeletePlugin(project) => self.delete_plugin(project),
-            What::OperatorDies => self.fleet.strike(server, Fault::OperatorDies).await,
-            What::AnotherOperator => self.fleet.strike(server, Fault::AnotherLeads).await,
-            What::Drain => self.fleet.strike(server, strike(InjectedCrash::NodeDrained)).await,
-            What::Uncordon => self.fleet.strike(server, strike(InjectedCrash::NodeUncordoned)).await,
-            What::NodeLost => self.fleet.strike(server, strike(InjectedCrash::NodeLost)).await,
-            What::NodeReturns => self.fleet.strike(server, strike(InjectedCrash::NodeFound)).await,
+            What::OperatorDies => self.fleet.strike(server, Fault::OperatorDies),
+            What::AnotherOperator => self.fleet.strike(server, Fault::AnotherLeads),
+            What::Drain => self.fleet.strike(server, strike(InjectedCrash::NodeDrained)),
+            What::Uncordon => self.fleet.strike(server, strike(InjectedCrash::NodeUncordoned)),
+            What::NodeLost => self.fleet.strike(server, strike(InjectedCrash::NodeLost)),
+            What::NodeReturns => self.fleet.strike(server, strike(InjectedCrash::NodeFound)),
             _ => {
                 let mut world = self.fleet.servers[server].shared.world();
                 world.play_step(&step.what);
                 world.news = true;
             }
         }
-        // The watch tells every operator of what changed.
+        // The watch notifies every operator of the change.
         for operator in self.fleet.processes.iter_mut().flat_map(|process| &mut process.operators) {
             operator.hears(now() + jiff::SignedDuration::from_secs(1));
         }
@@ -284,7 +286,7 @@ impl<'s> Player<'s> {
     }
 }
 
-/// What the rules have to know of a spec.
+/// The features of a spec that the invariants depend on.
 fn extras(spec: &Value) -> std::collections::BTreeSet<Extra> {
     let mut extras = std::collections::BTreeSet::new();
     if !spec["updateSchedule"]["opportunistic"].is_null() {
@@ -374,8 +376,8 @@ impl SimCluster {
         self.objects.change(&key, now(), |server| json_patch::merge(&mut server["spec"], spec));
     }
 
-    /// What stands for a value that a file cannot know: `{now}` and `{now-10m}` for a time in seconds, `{planned}`, `{planned:16}` and `{running}`
-    /// for digests, `{backup 1}` for the first backup that there was.
+    /// Fills in values that a file cannot contain. `{now}` and `{now-10m}` are times in seconds. `{planned}`,
+    /// `{planned:16}` and `{running}` are digests. `{backup 1}` is the name of the first backup.
     fn fill_in(&self, text: &str) -> String {
         let server = self.objects.get(&self.key_of_server()).cloned().unwrap_or_default();
         let planned = server["status"]["availableUpdate"]["digest"].as_str().unwrap_or_default().to_owned();
@@ -418,12 +420,12 @@ impl SimCluster {
         let place = self.disks.data().join(path);
         let mut content = std::fs::read(&place).unwrap_or_default();
         content.push(0);
-        // A new file in its place: the old one may be a hard link into the store.
+        // Writes a new file, because the old one may be a hard link into the store.
         let _ = std::fs::remove_file(&place);
         std::fs::write(place, content).expect("a file on the volume");
     }
 
-    /// See [`Self::fill_in`] for what may stand in the value.
+    /// [`Self::fill_in`] lists the placeholders that the value may contain.
     fn change_annotation(&mut self, name: &str, value: Option<&str>) {
         let name = format!("nightshift.dev/{name}");
         let value = value.map(|value| self.fill_in(value));
@@ -451,14 +453,15 @@ impl SimCluster {
         });
     }
 
-    /// The worlds were opened by this Minecraft on another machine, and lie here now.
+    /// Puts worlds on the volume that this Minecraft has opened on another machine.
     fn open_elsewhere(&mut self, minecraft: &str) {
         let format = if minecraft == "1.21.11" { 4_671 } else { 4_556 };
         write_level_dats(&self.disks.data(), format, minecraft);
         self.note_left();
     }
 
-    /// A JAR where the path ends with `.jar`: its plugin has the name and the version of the file, as in `plugins/Shop-1.0.jar`.
+    /// Writes a JAR if the path ends with `.jar`: its plugin has the name and the version of the file, as in
+    /// `plugins/Shop-1.0.jar`.
     fn put_file(&mut self, path: &str, needs: Option<&str>, text: Option<&str>) {
         self.by_script.jars.insert(path.to_owned());
         let place = self.disks.data().join(path);
@@ -493,7 +496,7 @@ fn files() -> BTreeMap<String, String> {
     found
 }
 
-/// Plays those that are asked for, on all cores.
+/// Plays the selected files, on all cores.
 fn play_all(asked: Option<&str>) -> Vec<(String, Played)> {
     let all: Vec<_> = files().into_iter().filter(|(name, _)| asked.is_none_or(|asked| name.contains(asked))).collect();
     let (next, played) = (AtomicUsize::new(0), Mutex::new(Vec::new()));

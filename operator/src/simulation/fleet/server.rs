@@ -1,4 +1,4 @@
-//! Edge (reads). One of the servers of a walk, with what the walk knows of it.
+//! Edge (reads). Tracks one server of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,24 +8,26 @@ use jiff::Timestamp;
 use crate::clock::now;
 use crate::simulation::cluster_handle::ClusterHandle;
 
-/// A server, and what the walk knows of it beside its own world.
+/// A server, and its state for the run in addition to its own cluster.
 pub(super) struct Server {
     pub(super) name: &'static str,
     pub(super) shared: Arc<ClusterHandle>,
-    /// Players know of an update, or its template is written.
+    /// An update is announced, or its template is written.
     pub(super) has_begun: bool,
-    /// The set that it brings in the place of the one that runs.
+    /// The version set that replaces the running one.
     pub(super) brought: Option<String>,
-    /// The operator that leads has looked at it. Before that it knows what the status says: whether it is being updated.
+    /// Whether the leading operator has had a pass over it. Before that it knows only the status, which shows a running
+    /// update.
     pub(super) is_looked_at: bool,
     pub(super) says_updating: bool,
-    /// When a person, upstreams or a clock have changed last what an update would be.
+    /// When a user, upstreams or a clock have last changed the next update.
     pub(super) meddled_at: Option<Timestamp>,
-    /// When it last had to wait for its turn.
+    /// When it last had to wait for an update slot.
     pub(super) waited_at: Option<Timestamp>,
-    /// And for the one that goes first.
+    /// When it last had to wait for the server that it follows.
     pub(super) waited_for_followed_at: Option<Timestamp>,
-    /// Sets that have run here for long enough, and since when they had first; and the one that did so last, since another one had before.
+    /// Version sets that have run here long enough, each with the first time. The next field has the last change of the
+    /// running one.
     pub(super) ran: BTreeMap<String, Timestamp>,
     pub(super) runs: Option<(String, Timestamp)>,
 }
@@ -47,12 +49,12 @@ impl Server {
         }
     }
 
-    /// Whether the operator that leads can know what goes on here.
+    /// Whether the leading operator can know the state here.
     pub(super) fn is_known(&self) -> bool {
         self.is_looked_at || self.says_updating
     }
 
-    /// What was said of it, and what has run for long enough.
+    /// Records the conditions of the server, and the version set that has run long enough.
     pub(super) fn note(&mut self) {
         let world = self.shared.world();
         if world.said("Updating").is_some_and(|(_, reason)| reason == "WaitingForUpdateSlot") {

@@ -1,4 +1,4 @@
-//! Pure. What walks of several servers prove.
+//! Pure. Tests runs of several servers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use crate::simulation::{Violations, address, is_thorough, on_all_cores, on_this_
 
 const ONE_ALONE: &str = "NIGHTSHIFT_FLEET";
 
-/// All walks together.
+/// Totals of all runs.
 #[derive(Default)]
 struct FleetSummary {
     passes: u32,
     faults: u32,
-    /// Servers that had to wait for their turn, and for the one that goes first.
+    /// Servers that had to wait for an update slot, and for the server that they follow.
     waited: usize,
     followed: usize,
     ends: BTreeMap<String, u32>,
@@ -39,12 +39,13 @@ impl FleetSummary {
     }
 }
 
-/// Walks them: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_FLEET=3` walks that one alone.
+/// Runs these numbers and panics with the trace of the first run that breaks each invariant. `NIGHTSHIFT_FLEET=3`
+/// selects one run.
 fn walk_all(numbers: Range<u64>) -> FleetSummary {
     let found = Mutex::new(FleetSummary::default());
     on_all_cores(ONE_ALONE, numbers, |number| {
         let addresses = [address(), address(), address(), address()];
-        // One that panics tells its number too.
+        // The number is also printed for a run that panics.
         let walked =
             catch_unwind(|| on_this_thread(walk(number, addresses))).unwrap_or_else(|_| FleetRunResult::panicked());
         found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
@@ -59,7 +60,7 @@ fn walk_all(numbers: Range<u64>) -> FleetSummary {
 #[test]
 fn no_more_servers_are_updated_at_the_same_time_than_may_whatever_happens_to_them_and_none_waits_for_ever() {
     let FleetSummary { faults, waited, followed, .. } = walk_all(0..if is_thorough() { 6 } else { 1 });
-    // Walks in which nobody waits prove nothing.
+    // Runs in which no server waits verify nothing.
     let is_all = std::env::var_os(ONE_ALONE).is_none();
     assert!(!is_all || faults > 0, "{faults} faults");
     assert!(

@@ -1,4 +1,6 @@
-//! Edge (writes). Walks in which nothing is drawn but the scenario: one thing that matters happens, at the instant at which it does.
+//! Edge (writes). Drives runs with one fixed event at the critical moment.
+//!
+//! Only their scenario is random.
 
 use std::net::Ipv4Addr;
 
@@ -20,16 +22,16 @@ use crate::simulation::objects::Key;
 use crate::simulation::scenario::{EVERY, OPEN_FOR, Scenario};
 use crate::simulation::user_actions::UserAction;
 
-/// Short beside the start of a server.
+/// Short compared with the start of a server.
 const LOOKS_AT_A_START: SignedDuration = SignedDuration::from_secs(2);
 
-/// A walk in which nothing goes wrong by itself: half an hour after it began upstreams release a good update. With its beginning, and what its
-/// clocks live by.
+/// A run without random faults: half an hour after its start upstreams release a good update. Returns the run, its
+/// start, and the guard of its clocks.
 async fn begin_undisturbed(number: u64, address: Ipv4Addr) -> (Run, Timestamp, Simulated) {
     begin_with(number, address, |scenario| scenario).await
 }
 
-/// The same with something else in its scenario.
+/// The same with a changed scenario.
 async fn begin_with(
     number: u64,
     address: Ipv4Addr,
@@ -43,8 +45,8 @@ async fn begin_with(
     (walk, begins, clocks)
 }
 
-/// An operator sleeps for half an hour before the request with this number, counted from the instant at which it has written the template of an
-/// update. With what became of that.
+/// The operator sleeps for half an hour before the request with this number, counted from its write of an update's
+/// template. Returns the delay and the result.
 pub(in crate::simulation) async fn walk_asleep_before(request: u32, address: Ipv4Addr) -> (Sleeps, RunResult) {
     let (mut walk, begins, _clocks) = begin_undisturbed(3, address).await;
     walk.shared.world().sleeps = Some(Sleeps::before(request));
@@ -53,7 +55,7 @@ pub(in crate::simulation) async fn walk_asleep_before(request: u32, address: Ipv
     (sleeps, walk.end())
 }
 
-/// The agent takes requests and never answers one, from before the window on, and the pod stays as it is.
+/// The agent accepts requests and never answers them, from before the window on, and the pod stays as it is.
 pub(in crate::simulation) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(1, address).await;
     walk.go_until(begins + EVERY / 2).await;
@@ -64,7 +66,7 @@ pub(in crate::simulation) async fn walk_on_a_hanging_agent(address: Ipv4Addr) ->
     walk.end()
 }
 
-/// Somebody deletes the pod by force, again and again, on a volume that two pods of a node may have; then an update comes.
+/// A user deletes the pod by force repeatedly, on a volume that two pods of a node may use. Then an update begins.
 pub(in crate::simulation) async fn walk_on_a_forced_pod(address: Ipv4Addr) -> RunResult {
     let shares = |scenario: Scenario| Scenario { shares_volume: true, ..scenario };
     let (mut walk, begins, _clocks) = begin_with(1, address, shares).await;
@@ -76,7 +78,7 @@ pub(in crate::simulation) async fn walk_on_a_forced_pod(address: Ipv4Addr) -> Ru
     walk.end()
 }
 
-/// A person suspends the server while its players count down to an update.
+/// A user suspends the server during the countdown to an update.
 pub(in crate::simulation) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
     let opens = Scenario::opened_at(begins) + EVERY;
@@ -88,7 +90,7 @@ pub(in crate::simulation) async fn walk_suspended_in_a_countdown(address: Ipv4Ad
     walk.end()
 }
 
-/// Upstreams release something newer while players count down to another heap, which a person asked for before the window opened.
+/// Upstreams publish a release during the countdown to another heap, which a user requested before the window opened.
 pub(in crate::simulation) async fn walk_released_in_a_countdown(address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
     let opens = Scenario::opened_at(begins) + EVERY;
@@ -100,7 +102,8 @@ pub(in crate::simulation) async fn walk_released_in_a_countdown(address: Ipv4Add
     walk.end()
 }
 
-/// The server dies while the first start of 26.1 moves its worlds, with a copy from before and nobody on. None: it moved them all at once.
+/// The server crashes while the first start of 26.1 migrates its worlds, with a backup from before and no players.
+/// `None` if it migrated them all at once.
 pub(in crate::simulation) async fn walk_on_a_move_that_breaks_off(number: u64, address: Ipv4Addr) -> Option<RunResult> {
     let moves = |scenario: Scenario| Scenario {
         copies: Some("OneWay"),
@@ -126,8 +129,8 @@ pub(in crate::simulation) async fn walk_on_a_move_that_breaks_off(number: u64, a
     Some(walk.end())
 }
 
-/// A person holds all that runs before the window opens in which an update would come, and gives the server another heap. Before the next one it
-/// is let go, or is not.
+/// A user holds the server before the window with an update opens, and gives it another heap. Before the next window
+/// the hold is removed, or is not.
 pub(in crate::simulation) async fn walk_held(is_let_go: bool, address: Ipv4Addr) -> RunResult {
     let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
     let opens = Scenario::opened_at(begins) + EVERY;
@@ -142,8 +145,8 @@ pub(in crate::simulation) async fn walk_held(is_let_go: bool, address: Ipv4Addr)
     walk.end()
 }
 
-/// An operator ends an order to restore, and another one gives the next in the moment between its look and its write, or does not. Whether
-/// there is an order then.
+/// An operator ends a restore request. With `given_meanwhile`, another one writes the next request between its read and
+/// its write. Returns whether a request exists then.
 pub(in crate::simulation) async fn end_an_order(given_meanwhile: bool, address: Ipv4Addr) -> bool {
     let (walk, _, _clocks) = begin_undisturbed(0, address).await;
     let api: Api<ConfigMap> = Api::namespaced(client(&walk.shared), NAMESPACE);
@@ -161,22 +164,22 @@ pub(in crate::simulation) async fn end_an_order(given_meanwhile: bool, address: 
     walk.shared.world().objects.get(&key).is_ok()
 }
 
-/// An operator goes on for hours after another one has taken the Lease and has spoken to the agent: its passes, and how often it has changed
-/// anything.
+/// An operator runs for hours after another one has taken the Lease and has contacted the agent. Returns its passes,
+/// and the number of its changes.
 pub(in crate::simulation) async fn walk_on_replaced(address: Ipv4Addr) -> (u32, u32) {
     let (mut walk, begins, _clocks) = begin_undisturbed(0, address).await;
     walk.go_until(begins + EVERY / 10).await;
-    walk.start_operator().await;
+    walk.start_operator();
     walk.pass(1).await;
-    // It is gone at once. Its Lease is not.
+    // The new operator exits at once, but keeps its Lease.
     walk.operators.truncate(1);
     let so_far = (walk.passes, walk.shared.world().writes);
     walk.go_until(begins + EVERY * 2).await;
     (walk.passes - so_far.0, walk.shared.world().writes - so_far.1)
 }
 
-/// Somebody asks for a copy of the running server, and another one while it is under way for a copy to be put in place of the worlds. Which one
-/// that was, which the agent was told to keep beside the copy that it takes, and how many seconds are remembered for putting it in place.
+/// A user requests an online backup. While a second one is in progress, a user requests a restore. Returns the backup
+/// to restore, the backup that the agent has to keep, and the recorded seconds for the restore.
 pub(in crate::simulation) async fn walk_named_beside_a_copy(
     address: Ipv4Addr,
 ) -> (String, Option<String>, Option<u64>, RunResult) {
@@ -194,8 +197,8 @@ pub(in crate::simulation) async fn walk_named_beside_a_copy(
     (named, kept, seconds, walk.end())
 }
 
-/// A copy of the running server has begun before a window opens, and its flush takes half a minute of it. The worlds are copied for the update,
-/// too. The notice that players had, and how many seconds are remembered for that copy.
+/// An online backup begins before a window opens, and its flush takes half a minute of the window. The update also
+/// takes a backup. Returns the notice that players had, and the recorded seconds for that backup.
 pub(in crate::simulation) async fn walk_copied_as_a_countdown_begins(
     address: Ipv4Addr,
 ) -> (Option<SignedDuration>, Option<u64>, RunResult) {
@@ -214,7 +217,7 @@ pub(in crate::simulation) async fn walk_copied_as_a_countdown_begins(
 }
 
 impl Run {
-    /// Somebody asks for a copy of the running server then. It goes on until that has begun.
+    /// A user requests an online backup at that time. Returns when it has begun.
     async fn copy_at(&mut self, asked: Timestamp) {
         self.go_until(asked).await;
         simulated::pass_until(asked);

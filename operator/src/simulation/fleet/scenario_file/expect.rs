@@ -1,4 +1,4 @@
-//! Pure. What a scenario file expects, held against the world and the transcript so far.
+//! Pure. Parses the expectations of a scenario file, and checks them against the cluster and the transcript so far.
 
 use serde_json::Value;
 
@@ -10,9 +10,9 @@ pub(super) enum Expect {
     /// A line of the transcript has this text.
     Line(String),
     NoLine(String),
-    /// Lines with these texts come in this order.
+    /// Lines have these texts, in this order.
     Order(Vec<String>),
-    /// So many lines have this text.
+    /// This number of lines has this text.
     Times(usize, String),
     /// A condition: type, status, reason, a part of its message.
     Condition {
@@ -90,7 +90,7 @@ impl Expect {
         Ok(Self::Condition { of: of.to_owned(), status: status.to_owned(), reason, message })
     }
 
-    /// What is wrong. None: it is as expected.
+    /// The difference from the expectation. `None` if there is none.
     pub(super) fn held_against(&self, world: &SimCluster, lines: &[String]) -> Option<String> {
         let has = |text: &str| lines.iter().any(|line| line.contains(text));
         match self {

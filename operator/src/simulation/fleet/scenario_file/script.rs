@@ -1,5 +1,6 @@
-//! Pure. The language of scenario files: a head in YAML, and a timeline of what people, players, upstreams and faults do.
-//! `operator/scenarios/README.md` explains it.
+//! Pure. Parses scenario files: a head in YAML, and a timeline of the actions of users, players, upstreams and faults.
+//!
+//! `operator/scenarios/README.md` explains the language.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::expect::Expect;
 use crate::simulation::scenario::{Ping, SetBehaviour};
 
-/// When every scenario begins: a Sunday, after what lies on the disks of any machine that plays it.
+/// The start of every scenario: a Sunday, later than all files on the disk of any machine that plays it.
 pub(super) const BEGINS: &str = "2030-01-06T00:00:00Z";
 
-/// A scenario file, read.
+/// A parsed scenario file.
 #[derive(Debug)]
 pub(super) struct Script {
     /// The day whose releases upstreams list at the start.
@@ -20,15 +21,15 @@ pub(super) struct Script {
     pub(super) servers: Vec<ServerScript>,
     /// The spec of each Plugin, by its project.
     pub(super) plugins: BTreeMap<String, Value>,
-    /// What becomes of every set but the first.
+    /// The behaviour of every version set except the first.
     pub(super) fate: SetBehaviour,
-    /// What becomes of sets that have this JAR or this Minecraft; of every other one nothing bad.
+    /// The behaviour of version sets with this JAR or this Minecraft. All others work.
     pub(super) fates: Vec<(String, SetBehaviour)>,
-    /// Of the operator: `--start-seconds=600`.
+    /// Flags of the operator: `--start-seconds=600`.
     pub(super) flags: Vec<String>,
     pub(super) updates_at_once: u16,
     pub(super) updates_at_once_on_a_node: u16,
-    /// The rules of the random walks hold here too. They know the usual windows only.
+    /// Whether the invariants of the random runs are checked here too. They support the default windows only.
     pub(super) has_rules: bool,
     pub(super) steps: Vec<Step>,
 }
@@ -37,11 +38,11 @@ pub(super) struct Script {
 #[derive(Debug)]
 pub(super) struct ServerScript {
     pub(super) name: String,
-    /// Merged into the usual spec.
+    /// Merged into the default spec.
     pub(super) spec: Value,
     pub(super) node: u32,
     pub(super) ping: Ping,
-    /// What becomes of sets on this server, where that is not as the head says.
+    /// The behaviour of version sets on this server, if it differs from the head.
     pub(super) fates: Vec<(String, SetBehaviour)>,
 }
 
@@ -50,32 +51,32 @@ pub(super) struct ServerScript {
 pub(super) struct Step {
     pub(super) line: usize,
     pub(super) at: Timestamp,
-    /// As it is written.
+    /// The text of the line.
     pub(super) text: String,
-    /// The server it is about, by its place; the first one where the line names none.
+    /// The index of its server, or 0 if the line names none.
     pub(super) server: usize,
-    /// It happens only when the transcript has a new line with this text, and then once.
+    /// If set, the step waits for a new line of the transcript with this text, and happens once.
     pub(super) when: Option<String>,
     pub(super) what: What,
 }
 
-/// What happens.
+/// An action.
 #[derive(Debug)]
 pub(super) enum What {
-    /// From now on upstreams list what they did on this day.
+    /// From now on upstreams list the releases of this day.
     Upstream(String),
     Join(u32),
     Leave(Option<u32>),
-    /// Somebody changes the spec.
+    /// A user changes the spec.
     Spec(Value),
-    /// Somebody writes an annotation, or takes it away.
+    /// A user writes an annotation, or removes it.
     Annotate(String, Option<String>),
     Plugin(String, Value),
     DeletePlugin(String),
     DeleteServer,
-    /// What newer sets fail for goes, and the template changes.
+    /// The cause of failures is fixed, and the template changes.
     Mend,
-    /// A file on the volume: a JAR may need another plugin; any other file may have a text.
+    /// A file on the volume: a JAR may need another plugin. Any other file may have a text.
     PutFile {
         path: String,
         needs: Option<String>,
@@ -83,7 +84,7 @@ pub(super) enum What {
     },
     /// The worlds on the volume were opened by this Minecraft elsewhere.
     OpenElsewhere(String),
-    /// Each start opens a world and enables a datapack of the admin from now on.
+    /// From now on each start opens a world and enables a datapack of the admin.
     OpenWorld,
     /// New images cannot be pulled, or can again.
     NoImage(bool),
@@ -105,7 +106,7 @@ pub(super) enum What {
     NodeReturns,
     /// `/stop` in the game.
     StopInGame,
-    /// Each process dies so long after it is up, for so long.
+    /// Each process dies after running for the first time, until the second time has passed.
     CrashAfter(SignedDuration, SignedDuration),
     NoPing(SignedDuration),
     VolumeFull(bool),
@@ -122,7 +123,7 @@ impl Script {
     /// Reads a scenario file.
     ///
     /// # Errors
-    /// The line, what is wrong with it, and what could stand there.
+    /// The line, its error, and the accepted forms.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let is_time = |line: &&str| line.as_bytes().first().is_some_and(u8::is_ascii_digit);
         let head_lines = text.lines().take_while(|line| !is_time(line)).count();
@@ -228,7 +229,7 @@ impl ServerScript {
                 return Err(format!("`ping: {other}` is not one of: counts players, hides players, says nobody"));
             }
         };
-        // Two nodes that come in the place of a lost one have the numbers between.
+        // The two replacements of a lost node have the numbers between.
         let node = u32::try_from(node).map_err(|_| "`on node` is no small number")? * 10;
         let mut fates = Vec::new();
         for field in fields_of_updates(&spec) {
@@ -267,7 +268,8 @@ fn fate(text: &str) -> Result<SetBehaviour, String> {
     })
 }
 
-/// `03:00` or `03:00:30`: the next such time, on the next day where it has gone by. `+1d 03:00` is no form: write `00:00` lines between.
+/// `03:00` or `03:00:30`: the next such time, which is on the next day if it has passed. `+1d 03:00` is not supported.
+/// Write `00:00` lines between instead.
 fn next_time(after: Timestamp, text: &str) -> Result<Timestamp, String> {
     let mut parts = text.split(':').map(str::parse::<i64>);
     let (Some(Ok(hours)), Some(Ok(minutes)), seconds) = (parts.next(), parts.next(), parts.next()) else {

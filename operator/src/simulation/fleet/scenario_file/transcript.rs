@@ -1,4 +1,5 @@
-//! Pure. The transcript of a scenario file: what the cluster, the server, the players and the operator did, in words that are the same in each run.
+//! Pure. Renders the transcript of a scenario file: the actions of cluster, server, players and operator, in a text
+//! that is the same in each run.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::simulation::cluster::SimCluster;
 
 impl SimCluster {
-    /// Somebody has created an object. Events are what users read.
+    /// An object was created. Events are the ones that users read.
     pub(in crate::simulation) fn relate_created(&mut self, plural: &str, made: &Value) {
         if plural == "pods" {
             self.note_pull(made);
@@ -21,7 +22,7 @@ impl SimCluster {
         }
     }
 
-    /// Conditions that have another status or reason than before.
+    /// Adds the conditions whose status or reason has changed.
     pub(in crate::simulation) fn relate_conditions(&mut self, before: Option<&Value>) {
         let Ok(server) = self.objects.get(&self.key_of_server()) else { return };
         let (old, new) = (before.map(conditions).unwrap_or_default(), conditions(server));
@@ -42,7 +43,7 @@ impl SimCluster {
         }
     }
 
-    /// Whether the pod may be evicted has changed.
+    /// Adds whether the pod may be evicted, if that has changed.
     pub(in crate::simulation) fn relate_budget(&mut self, before: Option<&Value>) {
         let allows = |budget: &Value| budget["spec"]["maxUnavailable"] == 1;
         let Ok(budget) = self.objects.get(&self.key_of_budget()) else { return };
@@ -59,14 +60,14 @@ fn conditions(server: &Value) -> BTreeMap<String, Value> {
     all.map(|condition| (condition["type"].as_str().unwrap_or_default().to_owned(), condition.clone())).collect()
 }
 
-/// Gives names to what is another one in each run, and another one after each change of a template: `revision A`, `lock 1`, `backup 1`.
+/// Names values that differ between runs, or after a change of a template: `revision A`, `lock 1`, `backup 1`.
 #[derive(Debug)]
 pub(super) struct Names {
     known: BTreeMap<String, String>,
     revisions: usize,
     locks: usize,
     backups: usize,
-    patterns: [Regex; 8],
+    patterns: [Regex; 9],
 }
 
 impl Names {
@@ -80,15 +81,16 @@ impl Names {
             r"(:[0-9]{2})\.[0-9]+Z",
             r"\b20(?:[01][0-9]|2[0-9])-[0-9]{2}-[0-9]{2}T[0-9:]+Z",
             r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([0-9]{1,2} [A-Z][a-z]{2} [0-9]{2}:[0-9]{2})",
+            r"\.nightshift/(kept|set-aside)/20[0-9]{6}T[0-9]{6}Z",
         ]
         .map(|pattern| Regex::new(pattern).expect("a pattern"));
         Self { known: BTreeMap::new(), revisions: 0, locks: 0, backups: 0, patterns }
     }
 
-    /// The same text with these names.
+    /// The text with these names.
     pub(super) fn put_into(&mut self, text: &str, world: &SimCluster) -> String {
         let mut text = text.to_owned();
-        // The controller names its entries in another way than the operator names revisions.
+        // The controller names its entries differently from the operator's revisions.
         for (entry, revision) in &world.revisions {
             text = text.replace(&format!("revision {entry}"), &format!("revision {revision}"));
         }
@@ -98,6 +100,8 @@ impl Names {
         let text = patterns[7].replace_all(&text, |found: &Captures<'_>| of_scenario(&found[0])).into_owned();
         let text = patterns[0].replace_all(&text, "<uid>").into_owned();
         let text = patterns[4].replace_all(&text, "<volume>").into_owned();
+        // These folders have the names of real seconds, which may be those of the backup beside them or one second later.
+        let text = patterns[8].replace_all(&text, ".nightshift/${1}/<a real time>").into_owned();
         let text = patterns[1].replace_all(&text, |found: &Captures<'_>| self.backup(&found[0])).into_owned();
         let text = patterns[2].replace_all(&text, |found: &Captures<'_>| self.revision(&found[0])).into_owned();
         patterns[3].replace_all(&text, |found: &Captures<'_>| self.lock(&found[0])).into_owned()
@@ -147,7 +151,7 @@ impl Names {
     }
 }
 
-/// A date in words, where it is one of the scenario's.
+/// A date in words, if it belongs to the scenario.
 fn of_scenario(text: &str) -> String {
     let is_one = jiff::fmt::strtime::parse("%a %d %b %H:%M %Y", format!("{text} 2030"))
         .and_then(|parsed| parsed.to_datetime())
@@ -162,7 +166,7 @@ fn weekday(text: &str) -> jiff::civil::Weekday {
     names.iter().position(|name| text.starts_with(name)).map_or(Sunday, |at| days[at])
 }
 
-/// A line of the transcript: `Sun 03:00:04  operator      deletes the pod`.
+/// A line of the transcript: `Sun 03:00:04  operator   deletes the pod`.
 pub(super) fn line(at: Timestamp, server: Option<&str>, text: &str) -> String {
     let at = at.to_zoned(TimeZone::UTC).strftime("%a %H:%M:%S").to_string();
     let server = server.map(|server| format!("{server:<10} ")).unwrap_or_default();
