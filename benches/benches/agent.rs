@@ -1,7 +1,7 @@
-//! Edge (writes). What the agent costs while nothing happens, beside a server that runs: memory, and share of a core.
+//! Edge (writes). Measures memory and CPU of an idle agent beside a running server.
 //!
-//! Agent and stand-in are processes of their own (this program again), so that each figure is that of one process as the kernel counts
-//! it. The reference is the stand-in: the least that anything could cost which answers pings and RCON.
+//! The agent and the fake server are separate processes (this program again), so that the kernel counts each figure for one process. The reference is
+//! the fake server: the lowest cost of any program that answers pings and RCON.
 
 use std::env;
 use std::fs;
@@ -19,7 +19,7 @@ use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{self, Config};
 use scheduler::agent::{config, sidecar::Sidecar};
 
-/// Which part this process plays; the parent's other words are in the environment that the part reads.
+/// The role of this process. Its other parameters are in the environment variables below.
 const PART: &str = "NIGHTSHIFT_BENCH_PART";
 const DATA: &str = "NIGHTSHIFT_DATA";
 const SERVER_PORT: &str = "SERVER_PORT";
@@ -30,11 +30,11 @@ const PASSWORD: &str = "bench";
 const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
 const SERVER_JAR: &str = "paper.jar";
 
-/// How long is watched. Long enough for several looks, pings and questions of a kubelet.
+/// How long the processes are measured. This is long enough for several observations, pings and kubelet probes.
 const WATCHED: Duration = Duration::from_mins(1);
-/// How long both get for their start.
+/// How long both processes may take to start.
 const STARTED_WITHIN: Duration = Duration::from_mins(1);
-/// What the design allows for the agent, in MiB and in percent of a core.
+/// The limits of the design for the agent, in MiB and in percent of a core.
 const LARGEST: f64 = 12.0;
 const BUSIEST: f64 = 0.1;
 
@@ -95,7 +95,7 @@ fn measure_both() -> ExitCode {
     }
     let before = [&server, &agent].map(Part::cpu);
     let watched = Instant::now();
-    // A kubelet asks every five seconds.
+    // A kubelet probes every five seconds.
     while watched.elapsed() < WATCHED {
         sleep(Duration::from_secs(5));
         assert!(is_started(listen), "the agent has lost the server");
@@ -120,7 +120,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port is free")
 }
 
-/// What a start-up probe would be told.
+/// The answer that a startup probe would get.
 fn is_started(agent: SocketAddr) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(agent)?;
@@ -132,11 +132,11 @@ fn is_started(agent: SocketAddr) -> bool {
     ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
-/// A process, ended with its last owner.
+/// A child process. Dropping it kills the process.
 struct Part(Child);
 
 impl Part {
-    /// The CPU time of all its threads, in the kernel's nanoseconds: ticks are too coarse for what costs a thousandth.
+    /// The CPU time of all its threads, in the kernel's nanoseconds. Clock ticks are too coarse for a load of a thousandth of a core.
     fn cpu(&self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
         let spent = threads.flatten().filter_map(|thread| {
@@ -146,7 +146,7 @@ impl Part {
         Duration::from_nanos(spent.sum())
     }
 
-    /// In MiB.
+    /// A memory figure of the process, in MiB.
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     fn memory(&self, field: &str) -> f64 {
         measure::status(&self.0.id().to_string(), field) as f64 / 1024.0

@@ -1,5 +1,7 @@
-//! Edge (writes). `resolver explain` from exec to exit, six plugins, warm cache on disk, no request to anybody: this program again, which is the
-//! same command. The reference of the ratio is the same program that only parses `--version`.
+//! Edge (writes). Measures `resolver explain` from exec to exit with six plugins.
+//!
+//! The cache on disk is warm, and no request is sent. The measured process is this program again, which runs the same command. The reference of the
+//! ratio is the same program that only parses `--version`.
 
 use std::env;
 use std::fs;
@@ -11,20 +13,20 @@ use benches::bounds::Bounds;
 use benches::measure::say;
 use benches::worlds::{self, ON_HANGAR, SIX};
 
-/// Set in a process that plays `resolver`, with these arguments.
+/// Set in a process that runs as `resolver`, with these arguments.
 const RESOLVER: &str = "NIGHTSHIFT_BENCH_RESOLVER";
 
-/// The instants at which the cache is filled and at which it is read: both within five minutes, so nothing is asked again.
+/// The times at which the cache is filled and read. They are less than five minutes apart, so no upstream is asked again.
 const FILLED: &str = "2026-01-20T12:00:00Z";
 const ASKED: &str = "2026-01-20T12:01:00Z";
 
-/// Each is run so often; the median counts.
+/// The number of runs. The median counts.
 const RUNS: usize = 60;
 
-/// What the design allows for that.
+/// The limit of the design.
 const LONGEST: Duration = Duration::from_millis(30);
 
-/// A server and the six plugins.
+/// The manifests of a server and the six plugins.
 fn manifests() -> String {
     let (server, _) = include_str!("lobby.yaml").split_once("---").expect("the server comes first");
     let plugin = |project: &&str| {
@@ -51,7 +53,7 @@ fn resolver(arguments: &str, dir: &Path, base: &str, now: &str) -> Command {
     child
 }
 
-/// How long a run takes, least, median and most; each gives the same bytes.
+/// The minimum, median and maximum duration of the runs. Each run must give the same bytes.
 fn runs(mut command: Command) -> [Duration; 3] {
     let mut said: Option<Vec<u8>> = None;
     let run = |_| {
@@ -80,7 +82,7 @@ fn main() -> ExitCode {
     let filled = command("explain -f lobby.yaml", FILLED).output().expect("this program can be run");
     let text = String::from_utf8_lossy(&filled.stdout).into_owned();
     assert!(filled.status.success() && text.contains("BlueMap"), "{text}{}", String::from_utf8_lossy(&filled.stderr));
-    // Who asked an upstream now would fail.
+    // A request to an upstream would fail from now on.
     serving.abort();
     let reference = runs(command("--version", ASKED));
     let explain = runs(command("explain -f lobby.yaml", ASKED));

@@ -1,8 +1,11 @@
-//! Edge (reads). A fleet solved together, on invented projects: 1,000 servers share 20 plugins with strategy `latest` and have
-//! 10 of 200 others each, every project with 900 releases of which a third is beta, against 54 Paper versions: 11,020 packages.
+//! Edge (reads). Measures how long a fleet takes to solve together, on generated projects.
 //!
-//! The reference of every ratio are the [`others`], each asked once, and for a change of one server to solve all anew. Before the times, the peak of memory of each step is printed (resident, as the
-//! kernel counts it; the catalog is there before), then what a change of one server costs, what worlds cost that no real project has, and what 10,000 servers cost.
+//! 1,000 servers share 20 plugins with strategy `latest` and have 10 of 200 other plugins each. Every project has 900 releases, of which a third is
+//! beta. With 54 Paper versions, this makes 11,020 packages.
+//!
+//! The reference of every ratio are the [`others`], each asked once. For a change of one server, it is to solve the whole fleet again. The peak of
+//! memory of each step is printed before the times. It is the resident memory as the kernel counts it, and the catalog is loaded before. Then follow
+//! the cost of a change of one server, of adversarial catalogs that no real project has, and of 10,000 servers.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -26,15 +29,15 @@ const SERVERS: usize = 1_000;
 /// A budget that is never used up.
 const PLENTY: Budget = Budget { steps: u64::MAX, words: u64::MAX, time: Duration::MAX };
 
-/// What a single question may cost at worst, however its plugins are made.
+/// The limit for a single question, however its plugins are made.
 const LONGEST: Duration = Duration::from_secs(2);
-/// The same, in MiB.
+/// The memory limit for a single question, in MiB.
 const LARGEST: u32 = 256;
 
 /// 10,000 servers that share 20 plugins: one group, read and decided at once.
 const TEN_THOUSAND: &str = "10,000 servers: read and decide";
 
-/// Answers it, in this process.
+/// Solves it in this process.
 fn answer_ten_thousand() -> ExitCode {
     let (catalog, requests) = (fleet_catalog(), twins(10 * SERVERS));
     let measured = || {
@@ -51,7 +54,7 @@ fn answer_ten_thousand() -> ExitCode {
     bounds.end()
 }
 
-/// 10,000 servers in 500 groups of 20; one gets another plugin. What was decided about the other groups stays.
+/// Changes one plugin of one of 10,000 servers in 500 groups of 20. The decisions about the other groups are kept.
 fn one_change(catalog: &Catalog) {
     let mut requests = twins(10 * SERVERS);
     for (at, request) in requests.iter_mut().enumerate() {
@@ -80,33 +83,33 @@ fn members(requests: &[Request]) -> Vec<Vec<Request>> {
     groups(requests).into_iter().map(of).collect()
 }
 
-/// Set in a process of its own that answers the question of this name, so that its peak of memory is nobody else's.
+/// Set in a separate process that solves the question of this name. Its memory peak then belongs to this question only.
 const QUESTION: &str = "NIGHTSHIFT_QUESTION";
 
-/// Who has no answer by then is asked no longer.
+/// The time limit for other solvers.
 const LONGER: Duration = Duration::from_mins(2);
-/// The same where the questions are many, or their size alone says what comes: ten times what ours may take, and more.
+/// The time limit if there are many questions, or if the size of a question predicts the result. It is more than ten times the limit for our solver.
 const SHORTER: Duration = Duration::from_secs(20);
 
-/// A catalog, and who asks.
+/// A catalog and the requests for it.
 type Question = (Catalog, Vec<Request>);
 
-/// What an answer cost, what came of it, and the Paper of each server where that was asked for.
+/// The cost of an answer, its result, and the Paper of each server where it was requested.
 type Answered = (Cost, String, Option<Vec<Option<Minecraft>>>);
 
-/// A question that no search answers quickly.
+/// A question that no search solves quickly.
 struct Hard {
     name: &'static str,
     question: fn() -> Question,
     answer: fn(&Question) -> Answered,
 }
 
-/// What it may take to decide about 1,000 servers that share plugins.
+/// The time limit to decide about 1,000 servers that share plugins.
 const LONGEST_FLEET: Duration = Duration::from_millis(60);
-/// The same, in MiB above their tables.
+/// The memory limit for it, in MiB above the tables.
 const LARGEST_FLEET: u32 = 32;
 
-/// Compares a cost with its bounds.
+/// Compares a cost with its limits.
 fn within(
     bounds: &mut Bounds,
     what: &str,
@@ -120,7 +123,7 @@ fn within(
     bounds.at_most(what, f64::from(peak), f64::from(largest), "MiB");
 }
 
-/// Questions that no search answers quickly: each has to end, with an answer or without.
+/// Questions that no search solves quickly. Each must end, with or without an answer.
 const HARD_QUESTIONS: [Hard; 5] = [
     Hard { name: "ladder of 2", question: || of_one(ladder(2, RELEASES)), answer: answer_one },
     Hard { name: "ladder of 3", question: || of_one(ladder(3, RELEASES)), answer: answer_one },
@@ -155,10 +158,10 @@ fn answer_many((catalog, requests): &Question) -> Answered {
     (decide, end, None)
 }
 
-/// The question whose memory is measured before anything else was asked for.
+/// The question whose memory is measured before any other question is solved.
 const FLEET: &str = "1,000 servers: decide";
 
-/// Decides about 1,000 servers, in this process: what others have freed in it would be taken again, and no growth be seen.
+/// Decides about 1,000 servers in this process. In a shared process, memory freed by other questions would be reused, and no growth would be visible.
 fn answer_fleet() -> ExitCode {
     let (catalog, requests) = (fleet_catalog(), fleet(SERVERS));
     let read = Fleet::read(&catalog, &requests, at());
@@ -170,7 +173,7 @@ fn answer_fleet() -> ExitCode {
     bounds.end()
 }
 
-/// Answers the question of this name, in this process.
+/// Solves the question of this name in this process.
 fn answer(name: &str) -> ExitCode {
     match name {
         FLEET => return answer_fleet(),
@@ -189,7 +192,7 @@ fn answer(name: &str) -> ExitCode {
     bounds.end()
 }
 
-/// Each in a process of its own.
+/// Solves each question in a separate process.
 fn alone(bounds: &mut Bounds) {
     let program = std::env::current_exe().expect("this program has a path");
     for name in HARD_QUESTIONS.into_iter().map(|hard| hard.name).chain([FLEET, TEN_THOUSAND]) {
@@ -200,8 +203,8 @@ fn alone(bounds: &mut Bounds) {
     }
 }
 
-/// The same question put to other solvers, which decide only, for so long. `best`: our Paper for a server (by place), where there is one; without
-/// it nothing is compared.
+/// Gives the same question to other solvers, which only decide, for at most `longest`. `best` returns our Paper for a server, by index. Without it,
+/// the results are not compared.
 fn beside_others(
     catalog: &Catalog,
     requests: &[Request],

@@ -1,7 +1,7 @@
-//! Edge (writes). How many instructions five questions take, counted by valgrind: unlike time, the same on a busy machine.
+//! Edge (writes). Counts the instructions of five questions with valgrind. Unlike time, the count is the same on a busy machine.
 //!
-//! Each case runs twice under callgrind, with its work and with its preparation only; the difference is the count. The
-//! counts are compared with `instructions.txt`, and written there with `NIGHTSHIFT_RECORD=1`.
+//! Each case runs twice under callgrind: with its work and with its preparation only. The difference is the count. The counts are compared with
+//! `instructions.txt`. With `NIGHTSHIFT_RECORD=1` they are written to it.
 
 use std::env;
 use std::fs;
@@ -21,14 +21,13 @@ use resolver::{Budget, Fleet};
 
 mod recorded;
 
-/// Set for the process that is counted: the case, and whether it does the work.
+/// Set for the counted process: the case, and whether it does the work.
 const CASE: &str = "NIGHTSHIFT_BENCH_CASE";
 const WORK: &str = "NIGHTSHIFT_BENCH_WORK";
-/// Where that process finds what the first one has read.
+/// The directory with the catalog that the first process has read.
 const DIR: &str = "NIGHTSHIFT_BENCH_DIR";
 
-/// The instants at which the cache is filled and at which `explain` is counted: both within five minutes, so nothing is
-/// asked again.
+/// The times at which the cache is filled and at which `explain` is counted. They are less than five minutes apart, so no upstream is asked again.
 const FILLED: &str = "2026-01-20T12:00:00Z";
 const ASKED: &str = "2026-01-20T12:01:00Z";
 
@@ -85,7 +84,7 @@ fn thousand(_: &Path, work: bool) {
     }
 }
 
-/// Its addresses and its cache are in the environment.
+/// The addresses and the cache of `explain` are in the environment.
 fn explain(dir: &Path, work: bool) {
     let manifests = dir.join("lobby.yaml");
     if work {
@@ -101,7 +100,7 @@ fn counted_process(case: &str) {
     case(&dir, env::var_os(WORK).is_some());
 }
 
-/// This program again, as it runs one case.
+/// This program again, running one case.
 fn child(program: Command, name: &str, dir: &Path, base: &str, work: bool) -> Command {
     let mut child = program;
     child.env(CASE, name).env(DIR, dir).env("XDG_CACHE_HOME", dir).env("NIGHTSHIFT_NOW", ASKED);
@@ -117,7 +116,7 @@ fn child(program: Command, name: &str, dir: &Path, base: &str, work: bool) -> Co
     child
 }
 
-/// The instructions of one run, as valgrind says them: `==7== I   refs:      359,713,773`.
+/// The instructions of one run, parsed from valgrind's output: `==7== I   refs:   359,713,773`.
 fn instructions(name: &str, dir: &Path, base: &str, work: bool) -> Result<u64, String> {
     let mut valgrind = Command::new("valgrind");
     let out = dir.join("callgrind.out");

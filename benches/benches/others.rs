@@ -1,8 +1,8 @@
-//! Pure. The same question put to other solvers, from tables that are there.
+//! Pure. Solves the same question with other solvers, from prepared tables.
 //!
-//! * The plain encoding is what one writes first with `pubgrub`: each release depends on the Papers it runs on, versions are
-//!   `Ranges<u32>`. It is only solved, and nothing is explained.
-//! * `resolvo` solves the same encoding, and explains nothing. It promises no best answer.
+//! * The plain encoding is the obvious one for `pubgrub`: each release depends on the Papers it runs on, and versions are `Ranges<u32>`. It only
+//!   solves, without an explanation.
+//! * `resolvo` solves the same encoding, without an explanation. It does not guarantee the best answer.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -17,18 +17,18 @@ use pubgrub::{
 };
 use resolver::{PlainQuestion, Runs};
 
-/// What another solver found: the version of each server's Paper; none where there is no answer.
+/// The result of another solver: the version of each server's Paper, or `None` if there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Papers(Option<Vec<u32>>),
     NotIn(Duration),
 }
 
-/// By package and version, what it needs; `None`: it may not be chosen.
+/// The requirements by package and version. `None` means that the version may not be chosen.
 type Needs<T> = HashMap<(usize, u32), Option<Vec<T>>>;
 
-/// A question with all that any version needs, made before somebody measures; of fleets that would be more than fits, so there it is
-/// made when it is asked for.
+/// A question with the requirements of every version, prepared before the measurement. For fleets they would not fit into memory, so they are
+/// computed on demand.
 pub(crate) struct Plain<'q, 'x, 'a> {
     question: &'q PlainQuestion<'x, 'a>,
     made: Needs<(usize, Ranges<u32>)>,
@@ -48,7 +48,7 @@ impl<'q, 'x, 'a> Plain<'q, 'x, 'a> {
         Self { question, made, end: Cell::new(None) }
     }
 
-    /// Asks for so long.
+    /// Solves for at most `longest`.
     pub(crate) fn solve(&self, longest: Duration) -> Found {
         self.end.set(Some(Instant::now() + longest));
         match pubgrub::resolve(self, self.request(), 0_u32) {
@@ -78,7 +78,7 @@ fn needs(question: &PlainQuestion<'_, '_>, package: usize, version: u32) -> Opti
     question.is_open(package, version).then(needs)
 }
 
-/// It took too long.
+/// The time limit was exceeded.
 #[derive(Debug)]
 pub(crate) struct TooLong;
 
@@ -98,7 +98,7 @@ impl DependencyProvider for Plain<'_, '_, '_> {
     type Priority = usize;
     type Err = TooLong;
 
-    /// Fixed, as ours: with it, and with every package named by the request, the first answer is the best one.
+    /// A fixed priority, as in our solver. With it, and with every package named by the request, the first answer is the best one.
     fn prioritize(&self, package: &usize, _: &Ranges<u32>, _: &PackageResolutionStatistics) -> usize {
         if *package == self.request() { usize::MAX } else { self.request() - package }
     }
@@ -107,7 +107,7 @@ impl DependencyProvider for Plain<'_, '_, '_> {
         if *package == self.request() {
             return Ok(Some(0));
         }
-        // "Not installed" is best where it is open, and is none of the versions of what has to be there.
+        // "Not installed" is the best version where it is open. It is not open for a required package.
         if range.contains(&0) && self.question.is_open(*package, 0) {
             return Ok(Some(0));
         }
@@ -134,13 +134,13 @@ impl DependencyProvider for Plain<'_, '_, '_> {
     }
 }
 
-/// Versions a package may have: a solvable is the number of its package times this, and its version.
+/// The maximum number of versions of a package. The number of a solvable is its package times this, plus its version.
 const EACH: u32 = 1_000;
 
-/// The question for `resolvo`. A set of versions is known by its place in the list.
+/// The question for `resolvo`. A set of versions is identified by its index in the list.
 pub(crate) struct Others<'q, 'x, 'a> {
     question: &'q PlainQuestion<'x, 'a>,
-    /// For one server, as [`Plain`].
+    /// For one server, as in [`Plain`].
     made: Needs<resolvo::VersionSetId>,
     sets: RefCell<Sets>,
     end: Cell<Option<Instant>>,
@@ -182,7 +182,7 @@ impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
         others
     }
 
-    /// Asks for so long.
+    /// Solves for at most `longest`.
     pub(crate) fn solve(self, longest: Duration) -> Found {
         self.end.set(Some(Instant::now() + longest));
         let packages = 0..self.question.packages();
@@ -285,7 +285,7 @@ impl resolvo::DependencyProvider for Others<'_, '_, '_> {
         })
     }
 
-    /// The newest first; "not installed" before all.
+    /// Sorts the newest first, with "not installed" before all.
     async fn sort_candidates(&self, _: &resolvo::SolverCache<Self>, solvables: &mut [resolvo::SolvableId]) {
         solvables.sort_by_key(|solvable| {
             let version = solvable.into_raw() % EACH;

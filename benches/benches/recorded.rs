@@ -1,4 +1,4 @@
-//! Edge (reads). The recorded catalog: what the replaying upstream gives on 20 January 2026, and requests for it.
+//! Edge (reads). Provides the recorded catalog, as the replaying upstream serves it on 20 January 2026, and requests for it.
 
 use benches::worlds::{self, ON_HANGAR};
 use jiff::Timestamp;
@@ -6,12 +6,12 @@ use resolver::catalog::{Catalog, ProjectKey, Source};
 use resolver::request::{PaperRequest, Request, VersionRequest};
 use resolver::upstream::{CatalogQuery, Fetcher, Settings, Upstreams};
 
-/// The instant of every question.
+/// The time of every question.
 pub(crate) fn at() -> Timestamp {
     worlds::at()
 }
 
-/// One server that wants these projects.
+/// One server that requests these projects.
 pub(crate) fn request(plugins: &[&str], paper: PaperRequest) -> Request {
     let wishes = plugins.iter().map(|project| {
         let mut wish = worlds::wish(project, VersionRequest::Latest);
@@ -30,7 +30,7 @@ pub(crate) fn read(plugins: &[&str]) -> Catalog {
     runtime.block_on(catalog(plugins, state.public_url()))
 }
 
-/// Where the upstreams of a replaying upstream at this address are.
+/// The upstream URLs of a replaying upstream at this address.
 pub(crate) fn upstreams(base: &str) -> Upstreams {
     let url = |path: &str| format!("{base}/{path}").parse().expect("a URL");
     Upstreams {

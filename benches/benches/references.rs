@@ -1,8 +1,10 @@
-//! Edge (reads). The same question put to others: one server with 40 plugins of 900 releases, 3 in 10 of which may not be
-//! used, with the 15 newest Papers blocked, and with every Paper blocked; and the recorded catalog with six plugins.
+//! Edge (reads). Compares our solver with other solvers on the same question.
 //!
-//! `resolve` is all that this project does for an answer: judge every release, index, solve, explain. "Solve only" is the third of these,
-//! from tables that are there, with the proof when there is no answer: what the [`others`] do.
+//! The question is one server with 40 plugins of 900 releases, of which 3 in 10 may not be used. It is asked with the 15 newest Papers blocked, and
+//! with every Paper blocked. A third question is the recorded catalog with six plugins.
+//!
+//! `resolve` is everything that this project does for an answer: check the eligibility of every release, index, solve, explain. "Solve only" is the
+//! third of these steps, from prepared tables, with the proof when there is no answer. The [`others`] do the same.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -20,12 +22,12 @@ use resolver::{PlainTables, PreparedTables, Unsolvable};
 mod others;
 mod recorded;
 
-/// Who has no answer by then is asked no longer.
+/// The time limit for other solvers.
 const LONGEST: Duration = Duration::from_mins(2);
-/// Each is done so often; the median counts.
+/// The number of runs. The median counts.
 const RUNS: usize = 9;
 
-/// The answer, as all of them can give it: which Paper.
+/// The answer that all solvers can give: which Paper.
 type Paper = Option<Minecraft>;
 
 fn whole(catalog: &Catalog, request: &Request) -> Paper {
@@ -38,14 +40,14 @@ fn whole(catalog: &Catalog, request: &Request) -> Paper {
     }
 }
 
-/// What the design asks of an answer; nothing where another bench measures it.
+/// The limits of the design. A limit is absent where another bench measures it.
 #[derive(Default)]
 struct Asked {
-    /// How long the solve alone may take, with its proof if there is no answer.
+    /// The time limit of the solve alone, with its proof if there is no answer.
     solve: Option<Duration>,
-    /// How long the whole answer may take.
+    /// The time limit of the whole answer.
     whole: Option<Duration>,
-    /// How many times as long the plain encoding has to take.
+    /// The minimum ratio between the plain encoding and our solve.
     plain: Option<f64>,
 }
 
@@ -76,7 +78,7 @@ fn compare(name: &str, catalog: &Catalog, request: &Request, asked: &Asked, boun
     if let Some(least) = asked.plain {
         bounds.at_least(&format!("{name}: plain encoding, solve only"), other.times(&solve), least, "times");
     }
-    // It takes its tables with it: only the solve is measured.
+    // `solve` consumes the tables, so only the solve is measured.
     let mut runs: Vec<(Found, Cost)> = (0..RUNS)
         .map(|_| {
             let others = Others::new(&question);

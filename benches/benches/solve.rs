@@ -1,8 +1,9 @@
-//! Edge (reads). The solve on the recorded catalog: 66 Paper versions, 886 `ViaVersion` releases, 517 `ViaBackwards` releases,
-//! `DiscordSRV`, `GriefPrevention`, as the replaying upstream gives them on 20 January 2026; for six plugins `Multiverse-Core` and
-//! `BlueMap` beside them.
+//! Edge (reads). Measures the solve on the recorded catalog.
 //!
-//! The reference of every ratio is `read the catalog`: parsing that catalog from JSON, which any tool must do first.
+//! The catalog has 66 Paper versions, 886 `ViaVersion` releases, 517 `ViaBackwards` releases, `DiscordSRV` and `GriefPrevention`, as the replaying
+//! upstream serves them on 20 January 2026. For six plugins, `Multiverse-Core` and `BlueMap` are added.
+//!
+//! The reference of every ratio is `read the catalog`: parsing that catalog from JSON, which every tool must do first.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -21,9 +22,9 @@ use resolver::version::Minecraft;
 
 mod recorded;
 
-/// Where a bound is compared with, this is done so often; the median counts.
+/// The number of runs that are compared with a limit. The median counts.
 const RUNS: usize = 49;
-/// What the design allows with six plugins: for the solve alone, and for the whole answer.
+/// The limits of the design with six plugins: for the solve alone, and for the whole answer.
 const LONGEST_SOLVE: Duration = Duration::from_micros(100);
 const LONGEST_ANSWER: Duration = Duration::from_millis(20);
 
@@ -64,7 +65,7 @@ fn three(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The solve alone is what remains when all else is done before: pages read, releases judged.
+/// Measures the solve alone, with pages read and releases checked before, and the whole answer.
 fn six(criterion: &mut Criterion, bounds: &mut Bounds) {
     let catalog = recorded::read(&worlds::SIX);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");

@@ -1,5 +1,6 @@
-//! Pure. How long the operator thinks about a thousand servers in one night: the gate, and the next step of each. The reference
-//! is as many questions to a cron expression by the `croner` crate, which is the least that a scheduler could do.
+//! Pure. Measures how long the operator takes for the gate and the next step of a thousand servers in one night.
+//!
+//! The reference is as many queries of a cron expression with the `croner` crate, which is the least that a scheduler could do.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -19,9 +20,9 @@ use scheduler::observation::{
 use scheduler::rollout::{Step, next_step};
 
 const SERVERS: usize = 1_000;
-/// What the design allows for the next step of all of them.
+/// The limit of the design for the next step of all servers.
 const LONGEST: Duration = Duration::from_millis(5);
-/// Where that is compared with, they are asked so often; the median counts.
+/// The number of runs that are compared with the limit. The median counts.
 const RUNS: usize = 49;
 const OLD: Revision = Revision(1);
 const NEW: Revision = Revision(2);
@@ -37,7 +38,7 @@ const GOAL: Goal = Goal {
     eviction: EvictionSeen::Always,
 };
 
-/// The moments of an update that a server can be found in, each with what comes next then.
+/// The states of an update in which a server can be observed. Each has another next step.
 fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Observation)> {
     let set = StatefulSetView {
         template: OLD,
@@ -109,7 +110,7 @@ fn steps(criterion: &mut Criterion, bounds: &mut Bounds) {
         let step = |(goal, seen): &&(Goal, Observation)| next_step(goal, seen, windows.gate(black_box(now)), now);
         servers.iter().map(step).collect()
     };
-    // Measured is what is meant: no two moments have the same answer.
+    // Checks that each state is what its name says: no two states have the same next step.
     let answers = night();
     let mut different: Vec<&Step> = Vec::new();
     for answer in &answers[..moments.len()] {

@@ -1,5 +1,4 @@
-//! Pure. How long a thousand servers take to ask for their window; the reference is one solve of a cron expression by the
-//! `croner` crate.
+//! Pure. Measures how long the query for a maintenance window takes. The reference is one query of a cron expression with the `croner` crate.
 
 use std::hint::black_box;
 

@@ -1,26 +1,26 @@
-//! Edge (writes). The bounds that the design states. A figure that is only printed is read by nobody: one beyond its bound ends the
-//! bench with an error, after all figures of the bench are printed.
+//! Edge (writes). Checks figures against the limits of the design. A figure beyond its limit ends the bench with an error, after all figures are
+//! printed.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// So often a time is measured before it is too long: the machine is shared, and slower at times.
+/// How often a time is measured before it counts as too long. The machine is shared, and sometimes slower.
 const TRIES: usize = 3;
 
-/// The bounds of one bench, and what was beyond them so far.
+/// The limits of one bench, and the figures that exceeded them so far.
 pub struct Bounds {
     bench: &'static str,
     exceeded: Vec<String>,
 }
 
 impl Bounds {
-    /// Of the bench of this name, before anything is measured.
+    /// The limits of the bench with this name. Call it before anything is measured.
     pub fn of(bench: &'static str) -> Self {
         Self { bench, exceeded: Vec::new() }
     }
 
-    /// A time that was measured. One that is too long is measured `again`, and the shortest counts.
+    /// Checks a measured time. If it is too long, it is measured `again`, and the shortest time counts.
     pub fn time(&mut self, what: &str, took: Duration, longest: Duration, mut again: impl FnMut() -> Duration) {
         let mut shortest = took;
         for _ in 1..TRIES {
@@ -32,29 +32,29 @@ impl Bounds {
         self.at_most(what, in_ms(shortest), in_ms(longest), &format!("ms, the shortest of {TRIES}"));
     }
 
-    /// A figure in this unit that may not be larger than `most`.
+    /// Checks that a figure in this unit is not larger than `most`.
     pub fn at_most(&mut self, what: &str, measured: f64, most: f64, unit: &str) {
         if measured > most {
             self.exceed(&format!("{what}: {measured:.3} {unit}; at most {most} is allowed"));
         }
     }
 
-    /// A figure in this unit that may not be smaller than `least`.
+    /// Checks that a figure in this unit is not smaller than `least`.
     pub fn at_least(&mut self, what: &str, measured: f64, least: f64, unit: &str) {
         if measured < least {
             self.exceed(&format!("{what}: {measured:.3} {unit}; at least {least} is asked for"));
         }
     }
 
-    /// Something else that did not go as it has to, in words.
+    /// Records another failure, as text.
     pub fn exceed(&mut self, what: &str) {
         self.exceeded.push(format!("bench `{}`: {what}", self.bench));
     }
 
-    /// How the bench ends, when all its figures are printed.
+    /// The exit code of the bench, after all its figures are printed.
     pub fn end(self) -> ExitCode {
         for line in &self.exceeded {
-            // Nobody is left to be told.
+            // A failed write to stderr cannot be reported.
             let _ = writeln!(std::io::stderr(), "error: {line}");
         }
         if self.exceeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

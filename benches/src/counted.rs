@@ -1,4 +1,4 @@
-//! Pure. Instructions by case: the file that they are kept in, and how new ones compare with it.
+//! Pure. Reads and writes the file of instruction counts, and compares new counts with it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,15 +6,14 @@ use std::fmt::Write as _;
 /// Instructions by the name of the case.
 pub type Counts = BTreeMap<String, u64>;
 
-/// Above this many percent more a commit has to explain itself. Two runs of the same program differ by less than 1, because
-/// of hash seeds.
+/// The increase in percent above which a commit has to explain it. Two runs of the same program differ by less than 1, because of hash seeds.
 const LOUD: u64 = 10;
 
-/// Reads the file: a number and a name each line; what starts with `#` is for people.
+/// Reads the file: a number and a name on each line. Lines that start with `#` are comments.
 ///
 /// # Errors
 ///
-/// The first line that is none of these.
+/// Names the first line that is neither.
 pub fn read(text: &str) -> Result<Counts, String> {
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     let count = |line: &str| {
@@ -28,18 +27,18 @@ pub fn read(text: &str) -> Result<Counts, String> {
 pub fn written(counts: &Counts) -> String {
     let mut text = "# Instructions of each case without its preparation, by callgrind. NIGHTSHIFT_RECORD=1 make bench writes this.\n".to_owned();
     for (name, count) in counts {
-        // Into a string: never fails.
+        // A write into a string never fails.
         let _ = writeln!(text, "{count}  {name}");
     }
     text
 }
 
-/// The most that a case may take which took `then`; more ends `make bench`.
+/// The maximum for a case that took `then` instructions. A larger count fails `make bench`.
 pub fn allowed(then: u64) -> u64 {
     then.saturating_add(then / 100 * LOUD).saturating_add(then % 100 * LOUD / 100)
 }
 
-/// Old, new and difference of each case, one a line; with a warning where it became much more.
+/// The old count, the new count and the difference of each case, one on a line. A large increase adds a warning.
 pub fn compared(old: &Counts, new: &Counts) -> String {
     let mut text = String::new();
     for (name, &now) in new {

@@ -1,4 +1,4 @@
-//! Edge (reads). What the benchmarks share: invented worlds, and how a cost is measured. What they measured stands in `README.md`, with
+//! Edge (reads). Contains the code that the benchmarks share: generated catalogs, and the measurement of costs. `README.md` has the results with
 //! machine and date.
 
 pub mod bounds;

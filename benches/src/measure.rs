@@ -1,34 +1,34 @@
-//! Edge (reads). What one piece of work costs this process: time, and memory above what was there before.
+//! Edge (reads). Measures the cost of one piece of work in this process: time, and memory above the previous level.
 
 use std::fs;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// What something took.
+/// The cost of a piece of work.
 pub struct Cost {
-    /// How far resident memory went above what was there before, in MiB, as the kernel counts it.
+    /// The growth of resident memory above the level before the work, in MiB, as the kernel counts it.
     pub peak: u64,
-    /// How long it took.
+    /// The duration of the work.
     pub took: Duration,
 }
 
 impl Cost {
-    /// How many times as long as the other this took.
+    /// The duration of this work divided by that of the other.
     pub fn times(&self, other: &Self) -> f64 {
         self.took.as_secs_f64() / other.took.as_secs_f64()
     }
 }
 
-/// A figure of a process' `status`, in KiB; 0 where there is none. `process`: its number, or `self`.
+/// A figure of a process' `status`, in KiB, or 0 if there is none. `process` is its number, or `self`.
 pub fn status(process: &str, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()
 }
 
-/// Does the work once.
+/// Does the work once and measures it.
 pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
-    // Resets the peak. Not allowed everywhere: the figure is then that of the whole process.
+    // Resets the peak. This is not allowed everywhere. The figure is then that of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");
     let (before, start) = (status("self", "VmRSS"), Instant::now());
     let done = work();
@@ -36,7 +36,7 @@ pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     (done, Cost { peak: status("self", "VmHWM").saturating_sub(before) / 1024, took })
 }
 
-/// Does the work so often; the median by time counts.
+/// Does the work `runs` times. The result is the run with the median duration.
 pub fn median<T>(runs: usize, work: impl Fn() -> T) -> (T, Cost) {
     let mut runs: Vec<(T, Cost)> = (0..runs).map(|_| cost(&work)).collect();
     runs.sort_by_key(|(_, cost)| cost.took);
@@ -44,9 +44,9 @@ pub fn median<T>(runs: usize, work: impl Fn() -> T) -> (T, Cost) {
     runs.swap_remove(middle)
 }
 
-/// One line for the reader.
+/// Prints one line for the reader.
 pub fn say(line: &str) {
-    // Nobody is left to be told.
+    // A failed write to stdout cannot be reported.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

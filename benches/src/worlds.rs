@@ -1,4 +1,4 @@
-//! Pure. Invented catalogs and requests, the same in each run.
+//! Pure. Generates catalogs and requests that are the same in each run.
 
 use std::sync::LazyLock;
 
@@ -14,18 +14,18 @@ use resolver::version::Minecraft;
 
 pub mod hard;
 
-/// Paper versions in every world of fleets and of one big server.
+/// The number of Paper versions in every catalog of fleets and of one big server.
 pub const PAPERS: usize = 54;
-/// Releases of every project there.
+/// The number of releases of every project in these catalogs.
 pub const RELEASES: usize = 900;
-/// Plugins that all servers of a fleet share, with strategy `latest`.
+/// The number of plugins that all servers of a fleet share, with strategy `latest`.
 pub const SHARED: usize = 20;
-/// Projects in the catalog of a fleet.
+/// The number of projects in the catalog of a fleet.
 const PROJECTS: usize = 220;
-/// The Paper, by number, that all worlds have been opened with. Windows of shared plugins are 30 wide.
+/// The Paper, by number, that opened all worlds. Windows of shared plugins are 30 wide.
 const FLOOR: usize = 34;
 
-/// The instant of every question: 20 January 2026, 12:00 UTC.
+/// The time of every question: 20 January 2026, 12:00 UTC.
 pub fn at() -> Timestamp {
     Timestamp::constant(1_768_910_400, 0)
 }
@@ -33,10 +33,10 @@ pub fn at() -> Timestamp {
 /// Six plugins that are recorded with files for Paper.
 pub const SIX: [&str; 6] =
     ["viabackwards", "viaversion", "discordsrv", "griefprevention", "multiverse-core", ON_HANGAR];
-/// The one of them that is Hangar's; all others are Modrinth's.
+/// The one of them that is on Hangar. All others are on Modrinth.
 pub const ON_HANGAR: &str = "BlueMap";
 
-/// The same numbers in each run (splitmix64).
+/// A random source with the same numbers in each run (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// Minecraft by number. No two of these are siblings, and none was skipped.
+/// Minecraft by number. No two of these versions are siblings, and no version was skipped.
 pub fn minecraft(at: usize) -> Minecraft {
     // Parsed once: a catalog of a fleet has millions of them.
     static ALL: LazyLock<Vec<Minecraft>> =
@@ -115,8 +115,8 @@ fn world(papers: Vec<PaperVersion>, projects: Vec<Project>) -> Catalog {
     Catalog { paper: papers, projects, ..Catalog::unread_at(at()) }
 }
 
-/// 220 projects. Each release runs on a window of Papers that moves with its number; the newest window of a project ends
-/// anywhere in the newest third, for those that are shared with room for all.
+/// 220 projects. Each release runs on a range of Papers that moves with its number. The newest range of a project ends anywhere in the newest third.
+/// For shared projects it leaves room for all servers.
 pub fn fleet_catalog() -> Catalog {
     let mut random = Random(7);
     let projects = (0..PROJECTS).map(|at| {
@@ -130,7 +130,7 @@ pub fn fleet_catalog() -> Catalog {
             if random.below(3) == 0 {
                 release.channel = Channel::Beta;
             }
-            // One in fifty names an exact release of a neighbour that it goes with, if that is there.
+            // One in fifty releases names an exact release of another project that it works with, if that is installed.
             if at >= SHARED && random.below(50) == 0 {
                 let other = SHARED + random.below(PROJECTS - SHARED);
                 release.dependencies = vec![dependency(&format!("p{other:03}"), number, DependencyKind::Optional)];
@@ -153,7 +153,7 @@ fn dependency(project: &str, number: usize, kind: DependencyKind) -> Dependency 
     }
 }
 
-/// What a server wants of a project of Modrinth.
+/// A request of a server for a Modrinth project.
 pub fn wish(project: &str, version: VersionRequest) -> PluginRequest {
     PluginRequest {
         object: project.to_owned(),
@@ -171,7 +171,7 @@ pub fn wish(project: &str, version: VersionRequest) -> PluginRequest {
     }
 }
 
-/// One server, with all else as it is by itself.
+/// One server with default values for all other fields.
 pub fn request(server: String, paper: PaperRequest, plugins: Vec<PluginRequest>) -> Request {
     Request {
         server,
@@ -194,7 +194,7 @@ pub fn request(server: String, paper: PaperRequest, plugins: Vec<PluginRequest>)
     }
 }
 
-/// So many servers that share 20 plugins with strategy `latest`, and have 10 of 200 others each.
+/// As many servers that share 20 plugins with strategy `latest`, and have 10 of 200 others each.
 pub fn fleet(servers: usize) -> Vec<Request> {
     let mut random = Random(11);
     let server = |at: usize| {
@@ -206,7 +206,7 @@ pub fn fleet(servers: usize) -> Vec<Request> {
     (0..servers).map(server).collect()
 }
 
-/// So many servers that share 20 plugins with strategy `latest`, and have no others.
+/// As many servers that share 20 plugins with strategy `latest`, and have no others.
 pub fn twins(servers: usize) -> Vec<Request> {
     let mut fleet = fleet(servers);
     for request in &mut fleet {
@@ -215,8 +215,7 @@ pub fn twins(servers: usize) -> Vec<Request> {
     fleet
 }
 
-/// The servers of [`fleet`], and the one in the middle wants a Paper that no release for the others runs on: they cannot go
-/// back.
+/// The servers of [`fleet`], but the one in the middle requires a Paper on which no release for the others runs. The others cannot be downgraded.
 pub fn impossible(servers: usize) -> Vec<Request> {
     let mut requests = fleet(servers);
     for request in &mut requests {

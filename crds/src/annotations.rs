@@ -1,20 +1,24 @@
-//! Pure. A person's word about one exact set, or one exact copy: which annotations carry it, and which set a digest in them names.
+//! Pure. Defines the annotations with which a user approves or requests one exact version set or backup.
 
-/// A person's word that a set may come in its window, where that is required: digest of the lock. Never removed by us.
+/// The user's approval that a version set is applied in its maintenance window, if approval is required. The value is the digest of the lock. The
+/// operator never removes it.
 pub const APPROVE: &str = "nightshift.dev/approve";
-/// A person's request that one exact set comes now: digest of the lock. It approves the set as well. Never removed by us.
+/// The user's request to apply one exact version set now. The value is the digest of the lock. It also approves the version set. The operator never
+/// removes it.
 pub const APPLY: &str = "nightshift.dev/apply";
-/// A person's request to go back to an earlier set and to stay there: digest of its lock, or [`PREVIOUS`]. Never removed by us.
+/// The user's request to roll back to an earlier version set and to stay there. The value is the digest of its lock, or [`PREVIOUS`]. The operator
+/// never removes it.
 pub const ROLLBACK_TO: &str = "nightshift.dev/rollback-to";
-/// In [`ROLLBACK_TO`]: the set that ran before the one that runs.
+/// The value of [`ROLLBACK_TO`] that stands for the version set that ran before the running one.
 pub const PREVIOUS: &str = "previous";
-/// A person's request to put the worlds of a copy in place: its name or `latest`, and `;overwrite` behind it. Never removed by us.
+/// The user's request to restore the worlds of a backup. The value is the name of the backup or `latest`, followed by `;overwrite`. The operator
+/// never removes it.
 pub const RESTORE_FROM: &str = "nightshift.dev/restore-from";
 
-/// The fewest digits of a digest that name a set: what names of objects hold of it.
+/// The fewest digits of a digest that identify a version set. Object names contain as many.
 const ENOUGH_DIGITS: usize = 16;
 
-/// Whether somebody means this digest: all of its digits, or the first 16 at least.
+/// Whether the written value means this digest: it has all digits, or at least the first 16.
 pub fn names(written: &str, digest: &str) -> bool {
     let written = written.trim();
     written.len() >= ENOUGH_DIGITS && digest.starts_with(written)

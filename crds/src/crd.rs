@@ -1,12 +1,12 @@
-//! Pure. Both kinds as `CustomResourceDefinition`s, as they are committed and installed.
+//! Pure. Builds the `CustomResourceDefinition`s of both kinds as they are committed and installed.
 
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
 use crate::{PaperMCServer, Plugin};
 
-/// What the `spec` of each kind may hold, as it is committed: JSON, by kind, without what is for people. For whoever starts
-/// often: making the definitions anew, or reading their YAML, takes longer than all else that `resolver explain` does.
+/// The schemas of the `spec` of each kind, as committed: JSON by kind, without descriptions. It is for commands that start often: generating the
+/// definitions or reading their YAML takes longer than everything else in `resolver explain`.
 pub const SPECS: &str = include_str!("../schemas/specs.json");
 
 /// The definitions, by the name of the file they are committed as.
@@ -19,13 +19,13 @@ pub fn definitions() -> [(&'static str, Value); 2] {
     [("papermcservers.yaml", server), ("plugins.yaml", plugin)].map(|(file, mut definition)| {
         let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         tidy(schema);
-        // The generated sentence names a Rust type; the user's description is the spec's.
+        // The generated sentence names a Rust type. Users need the description of the spec instead.
         schema["description"] = schema["properties"]["spec"]["description"].clone();
         (file, definition)
     })
 }
 
-/// What is committed of this crate: path within it, and text.
+/// The generated files of this crate: path within the crate, and text.
 ///
 /// # Panics
 /// Never with the types of this crate.
@@ -45,7 +45,7 @@ pub fn generated() -> Vec<(String, String)> {
     files
 }
 
-/// Takes out what is for people, and the rules that only the API server can check.
+/// Removes the descriptions, and the rules that only the API server can check.
 fn silence(schema: &mut Value) {
     each_inner(schema, &mut |fields| {
         fields.remove("description");
@@ -53,7 +53,7 @@ fn silence(schema: &mut Value) {
     });
 }
 
-/// Changes a schema and all within it.
+/// Changes a schema and all schemas nested in it.
 fn each_inner(schema: &mut Value, change: &mut impl FnMut(&mut serde_json::Map<String, Value>)) {
     let Some(fields) = schema.as_object_mut() else { return };
     change(fields);
@@ -78,17 +78,17 @@ pub fn schema_of<K: CustomResourceExt>() -> Value {
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take()
 }
 
-/// Takes out what schemars says and Kubernetes has no use for.
+/// Removes the keys that schemars adds and Kubernetes does not use.
 fn tidy(schema: &mut Value) {
     each_inner(schema, &mut |fields| {
-        // A `null` that is not nullable is dropped by the API server before defaults are filled in, which is what somebody
-        // who writes one means; a nullable one is kept, and every rule would have to expect it.
+        // The API server drops a `null` in a field that is not nullable before it sets defaults, which is what a user who writes `null` means. It
+        // keeps a `null` in a nullable field, and every rule would have to expect it.
         fields.remove("nullable");
         fields.remove("title");
         if fields.get("default") == Some(&Value::Null) {
             fields.remove("default");
         }
-        // The API server warns about formats that it does not know, and only signed integers have names there.
+        // The API server warns about unknown formats. It knows names of signed integers only.
         if let Some(Value::String(format)) = fields.get("format")
             && format.starts_with("uint")
         {

@@ -1,10 +1,10 @@
-//! Pure. Durations as users write them: `90s`, `5m`, `72h`, `7d`, `1h30m`. One parser for the API, the CLI and the docs.
+//! Pure. Parses durations as users write them: `90s`, `5m`, `72h`, `7d`, `1h30m`. The API, the CLI and the documentation share this parser.
 
 use std::fmt;
 
 use jiff::SignedDuration;
 
-/// What a duration must look like; the schema of every duration field.
+/// The format of a duration. The schema of every duration field uses it.
 pub const PATTERN: &str = "^([0-9]+(d|h|m|s))+$";
 
 /// The text is not a duration.
@@ -21,13 +21,13 @@ impl fmt::Display for ParseDurationError {
 
 impl std::error::Error for ParseDurationError {}
 
-/// The longest duration that is accepted: a hundred years, far from any overflow in date arithmetic.
+/// The longest accepted duration: a hundred years, far below any overflow in date arithmetic.
 const LONGEST_SECONDS: i64 = 100 * 366 * 86_400;
 
-/// Reads a duration.
+/// Parses a duration.
 ///
 /// # Errors
-/// When the text does not match [`PATTERN`], or is longer than a hundred years.
+/// If the text does not match [`PATTERN`], or the duration is longer than a hundred years.
 pub fn parse(text: &str) -> Result<SignedDuration, ParseDurationError> {
     let wrong = || ParseDurationError { text: text.to_owned() };
     let mut seconds: i64 = 0;

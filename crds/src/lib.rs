@@ -1,5 +1,5 @@
-//! Pure. The API types of Nightshift: `PaperMCServer` and `Plugin` of the group `nightshift.dev`, with schema, CEL rules
-//! and printer columns. No client, no tokio.
+//! Pure. Defines the API types of Nightshift: `PaperMCServer` and `Plugin` of the group `nightshift.dev`, with schema, CEL rules and printer
+//! columns. It has no client and no tokio.
 
 pub mod annotations;
 pub mod crd;

@@ -1,4 +1,4 @@
-//! Pure. The kind `PaperMCServer`: one server, its schedule, its volume.
+//! Pure. Defines the kind `PaperMCServer`: one server with its schedule and its volume.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube::{CustomResource, KubeSchema};
@@ -41,14 +41,14 @@ pub use status::{
 };
 pub use unmanaged_jars::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 
-/// Why a server without RCON is refused: something that it wishes for is done over RCON.
+/// The message that rejects a server without RCON whose spec uses a feature that needs RCON.
 pub const NEEDS_RCON: &str = "without RCON nobody can be warned or counted and no save is confirmed before a stop: players.policy has to be Ignore, \
                               restart.policy too, and there can be neither backup.schedule nor updateSchedule.opportunistic. Or remove the field";
 
-/// In `hold`: not one plugin, but the whole set that runs.
+/// The entry of `hold` that stands for the whole version set instead of one plugin.
 pub const WHOLE_SET: &str = "*";
 
-/// One Paper server that Nightshift keeps on the newest set of versions that works together.
+/// One Paper server. Nightshift keeps it on the newest version set whose parts work together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "nightshift.dev",
@@ -86,7 +86,8 @@ pub const WHOLE_SET: &str = "*";
         .message("updateStrategy build-pin needs the build to stay on, such as 130").field_path(".build").reason(Reason::FieldValueRequired),
     validation = Rule::new("!has(self.image) || self.imagePolicy == 'Follow'")
         .message("imagePolicy says how a chosen image may change, and image pins one; remove one of the two").field_path(".imagePolicy").reason(Reason::FieldValueForbidden),
-    // Here and not on `updateSchedule`: the API server holds a default to the rules of its own field, and this one's breaks it.
+    // On the spec and not on `updateSchedule`: the API server checks a default against the rules of its own field, and the default of
+    // `updateSchedule` breaks this rule.
     validation = Rule::new("has(self.updateSchedule.maintenanceWindow) || (has(self.updateSchedule.windows) && size(self.updateSchedule.windows) > 0)")
         .message("say when the server may restart: a maintenanceWindow with a cron such as \"0 4 * * 0\" (Sundays at 04:00), or with enabled: false for never by itself")
         .field_path(".updateSchedule.maintenanceWindow").reason(Reason::FieldValueRequired),
@@ -97,135 +98,163 @@ pub const WHOLE_SET: &str = "*";
         .message(NEEDS_RCON).field_path(".rcon.enabled").reason(Reason::FieldValueForbidden),
 )]
 pub struct PaperMCServerSpec {
-    /// Your consent to the Minecraft EULA (<https://aka.ms/MinecraftEULA>). Without it nothing starts.
+    /// Your consent to the Minecraft EULA (<https://aka.ms/MinecraftEULA>). The only value is `Accepted`. Without it, the server does not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eula: Option<Eula>,
-    /// What the server runs as. Nightshift runs Paper only; `resolver explain` answers for the others.
+    /// The server software: `Paper` (default), `Purpur`, `Folia` or `Velocity`. The operator runs Paper only. `resolver explain` also answers for the
+    /// others.
     #[serde(default)]
     pub software: Software,
-    /// How Paper is chosen.
+    /// How the Paper version is chosen: `latest`, `auto`, `pin` or `build-pin`. `latest` takes the newest Paper, and plugins follow as far as they
+    /// can. `auto` takes the newest Paper for which every plugin has a working release. `pin` takes the newest build of `version`. `build-pin` takes
+    /// exactly `version` and `build`.
     pub update_strategy: UpdateStrategy,
-    /// The Minecraft version, for `pin` and `build-pin`.
+    /// The Minecraft version to run, such as `1.21.10`. Required for `pin` and `build-pin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::minecraft")]
     pub version: Option<String>,
-    /// Paper's build, for `build-pin`.
+    /// The Paper build to run, such as `130`. Required for `build-pin`. 1 to 1000000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub build: Option<u32>,
-    /// Age a release must have before it is used, by its own publication date, such as `72h`.
+    /// The minimum age of a release before it is used, by its own publication date, such as `72h`. Defaults to `0s`. Units are `d`, `h`, `m` and `s`,
+    /// and they can be combined, such as `3d12h`.
     #[serde(default = "zero")]
     #[schemars(schema_with = "schema::duration")]
     pub update_delay: String,
-    /// The least stable Paper build that may be used.
+    /// The least stable channel of Paper builds that may be used: `Stable` (default), `Beta` or `Alpha`.
     #[serde(default)]
     pub channel: PaperChannel,
-    /// Zone of every schedule here, and `TZ` of the server: a change counts for schedules at once, and for the server with a restart in the next
-    /// window.
+    /// The IANA time zone of all schedules in this spec, and `TZ` of the server, such as `Europe/Berlin`. Defaults to `UTC`. A change applies to
+    /// schedules at once. It applies to the server with a restart in the next maintenance window.
     #[serde(default = "utc")]
     #[schemars(schema_with = "schema::zone")]
     pub time_zone: String,
     /// When updates are applied.
     #[serde(default)]
     pub update_schedule: UpdateSchedule,
-    /// Restarts by the clock, without an update; there are none without it.
+    /// Scheduled restarts without an update. Without this field, there are no scheduled restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Restart>,
-    /// While true, nothing that runs is changed or restarted by itself, also in a window. Updates are planned and staged.
+    /// Suspends all automatic changes. Defaults to `false`. While it is true, the operator neither changes nor restarts a running server by itself,
+    /// not even in a maintenance window. Updates are still planned and staged.
     #[serde(default)]
     pub suspend: bool,
-    /// Plugins that stay at the release that runs here, by the names of their Plugin objects. `*` is the whole set: Paper, its plugins and the
-    /// image that was chosen for them. Unlike with `suspend`, restarts by the clock and changes of the pod go on.
+    /// Plugins that stay at the release that this server runs, by the names of their Plugin objects, such as `luckperms`. At most 64. `*` stands for
+    /// the whole version set: Paper, its plugins and the image that was chosen for them. Unlike with `suspend`, scheduled restarts and changes of the
+    /// pod continue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::hold")]
     pub hold: Vec<String>,
-    /// Whether another set than the one that runs has to be approved before its window.
+    /// Whether a version set other than the running one needs an approval before its maintenance window. `Automatic` (default) needs none. `Required`
+    /// needs the annotation `nightshift.dev/approve` with the digest of the lock.
     #[serde(default)]
     pub approval: Approval,
-    /// The server that goes first: what an update changes here must have run there, where it runs there at all. Nothing is waited for without it.
+    /// The leader server, which is updated first. An update here waits until the leader has run what the update changes. Plugins that the leader does
+    /// not have are not waited for. Without this field, updates do not wait for another server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Follows>,
-    /// What players are told, and how much say they have.
+    /// How players are warned before a stop, and whether they can delay an update.
     #[serde(default)]
     pub players: PlayersPolicy,
-    /// When the server may be evicted from its node.
+    /// When the server may be evicted from its node, for example by `kubectl drain` or an autoscaler. `Always` allows it at any time: the stop itself
+    /// warns players for seconds and saves. `OnUpgrade` allows it after the warning of `players.notice` and a confirmed save. The warning begins when
+    /// the node is cordoned or marked. `Never` rejects every eviction: a user has to delete the pod. Defaults to `OnUpgrade` with
+    /// `players.policy: WaitForEmpty`, if the operator may read nodes, and to `Always` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction: Option<Eviction>,
-    /// Channels of a chat that are told what happens to the server.
+    /// Chat channels that receive notifications about this server. At most 4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub notify: Vec<NotifyChannel>,
-    /// Whether the channels that the operator was given for all servers are told about this one, too.
+    /// Whether the channels that the operator was given for all servers receive notifications about this server too. Defaults to `true`.
     #[serde(default = "yes")]
     pub notify_cluster: bool,
     /// How the server is stopped.
     #[serde(default)]
     pub graceful_shutdown: GracefulShutdown,
-    /// What becomes of it when its process ends with an error again and again.
+    /// The reaction to a process that exits with an error three times within an hour. `Continue` (default) lets the kubelet restart it each time and
+    /// sends a notification. `Stop` stops the server and sends a notification. A stopped server starts again when the spec changes, or when a user
+    /// requests an update, a roll-back or a restore.
     #[serde(default)]
     pub on_crash_loop: OnCrashLoop,
-    /// RCON, which stays on the pod's own loopback.
+    /// RCON, the remote console through which the operator warns players and saves the world. It listens on the loopback address of the pod only.
     #[serde(default)]
     pub rcon: Rcon,
-    /// The Java virtual machine.
+    /// Settings of the Java virtual machine.
     #[serde(default)]
     pub jvm: Jvm,
     /// The volume of the world.
     #[serde(default)]
     pub storage: Storage,
-    /// Copies of the server; none are taken without it.
+    /// Backups of the server. Without this field, no backups are taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
-    /// The copy that a volume without a world gets before the server starts on it. Without it, such a server makes a new world.
+    /// The backup that a volume without a world is filled from before the server starts on it. Everything in the backup is restored. A volume with a
+    /// world is not changed, so the field may stay. `restoreFrom: {}` takes the newest backup of this server. Without this field, a server on an
+    /// empty volume creates a new world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore_from: Option<RestoreFrom>,
-    /// What is kept of plugins' data when their JARs change.
+    /// The plugin data that is saved when JARs change. The agent saves the data folder of each plugin whose JAR changes. If Paper changes, it also
+    /// saves the server's own settings, such as `server.properties`, `bukkit.yml` and `config`. Both are restored when the new version set fails
+    /// before anyone has played. Of the other plugins, it saves the settings only, and these are never restored automatically. A change applies in
+    /// the next maintenance window.
     #[serde(default)]
     pub keep_plugin_data: KeepPluginData,
-    /// What happens to a required dependency that no Plugin asks for.
+    /// The handling of a required dependency that has no Plugin object. `Install` (default) installs it from the same source and shows it as
+    /// required. `Propose` does not install it and proposes the Plugin to create. `Forbid` rejects it and names the Plugin that would have to be
+    /// created.
     #[serde(default)]
     pub dependencies: Dependencies,
-    /// Whether a page that lists only a hotfix sibling of a Paper (the same network protocol, such as 1.21.9 for 1.21.10)
-    /// counts for that Paper.
+    /// Whether a release that is listed only for a hotfix sibling counts for that Paper version. A hotfix sibling has the same network protocol, such
+    /// as 1.21.9 for 1.21.10. `Trust` (default): it counts, and the answer says so. `Ask`: it does not count, and the answer names the sibling and
+    /// the setting to change.
     #[serde(default)]
     pub hotfix_siblings: HotfixSiblings,
-    /// What a page means that lists no Minecraft version at all.
+    /// The meaning of a project page that lists no Minecraft version. `Assume` (default): the release is assumed to work, with a warning. `Refuse`:
+    /// the release is not used.
     #[serde(default)]
     pub unlisted: Unlisted,
-    /// What JARs in `plugins` that are not managed here do to a new Minecraft version. Builds of the same one come in any case.
+    /// The effect of unmanaged JARs in `plugins` on a new Minecraft version. New builds of the same Minecraft version are applied in any case. `Hold`
+    /// (default): the new version waits until you confirm the JARs in `unmanaged`. `Warn`: the new version is applied with a warning. With both, a
+    /// version on which the server would not load the JARs is not applied. `Ignore`: the JARs have no effect.
     #[serde(default)]
     pub unmanaged_plugins: UnmanagedPlugins,
-    /// Those of them that you have checked. `kubectl nightshift trust` prints what to write.
+    /// Unmanaged JARs that you have checked. At most 100. `kubectl nightshift trust` prints the entry to add.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["sha256"]))]
     pub unmanaged: Vec<TrustedFile>,
-    /// The server's image. Chosen with the Java that Paper and the plugins need when absent.
+    /// The container image of the server, such as `docker.io/itzg/minecraft-server:2026.8.1-java21`. Without this field, an image is chosen with the
+    /// Java version that Paper and the plugins need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^\S+$"))]
     pub image: Option<String>,
-    /// Whether an image that was chosen may change by itself. Only without `image`.
+    /// Whether a chosen image may change by itself. Only valid without `image`. `Follow` (default): to the newest image with the lowest Java version
+    /// that is sufficient. `SameJava`: to the newest image with the Java version that is running. `Keep`: never. With the last two, an update that
+    /// needs another Java version waits.
     #[serde(default)]
     pub image_policy: ImagePolicy,
-    /// The Service players connect to.
+    /// The Service that players connect to.
     #[serde(default)]
     pub service: ServiceSpec,
-    /// 1 runs the server, 0 lets it sleep; the world stays.
+    /// The number of pods: 1 (default) runs the server, 0 scales it to zero. The world is kept.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 1))]
     pub replicas: i32,
-    /// Merged into the pod: resources, node selectors, further containers. The server's container is called `papermc`.
+    /// A pod template that is merged into the server's pod: resources, node selectors, additional containers. The container of the server is named
+    /// `papermc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "pod_template::schema")]
     pub pod_template: Option<PodTemplateSpec>,
 }
 
 impl PaperMCServerSpec {
-    /// Whether the whole set that runs stays: [`WHOLE_SET`] is in `hold`.
+    /// Whether the whole version set is held: `hold` contains [`WHOLE_SET`].
     pub fn holds_all(&self) -> bool {
         self.hold.iter().any(|name| name == WHOLE_SET)
     }
 
-    /// Whether something in it is done over RCON, and there is none. The rule of the schema above says the same.
+    /// Whether the spec uses a feature that needs RCON while RCON is disabled. The schema rule above checks the same.
     pub fn lacks_rcon(&self) -> bool {
         let of_restart = self.restart.as_ref().and_then(|restart| restart.policy);
         let mut policies = [Some(self.players.policy), of_restart].into_iter().flatten();
@@ -236,22 +265,22 @@ impl PaperMCServerSpec {
     }
 }
 
-/// What a server runs as.
+/// The server software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Software {
     /// Paper.
     #[default]
     Paper,
-    /// Purpur: loads what Paper loads, and what is made for it alone.
+    /// Purpur. It loads Paper plugins and plugins made for Purpur only.
     Purpur,
-    /// Folia: loads only plugins that say so.
+    /// Folia. It loads only plugins that declare support for Folia.
     Folia,
-    /// The proxy Velocity, with versions and plugins of its own.
+    /// The proxy Velocity. It has its own versions and plugins.
     Velocity,
 }
 
 impl Software {
-    /// As the spec spells it.
+    /// The name as written in the spec.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Paper => "Paper",
@@ -262,103 +291,104 @@ impl Software {
     }
 }
 
-/// What may be done to the server by whoever empties its node, with `kubectl drain` or as an autoscaler. When absent: `OnUpgrade` with
-/// `players.policy: WaitForEmpty` where the operator may read nodes, else `Always`.
+/// The evictions that `kubectl drain` or an autoscaler may make when the server's node is drained. When absent: `OnUpgrade` with
+/// `players.policy: WaitForEmpty` if the operator may read nodes, `Always` otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Eviction {
-    /// At any time: the stop itself warns players for seconds, and saves.
+    /// Evictions are allowed at any time. The stop itself warns players for seconds and saves.
     Always,
-    /// When its players had their `notice` and the world is saved. That begins when the node is cordoned or marked; until then evictions are refused.
+    /// Evictions are allowed after players had their `notice` and the world is saved. This begins when the node is cordoned or marked. Until then,
+    /// evictions are rejected.
     OnUpgrade,
-    /// Not at all: a person deletes the pod.
+    /// Evictions are rejected. A user has to delete the pod.
     Never,
 }
 
 /// Consent to the Minecraft EULA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Eula {
-    /// You have read it and agree.
+    /// You have read the EULA and agree.
     Accepted,
 }
 
-/// How a version is chosen; both kinds have it.
+/// How a version is chosen. Both kinds use this type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpdateStrategy {
-    /// Newest Paper; plugins follow as far as they can. On a Plugin: newest that works on all matched servers.
+    /// The newest Paper. Plugins follow as far as they can. On a Plugin: the newest release that works on all matched servers.
     #[default]
     Latest,
-    /// Newest Paper for which every plugin has a release that works. On a Plugin: newest for each server.
+    /// The newest Paper for which every plugin has a working release. On a Plugin: the newest release for each server.
     Auto,
-    /// This version, newest build.
+    /// The given version, in its newest build.
     Pin,
-    /// Exactly this build.
+    /// Exactly the given build.
     BuildPin,
 }
 
-/// Channels of Paper's builds.
+/// The channels of Paper builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum PaperChannel {
-    /// For everybody; includes recommended builds.
+    /// For everyone. Includes recommended builds.
     #[default]
     Stable,
-    /// Mostly done.
+    /// Mostly finished builds.
     Beta,
     /// Early builds of a new Minecraft version.
     Alpha,
 }
 
-/// What happens to a required dependency nobody asks for.
+/// The handling of a required dependency that has no Plugin object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Dependencies {
-    /// Installed from the same source and shown as needed.
+    /// It is installed from the same source and shown as required.
     #[default]
     Install,
-    /// Not installed; the Plugin to write is proposed.
+    /// It is not installed. The Plugin to create is proposed.
     Propose,
-    /// Refused, with the Plugin that would have to be written.
+    /// It is rejected. The message names the Plugin that would have to be created.
     Forbid,
 }
 
-/// Whether a set has to be approved.
+/// Whether a version set needs an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
-    /// It does not.
+    /// It needs none.
     #[default]
     Automatic,
-    /// By the annotation `nightshift.dev/approve: <digest of the lock>`.
+    /// It needs the annotation `nightshift.dev/approve: <digest of the lock>`.
     Required,
 }
 
-/// Whether an image that was chosen may change by itself.
+/// Whether a chosen image may change by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum ImagePolicy {
-    /// To the newest one with the least Java that will do.
+    /// To the newest image with the lowest Java version that is sufficient.
     #[default]
     Follow,
-    /// To the newest one with the Java that runs now; what needs another Java waits.
+    /// To the newest image with the Java version that is running. An update that needs another Java version waits.
     SameJava,
-    /// Never; what needs another Java waits.
+    /// It does not change. An update that needs another Java version waits.
     Keep,
 }
 
-/// Whether a hotfix sibling on a page counts.
+/// Whether a hotfix sibling on a project page counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum HotfixSiblings {
-    /// It does, and the answer says so.
+    /// It counts, and the answer says so.
     #[default]
     Trust,
-    /// It does not; the answer names the sibling and what to set.
+    /// It does not count. The answer names the sibling and the setting to change.
     Ask,
 }
 
-/// What a page without any Minecraft version means.
+/// The meaning of a project page that lists no Minecraft version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Unlisted {
-    /// That it works; there is a warning.
+    /// The release is assumed to work, with a warning.
     #[default]
     Assume,
-    /// That nobody has said so: the release is not used.
+    /// The release is not used, because no source states that it works.
     Refuse,
 }
 

@@ -1,4 +1,4 @@
-//! Pure. The kind `Plugin`: one plugin from one source, for the servers that its selector matches.
+//! Pure. Defines the kind `Plugin`: one plugin from one source for the servers that its selector matches.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::paper_mc_server::{NamedWindow, UpdateStrategy};
 use crate::schema;
 
-/// One plugin for the servers that match.
+/// One plugin from one source, for the servers that its selector matches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "nightshift.dev",
@@ -59,98 +59,101 @@ use crate::schema;
         .message("a url is one release, and its version is read from the JAR; remove the version").field_path(".version").reason(Reason::FieldValueForbidden),
 )]
 pub struct PluginSpec {
-    /// Where it comes from.
+    /// The source that the plugin is downloaded from.
     pub source: PluginSource,
-    /// The least stable release that may be used.
+    /// The least stable channel of releases that may be used: `Release` (default), `Beta` or `Alpha`. `Beta` includes snapshots, and `Alpha` includes
+    /// every release.
     #[serde(default)]
     pub channel: PluginChannel,
-    /// How a release is chosen.
+    /// How a release is chosen. `latest` (default) takes the newest release that works on all matched servers. `auto` takes the newest release for
+    /// each server. `pin` and `build-pin` take `version`.
     #[serde(default)]
     pub update_strategy: UpdateStrategy,
-    /// The release, for `pin`, as its authors write it.
+    /// The release to install, as its authors write it, such as `5.3.3`. Required for `pin` and `build-pin`. At most 64 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub version: Option<String>,
-    /// Age a release must have; the server's when absent.
+    /// The minimum age of a release before it is used, such as `24h`. Defaults to `updateDelay` of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub update_delay: Option<String>,
-    /// Whether it may go to a release older than the one that runs, for the sake of a newer Paper or of another plugin: it, and
-    /// what only others need for it. Plugins rarely read what a newer release of them wrote.
+    /// Whether the plugin may be downgraded for a newer Paper or for another plugin. Defaults to `false`. It also applies to dependencies that are
+    /// installed only for this plugin. Plugins can rarely read data that a newer release of them wrote.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
-    /// While true, each server stays at the release that it runs, whatever else is written here. Where none runs it changes
-    /// nothing.
+    /// Keeps the plugin at the release that each server runs. Defaults to `false`. It overrides `updateStrategy` and `version`. It has no effect on a
+    /// server that does not run the plugin yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold: bool,
-    /// While true, a newer release waits neither for a server's window nor for `updateDelay`: it comes alone, with everything
-    /// else at what runs, announced and proven as ever. Blackouts, `suspend`, `approval: Required` and a maintenance window
-    /// with `enabled: false` hold it back all the same; `spec.follows` of a server does not.
+    /// Applies a newer release at once. Defaults to `false`. The release waits neither for a maintenance window nor for `updateDelay`. It is applied
+    /// alone: everything else stays at the running version. Players are warned and the update is verified as usual. Blackouts, `suspend`,
+    /// `approval: Required` and a maintenance window with `enabled: false` still block it. `spec.follows` of a server does not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub urgent: bool,
-    /// Windows in which a newer release comes alone, with everything else at what runs: beside the windows of a server, in which all that is
-    /// due comes together. `updateDelay` counts, and so does all that keeps a server as it is: blackouts, `suspend`, `approval: Required`,
-    /// `spec.follows`, a maintenance window with `enabled: false`. What is `urgent` needs none.
+    /// Additional windows in which a newer release of this plugin is applied alone. At most 8. Everything else stays at the running version. In a
+    /// maintenance window of the server, all due updates are applied together. `updateDelay`, blackouts, `suspend`, `approval: Required`,
+    /// `spec.follows` and a maintenance window with `enabled: false` still apply. A plugin that is `urgent` needs no window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub windows: Vec<NamedWindow>,
-    /// What you say about Minecraft versions, against or beside the page's list.
+    /// Minecraft versions that you add to, remove from or set instead of the list on the project page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatibility_override: Option<CompatibilityOverride>,
-    /// What you know about its versions and those of others. It counts instead of what is built in and of what the
-    /// operator was given for the same plugin.
+    /// Constraints between versions of this plugin and other plugins. At most 16. They replace the built-in constraints for the same plugin, and
+    /// those that the operator was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["plugin"]))]
     pub requires: Vec<RequiredPlugin>,
-    /// Plugins that belong to it, by name: what they and it publish in one night is old enough together. The usual groups,
-    /// such as the modules of `EssentialsX`, are known already.
+    /// Plugins that are released together with this one, by name, such as `ViaVersion`. At most 16. Releases that they and this plugin publish in one
+    /// night reach the age of `updateDelay` together. The usual groups, such as the modules of `EssentialsX`, are built in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::plugin_names")]
     pub delay_together: Vec<String>,
-    /// The servers of this namespace that get it.
+    /// A label selector for the servers of this namespace that get the plugin. An empty selector (`{}`) matches all of them.
     #[schemars(schema_with = "schema::label_selector")]
     pub instance_selector: LabelSelector,
 }
 
-/// A plugin that has to be there, in certain versions.
+/// A plugin that has to be installed in certain versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequiredPlugin {
-    /// Its name, its slug, or the name of the Plugin object that asks for it.
+    /// The name of the required plugin, its slug, or the name of its Plugin object.
     #[schemars(schema_with = "schema::plugin_name")]
     pub plugin: String,
-    /// Which versions will do: conditions with commas between them, such as `>=7.4, <7.5`, `7.4.x` or `*`.
+    /// The versions that are accepted: conditions separated by commas, such as `>=7.4, <7.5`, `7.4.x` or `*`. At most 128 characters.
     #[schemars(schema_with = "schema::version_range")]
     pub version: String,
 }
 
-/// Where a plugin comes from.
+/// The source of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginSource {
-    /// Which site, or a file by its address.
+    /// The type of the source: `hangar` (hangar.papermc.io), `modrinth` (modrinth.com) or `url` (one file at an HTTPS address).
     #[serde(rename = "type")]
     pub kind: SourceKind,
-    /// For hangar and modrinth: slug or id of the project there.
+    /// The slug or ID of the project, such as `essentialsx`. Required for `hangar` and `modrinth`, and not allowed for `url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::project")]
     pub project: Option<String>,
-    /// For modrinth: which JARs of a release come, where it has several, by file name without version and `.jar`
-    /// (`EssentialsXChat`), with `*` and `?` if need be. Each has to mean one file. Empty: the main one.
+    /// The JARs to install from a release that has several. For `modrinth` only, and at most 16. Each entry is a file name without version and
+    /// `.jar`, such as `EssentialsXChat`. It may contain `*` and `?`, and it must match exactly one file. An empty list means the main JAR.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::jars")]
     pub jars: Vec<String>,
-    /// For url: the https address of the JAR.
+    /// The HTTPS address of the JAR. Required for `url`, and not allowed for other types. At most 2048 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::url")]
     pub url: Option<String>,
-    /// For url: the JAR's sha256, as `sha256:` and 64 hex digits or as the digits alone. Other bytes are never used.
+    /// The SHA-256 of the JAR: 64 hex digits, with or without the prefix `sha256:`. Required for `url`, and not allowed for other types. A file with
+    /// other content is never used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::sha256")]
     pub checksum: Option<String>,
 }
 
-/// Where plugins are published.
+/// The sites that publish plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
@@ -162,129 +165,130 @@ pub enum SourceKind {
     Url,
 }
 
-/// Channels of plugins.
+/// The channels of plugin releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum PluginChannel {
-    /// For everybody.
+    /// For everyone.
     #[default]
     Release,
     /// Snapshots and betas too.
     Beta,
-    /// Everything.
+    /// Every release.
     Alpha,
 }
 
-/// What you say about Minecraft versions.
+/// Minecraft versions that you state for a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompatibilityOverride {
-    /// Whether it counts.
+    /// Whether the override is applied. Defaults to `false`.
     #[serde(default)]
     pub enabled: bool,
-    /// What is done with the page's list.
+    /// How the override changes the list on the project page. `Replace` (default) replaces the list, `Add` adds to it and `Remove` removes from it.
     #[serde(default)]
     pub mode: OverrideMode,
-    /// Minecraft versions, or globs such as `1.21.x`. Empty with `Replace`: compatible with everything.
+    /// The Minecraft versions, or globs such as `1.21.x`. At most 100. An empty list with `Replace` means compatible with every version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::texts")]
     pub minecraft_versions: Vec<String>,
-    /// The releases it is about: versions, or lines such as `5.x`. Empty: all.
+    /// The releases that the override applies to: versions, or lines such as `5.x`. At most 100. An empty list means all releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::texts")]
     pub releases: Vec<String>,
 }
 
-/// What an override does with the page's list.
+/// How an override changes the list on the project page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum OverrideMode {
-    /// Adds to it.
+    /// Adds to the list.
     Add,
-    /// Stands instead of it.
+    /// Replaces the list.
     #[default]
     Replace,
-    /// Takes away from it.
+    /// Removes from the list.
     Remove,
 }
 
-/// What Nightshift sees of a plugin.
+/// The observed state of a Plugin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// What it is called: the project, or for a url the name in its JAR.
+    /// The name of the plugin: the project, or for `url` the name in its JAR.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub project: Option<String>,
-    /// The newest release on the channel.
+    /// The newest release in the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub newest: Option<String>,
-    /// The newest releases; the whole list is never kept in the API server.
+    /// The newest releases. At most 10. The API server never stores the complete list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub available_versions: Vec<AvailableVersion>,
-    /// How many releases the source lists.
+    /// The number of releases that the source lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub releases: Option<u32>,
-    /// Digest of the whole list as last read: 16 hex digits.
+    /// The digest of the complete list when it was last read: 16 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub catalog_digest: Option<String>,
-    /// When that list last changed.
+    /// The time at which the list last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_changed: Option<Timestamp>,
-    /// Whether the source answers.
+    /// Whether the source answers. `available`: it does. `unavailable`: it does not, and no list is cached. `orphaned`: it does not, and the cached
+    /// list is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository_status: Option<RepositoryStatus>,
-    /// Servers that match, by name, the first 50.
+    /// The servers that the selector matches, by name. Only the first 50 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub matched_instances: Vec<MatchedInstance>,
-    /// How many servers match.
+    /// The number of servers that the selector matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched_count: Option<u32>,
-    /// Ready.
+    /// The conditions of the Plugin. The only type is `Ready`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 
-/// One release, shortened.
+/// A summary of one release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AvailableVersion {
-    /// As its authors write it.
+    /// The version, as its authors write it.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
-    /// When it was published; absent for a url, which does not say it.
+    /// The time of publication. Absent for `url`, which states none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub released_at: Option<Timestamp>,
-    /// How stable its authors call it.
+    /// The channel that the authors published it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<PluginChannel>,
-    /// The newest Minecraft versions it is listed for, at most 20.
+    /// The newest Minecraft versions that it is listed for. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 64)))]
     pub minecraft_versions: Vec<String>,
 }
 
-/// A server that a Plugin matches.
+/// A server that the Plugin's selector matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MatchedInstance {
-    /// Its name, in the Plugin's namespace.
+    /// The name of the server, in the Plugin's namespace.
     #[schemars(schema_with = "schema::text64")]
     pub name: String,
-    /// The release that was chosen for it.
+    /// The release that was chosen for the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub version: Option<String>,
-    /// Whether there is one that works.
+    /// Whether a release exists that works on the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatible: Option<bool>,
 }
@@ -293,10 +297,10 @@ pub struct MatchedInstance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RepositoryStatus {
-    /// It does.
+    /// It answers.
     Available,
-    /// It does not, and nothing is known.
+    /// It does not answer, and no list is cached.
     Unavailable,
-    /// It does not; what was read before is used.
+    /// It does not answer. The cached list is used.
     Orphaned,
 }

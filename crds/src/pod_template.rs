@@ -1,13 +1,13 @@
-//! Pure. The field `podTemplate`: the schema of a whole `PodTemplateSpec`, made fit for a definition.
+//! Pure. Builds the schema of the field `podTemplate`: a whole `PodTemplateSpec` that fits into a CRD.
 //!
-//! As generated the schema has 328 KB (client-side `kubectl apply` refuses more than 256 KiB), demands `containers`, treats
-//! every list as one value, so that a second writer of one item conflicts on all of them, and takes `cpu: two` (measured).
+//! The generated schema has four problems (measured). It has 328 KB, and client-side `kubectl apply` rejects more than 256 KiB. It requires
+//! `containers`. It treats every list as one value, so that a second writer of one item conflicts with all of them. It accepts `cpu: two`.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// Lists whose items are told apart by keys, as the core types declare them: field and keys.
+/// Lists whose items are identified by keys, as the core types declare them: field and keys.
 const KEYED_LISTS: [(&str, &[&str]); 14] = [
     ("containers", &["name"]),
     ("initContainers", &["name"]),
@@ -25,13 +25,13 @@ const KEYED_LISTS: [(&str, &[&str]); 14] = [
     ("hostAliases", &["ip"]),
 ];
 
-/// What a quantity looks like, as the API server itself publishes it for its own types.
+/// The format of a quantity, as the API server publishes it for its own types.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// The schema of a `PodTemplateSpec` of which everything may be left out.
+/// The schema of a `PodTemplateSpec` in which every field is optional.
 ///
 /// # Panics
-/// Never: what schemars makes of a struct is an object.
+/// Never: schemars generates an object for a struct.
 pub fn schema(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = generator.subschema_for::<PodTemplateSpec>().to_value();
     drop_descriptions(&mut schema);
@@ -43,7 +43,7 @@ pub fn schema(generator: &mut SchemaGenerator) -> Schema {
 }
 
 fn visit(name: &str, schema: &mut Value) {
-    // Of the metadata of a template (the pod's, a claim's) these two are copied; the rest is the object's own.
+    // These two fields are copied from the metadata of a template (of the pod or a claim). The other fields belong to the object.
     if name == "metadata" {
         *schema = json!({
             "type": "object",
@@ -53,7 +53,7 @@ fn visit(name: &str, schema: &mut Value) {
             },
         });
     }
-    // The only fields that are a number or a name, and no quantity, are the ports of probes and hooks.
+    // The ports of probes and hooks are the only fields that accept a number or a name and are not a quantity.
     if schema["x-kubernetes-int-or-string"] == true && name != "port" {
         schema["anyOf"] = json!([{"type": "integer"}, {"type": "string"}]);
         schema["pattern"] = json!(QUANTITY);
@@ -76,7 +76,7 @@ fn visit(name: &str, schema: &mut Value) {
 fn mark_keyed_lists(properties: &mut Map<String, Value>) {
     for (name, keys) in KEYED_LISTS {
         let Some(list) = properties.get_mut(name).filter(|list| list["type"] == "array") else { continue };
-        // A list of the same name elsewhere may have items of another type.
+        // A list with the same name elsewhere may have items of another type.
         if !keys.iter().all(|key| list["items"]["properties"].get(key).is_some()) {
             continue;
         }
@@ -85,7 +85,7 @@ fn mark_keyed_lists(properties: &mut Map<String, Value>) {
         list["x-kubernetes-list-map-keys"] = json!(keys);
         for key in keys {
             let required = list["items"]["required"].as_array().is_some_and(|all| all.iter().any(|it| it == key));
-            // A key must be there or have a default: these are the core types' own.
+            // A key must be required or have a default. These are the defaults of the core types.
             if !required {
                 let default = if *key == "protocol" { "TCP" } else { "" };
                 list["items"]["properties"][*key]["default"] = json!(default);
@@ -97,7 +97,7 @@ fn mark_keyed_lists(properties: &mut Map<String, Value>) {
 fn drop_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            // A property may itself be called `description`: only texts go.
+            // A property may itself be named `description`, so only texts are removed.
             if fields.get("description").is_some_and(Value::is_string) {
                 fields.remove("description");
             }

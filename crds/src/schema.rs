@@ -1,5 +1,5 @@
-//! Pure. Pieces of schema that several fields share. Everything is bounded: an unbounded string or list makes the cost of
-//! a CEL rule unbounded, and the API server refuses the whole definition (measured).
+//! Pure. Defines the parts of a schema that several fields share. Every value is bounded: an unbounded string or list makes the cost of a CEL rule
+//! unbounded, and the API server rejects the whole definition (measured).
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -11,8 +11,8 @@ const ZONE: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
 
 const OBJECT: &str = "[a-z0-9]([-a-z0-9.]*[a-z0-9])?";
 
-/// Five cron fields with their real ranges, names included, or one of the `@` words. A `pattern`, because CEL's
-/// `matches()` on a long string costs more than a whole definition may (measured).
+/// Five cron fields with their real ranges and names, or one of the `@` words. It is a `pattern`, because CEL's `matches()` on a long string
+/// exceeds the cost limit of a whole definition (measured).
 pub fn cron(_: &mut SchemaGenerator) -> Schema {
     const MINUTE: &str = "([0-5]?[0-9])";
     const HOUR: &str = "([01]?[0-9]|2[0-3])";
@@ -21,7 +21,7 @@ pub fn cron(_: &mut SchemaGenerator) -> Schema {
     const WEEKDAY: &str =
         "([0-7]|[sS][uU][nN]|[mM][oO][nN]|[tT][uU][eE]|[wW][eE][dD]|[tT][hH][uU]|[fF][rR][iI]|[sS][aA][tT])";
     let field = |value: &str| {
-        // A step after a single value is read differently by different crons: the scheduler refuses it, too.
+        // Cron implementations differ in how they read a step after a single value. The scheduler rejects it too.
         let item = format!("((\\*|{value}-{value})(/[1-9][0-9]?)?|{value})");
         format!("{item}(,{item})*")
     };
@@ -30,13 +30,13 @@ pub fn cron(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 120, "pattern": pattern})
 }
 
-/// A duration of ours; Kubernetes' own `format: duration` accepts what Go's parser refuses.
+/// A duration as Nightshift parses it. The `format: duration` of Kubernetes accepts values that Go's parser rejects.
 pub fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 32, "pattern": PATTERN})
 }
 
-/// The name of a time zone. The API server looks it up; the pattern keeps out what its library takes besides names
-/// (`+02:00`), and the rule what means another zone on each machine (`Local`).
+/// The name of a time zone. The API server looks it up. Its library also accepts offsets (`+02:00`), which the pattern rejects. The rule rejects
+/// `Local`, which is another zone on each machine.
 pub fn zone(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string", "maxLength": 64, "pattern": ZONE,
@@ -47,23 +47,23 @@ pub fn zone(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// An instant as RFC 3339 writes it. A text here and not a time: an object that holds a wrong one must still be read. The
-/// format makes the API server look at the calendar, the pattern keeps out what it takes besides (no offset, no seconds).
+/// A time in RFC 3339 format. It is a string and not a timestamp, because an object with an invalid value must still be readable. The format makes
+/// the API server check the calendar. It also accepts times without offset or seconds, which the pattern rejects.
 pub fn instant(_: &mut SchemaGenerator) -> Schema {
     const PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})$";
     json_schema!({"type": "string", "format": "date-time", "pattern": PATTERN})
 }
 
-/// The languages of `{in:de}`. The agent has the words; a test of the operator holds the two lists together.
+/// The languages of `{in:de}`. The agent has their words. A test of the operator compares the two lists.
 pub const LANGUAGES: [&str; 26] = [
     "cs", "da", "de", "el", "en", "es", "fi", "fr", "hu", "id", "it", "ja", "ko", "nb", "nl", "pl", "pt", "ro", "ru",
     "sk", "sv", "tr", "uk", "vi", "zh", "zh-TW",
 ];
 
-/// What players read. A brace is a letter like any other, but `{in:` begins a place whose language has to be known: read out in a
-/// pattern letter by letter, because the API server's patterns have no "not followed by".
+/// A text for players. A brace is a normal character, but `{in:` starts a placeholder whose language must be known. The pattern spells this out
+/// character by character, because patterns of the API server have no negative lookahead.
 pub fn announcement(_: &mut SchemaGenerator) -> Schema {
-    // Of a `{in` that goes no further a brace may be the next letter, and begin another.
+    // After an incomplete `{in`, the next character may be a brace that starts another placeholder.
     const UNDONE: &str = "(\\{(in?)?)*";
     let languages = LANGUAGES.join("|");
     let ends = format!("([^{{i]|i[^{{n]|in[^{{:]|in:({languages})\\}})");
@@ -71,27 +71,27 @@ pub fn announcement(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 256, "pattern": pattern})
 }
 
-/// A Minecraft version: two or three numbers, and what a pre-release adds to them.
+/// A Minecraft version: two or three numbers, and an optional pre-release suffix.
 pub fn minecraft(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[0-9]+\\.[0-9]+(\\.[0-9]+)?(-[0-9A-Za-z.-]+)?$"})
 }
 
-/// Slug or id of a project.
+/// The slug or ID of a project.
 pub fn project(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9_.!@$()`+,-]+$"})
 }
 
-/// The name of a plugin, as people, its page or its JAR write it.
+/// The name of a plugin, as users, its page or its JAR write it.
 pub fn plugin_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^\\S(.*\\S)?$"})
 }
 
-/// Some of them.
+/// Up to 16 plugin names.
 pub fn plugin_names(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "maxItems": 16, "items": plugin_name(generator)})
 }
 
-/// The name of a copy, or `latest`.
+/// The name of a backup, or `latest`.
 pub fn copy_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^(latest|[0-9][0-9A-Za-z-]*)$"})
 }
@@ -101,7 +101,7 @@ pub fn object_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": format!("^{OBJECT}$")})
 }
 
-/// What a server holds: names of objects, each once, and `*` for all that runs.
+/// The held plugins of a server: unique object names, and `*` for the whole version set.
 pub fn hold(_: &mut SchemaGenerator) -> Schema {
     let pattern = format!("^(\\*|{OBJECT})$");
     json_schema!({
@@ -110,15 +110,14 @@ pub fn hold(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A range of versions: conditions with commas between them. That no two of them exclude each other is checked by the
-/// operator, which points at the place.
+/// A version range: conditions separated by commas. The operator checks that no two of them exclude each other, and its message names the field.
 pub fn version_range(_: &mut SchemaGenerator) -> Schema {
     const VERSION: &str = "[0-9A-Za-z][0-9A-Za-z.+_-]*";
     let condition = format!(" *(\\*|(>=|<=|>|<|=)? *{VERSION}(\\.\\*)?) *");
     json_schema!({"type": "string", "minLength": 1, "maxLength": 128, "pattern": format!("^{condition}(,{condition})*$")})
 }
 
-/// Patterns for file names without version and `.jar`, each once.
+/// Unique patterns for file names without version and `.jar`.
 pub fn jars(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array", "maxItems": 16, "x-kubernetes-list-type": "set",
@@ -126,13 +125,13 @@ pub fn jars(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// An address with a host. No user in it, which would be a password in a spec, and no `#`, which no server is sent; that it
-/// is https is a rule with words of its own.
+/// An address with a host. It has no user, because that would be a password in a spec. It has no `#`, because a fragment is never sent to a server.
+/// A separate rule with its own message requires HTTPS.
 pub fn url(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 2048, "pattern": URL})
 }
 
-/// A sha256, with or without its name.
+/// A SHA-256, with or without its prefix.
 pub fn sha256(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 71, "pattern": "^(sha256:)?[0-9a-fA-F]{64}$"})
 }
@@ -142,7 +141,7 @@ pub fn text64(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 64})
 }
 
-/// A name, a reference, a file name.
+/// A name, a reference or a file name.
 pub fn text253(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 253})
 }
@@ -160,7 +159,7 @@ pub fn text_map(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A quantity as Kubernetes writes it.
+/// A quantity in the format of Kubernetes.
 pub fn quantity(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "maxLength": 32, "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$"})
 }
@@ -175,12 +174,12 @@ pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     conditions_up_to(20)
 }
 
-/// Those of a server, of which there are some two dozen types: one that cannot be written would keep the whole status from being written.
+/// The conditions of a server, which has some two dozen types. If one condition could not be written, the whole status could not be written.
 pub fn conditions_of_a_server(_: &mut SchemaGenerator) -> Schema {
     conditions_up_to(40)
 }
 
-/// As the field has them, one of each type.
+/// Conditions in the format of Kubernetes, one of each type.
 fn conditions_up_to(most: u32) -> Schema {
     json_schema!({
         "type": "array", "maxItems": most, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
@@ -198,7 +197,7 @@ fn conditions_up_to(most: u32) -> Schema {
     })
 }
 
-/// `matchLabels` and `matchExpressions`, bounded.
+/// `matchLabels` and `matchExpressions` with limits.
 pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object", "x-kubernetes-map-type": "atomic",

@@ -1,5 +1,5 @@
-//! Edge (reads). The manifests of `examples`, as far as they can be judged without an API server. That one accepts the good ones and
-//! refuses the others with the field's name is tested in a cluster (`operator/tests`).
+//! Edge (reads). Checks the manifests of `examples` without an API server. A test in a cluster (`operator/tests`) checks that the API server
+//! accepts the valid ones, and rejects the others with the field's name.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends where it fails")]
 
@@ -36,7 +36,7 @@ fn every_example_is_read_by_the_types_and_written_back_without_a_loss() {
                     serde_json::to_value(serde_json::from_value::<PaperMCServer>(object.clone()).unwrap()).unwrap()
                 }
                 "Plugin" => serde_json::to_value(serde_json::from_value::<Plugin>(object.clone()).unwrap()).unwrap(),
-                // A namespace beside them, as somebody who applies the file needs it.
+                // A namespace in the same file, which users need when they apply it.
                 _ => continue,
             };
             assert_contains(&read["spec"], &object["spec"], &format!("{} {kind} spec", path.display()));
@@ -44,7 +44,7 @@ fn every_example_is_read_by_the_types_and_written_back_without_a_loss() {
     }
 }
 
-/// Everything in `small` is in `large` too; a field that the types do not know is lost, and found here.
+/// Checks that `large` contains everything in `small`. A field that the types do not know would be missing.
 fn assert_contains(large: &Value, small: &Value, at: &str) {
     match (large, small) {
         (Value::Object(large), Value::Object(small)) => {
@@ -59,7 +59,7 @@ fn assert_contains(large: &Value, small: &Value, at: &str) {
                 assert_contains(large, small, at);
             }
         }
-        // A quantity may be written as a number and is a text afterwards.
+        // A quantity may be written as a number. It is read as a string.
         (Value::String(large), Value::Number(small)) => assert_eq!(*large, small.to_string(), "{at}"),
         (large, small) => assert_eq!(large, small, "{at}"),
     }

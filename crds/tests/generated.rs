@@ -1,4 +1,4 @@
-//! Edge (reads). What is generated from the types lies in the repository as they are now.
+//! Edge (reads). Checks that the generated files in the repository match the types.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# The Kubernetes programs, etcd, CoreDNS and Helm: built from the Go module proxy, pinned by the `tool` lines of the go.mod
-# files, checked by go.sum and the checksum database, and kept in the user's cache.
+# Builds the Kubernetes programs, etcd, CoreDNS and Helm from the Go module proxy, and keeps them in the user's cache. The `tool` lines of the go.mod
+# files pin them. go.sum and the checksum database verify them.
 
 build_binaries() {
     build_kubernetes
@@ -14,13 +14,13 @@ build_kubernetes() {
     version=$(required_version "$here" k8s.io/kubernetes)
     short=${version#v}
     say "Building Kubernetes $version, etcd and CoreDNS: about 5 minutes on two cores and 4 GB of Go cache. Once per machine."
-    # Without these the programs would call themselves v0.0.0-master.
+    # Without these flags the programs would report v0.0.0-master.
     for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
         flags+=" -X $package.gitVersion=$version -X $package.gitMajor=$(cut -d. -f1 <<<"$short") -X $package.gitMinor=$(cut -d. -f2 <<<"$short")"
         flags+=" -X $package.gitTreeState=clean -X $package.gitCommit=go-module -X $package.buildDate=1970-01-01T00:00:00Z"
     done
     mkdir -p "$fresh/bin"
-    # shellcheck disable=SC2064  # the name as it is now
+    # expand the name now
     trap "rm -rf '$fresh'" EXIT
     build_tools "$here" "$fresh/bin/" "-s -w$flags"
     mv "$fresh/bin/server" "$fresh/bin/etcd" # Go names a program after its package's path
@@ -28,7 +28,7 @@ build_kubernetes() {
     arrive "$fresh" "$bin" kubelet
 }
 
-# `helm template` asks no cluster: it takes the Kubernetes that is built into it, which has to be ours.
+# `helm template` does not contact a cluster. It uses the Kubernetes version that is built into it, which must be ours.
 build_helm() {
     [ ! -x "$helm_bin/helm" ] || return 0
     require_go "Helm is"
@@ -43,7 +43,7 @@ build_helm() {
         flags+=" -X helm.sh/helm/v3/pkg/$package.k8sVersionMinor=$(cut -d. -f2 <<<"$kubernetes")"
     done
     mkdir -p "$fresh/bin"
-    # shellcheck disable=SC2064  # the name as it is now
+    # expand the name now
     trap "rm -rf '$fresh'" EXIT
     build_tools "$here/helm" "$fresh/bin/" "-s -w$flags"
     arrive "$fresh" "$helm_bin" helm
@@ -58,7 +58,7 @@ required_version() { # FOLDER MODULE
     awk -v module="$2" '$1 == module && $2 ~ /^v/ { print $2; exit }' "$1/go.mod"
 }
 
-# By rename: an interrupted build leaves nothing that looks finished. A second one that was quicker wins.
+# Moves the result by rename, so an interrupted build never looks finished. If another build was faster, its result is used.
 arrive() { # FRESH BIN PROGRAM
     mv -T "$1" "${2%/bin}" 2>/dev/null || true
     [ -x "$2/$3" ] || die "the build did not arrive in $2." "Remove ${2%/bin} and try again."

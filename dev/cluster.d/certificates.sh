@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# Three certificate authorities, every certificate, the key of the service accounts, and a kubeconfig for each client.
-# etcd has an authority of its own, so that no client of another cluster on this loopback can talk to it by mistake.
+# Creates three certificate authorities, every certificate, the key of the service accounts, and a kubeconfig for each client. etcd has a separate
+# authority, so that a client of another cluster on this loopback cannot connect to it by mistake.
 
 make_certificates() {
     if [ ! -e "$pki/complete" ]; then

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# etcd, API server, controller manager and scheduler, all on 127.0.0.1 of the host.
+# Runs etcd, API server, controller manager and scheduler, all on 127.0.0.1 of the host.
 
 start_control_plane() {
     refuse_taken_ports etcd "$etcd_port" "$etcd_peer_port"
@@ -7,7 +7,7 @@ start_control_plane() {
     refuse_taken_ports kube-controller-manager "$controller_manager_port"
     refuse_taken_ports kube-scheduler "$scheduler_port"
 
-    # No fsync: this cluster's data may be lost with the machine, and is dropped by `down`.
+    # No fsync: the data of this cluster may be lost with the machine, and `down` deletes it.
     start etcd etcd --name default --data-dir "$state/etcd" --unsafe-no-fsync --log-level warn \
         --listen-client-urls "https://127.0.0.1:$etcd_port" --advertise-client-urls "https://127.0.0.1:$etcd_port" \
         --listen-peer-urls "http://127.0.0.1:$etcd_peer_port" --initial-advertise-peer-urls "http://127.0.0.1:$etcd_peer_port" \
@@ -32,7 +32,7 @@ start_control_plane() {
         "Look into $logs/kube-apiserver.log and etcd.log, then: dev/cluster down"
     say "API server ready after $(elapsed) s."
 
-    # More requests a second than by default: a fleet of sixty servers appears at once in the tests.
+    # More requests per second than by default, because the tests create a fleet of sixty servers at once.
     start kube-controller-manager kube-controller-manager --bind-address=127.0.0.1 --secure-port="$controller_manager_port" \
         --kubeconfig="$pki/controller-manager.kubeconfig" --authentication-kubeconfig="$pki/controller-manager.kubeconfig" \
         --authorization-kubeconfig="$pki/controller-manager.kubeconfig" --leader-elect=false --kube-api-qps=100 --kube-api-burst=200 \
@@ -46,11 +46,11 @@ start_control_plane() {
         "Look into $logs/kube-controller-manager.log, then: dev/cluster down"
 }
 
-# Ready, or dead: then there is nothing to wait for.
+# Ready, or exited: then waiting is pointless.
 api_settled() { api_answers || gone kube-apiserver; }
 api_answers() { alive kube-apiserver && [ "$(kubectl get --raw /readyz 2>/dev/null)" = ok ]; }
 
-# Short grace: the data is dropped next, so there is nothing to drain or flush.
+# A short grace period: the data is deleted next, so there is no need to drain or flush.
 stop_control_plane() {
     stop kube-scheduler 1
     stop kube-controller-manager 1
@@ -58,7 +58,7 @@ stop_control_plane() {
     stop etcd 1
 }
 
-# Logs, images and the lock stay. Nothing may be mounted below what is removed: a bind mount leads into other people's files.
+# Removes the state, except logs, images and the lock. There must be no mount below the removed folders, because a bind mount leads to other files.
 remove_state() {
     local mounted
     mounted=$(mounts_below_state)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# CoreDNS, as a process on the node behind the Service kube-dns. The agents find the operator's store by its Service's name.
+# Runs CoreDNS as a process on the node behind the Service kube-dns. The agents find the operator's store by the name of its Service.
 
 start_dns() {
     cat >"$state/Corefile" <<COREFILE
@@ -12,7 +12,7 @@ cluster.local:53 in-addr.arpa:53 {
         ttl 5
     }
 }
-# There is no way out: say at once that no other name exists.
+# The node has no external network. Answer at once that other names do not exist.
 .:53 {
     bind $node_ip
     template ANY ANY {

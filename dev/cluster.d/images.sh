@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# The container images: static programs in images from scratch, built by buildah, kept as archives below .dev/images.
+# Builds the container images: static programs in images from scratch. They are kept as archives below .dev/images.
 #
-# buildah and not just tar: then dev/images/*.Containerfile are what anybody's builder understands, for a registry of their own.
-# Its storage is a folder of its own that is removed again; nothing of the user's is touched, and nothing is pulled.
+# It uses buildah instead of tar, so that dev/images/*.Containerfile also work with other builders and registries. The storage of buildah is a
+# separate folder that is removed afterwards. The script changes no data of the user, and pulls no image.
 
-base_image=nightshift.dev/busybox:dev # the sandbox of every pod, and a shell for trying things
+base_image=nightshift.dev/busybox:dev # the sandbox of every pod, and a shell for debugging
 project_images=(nightshift paper-stand-in replaying-upstream)
 
-# The programs of the build that the tests have, too (dev/test.d/build.sh); `dev/test` has built them and says where they are.
+# Builds the programs like the tests do (dev/test.d/build.sh). `dev/test` has already built them and passes their location.
 build_programs() {
     programs=${NIGHTSHIFT_PROGRAMS:-}
     [ -z "$programs" ] || return 0
@@ -21,15 +21,15 @@ build_programs() {
     ) || die "the programs for the images do not compile (see above)." "Mend that, then give the same command again."
 }
 
-# What only a debugger reads is four fifths of a program.
+# Removes debugging data, which is four fifths of a program.
 install_program() { # NAME ROOT
     if command -v strip >/dev/null; then strip -o "$2/$1" "$programs/$1"; else cp "$programs/$1" "$2/$1"; fi
 }
 
 build_images() {
-    # Before minutes of building, not after them.
+    # Check this before minutes of building.
     ! existing || refuse_without_image_load
-    # One at a time: they would build in the same folders. Held until this script ends.
+    # One build at a time, because builds share folders. The lock is held until this script exits.
     mkdir -p "$archives"
     exec 8>"$archives/lock"
     flock -n 8 || { say "Another dev/cluster is building images; waiting for it." && flock 8; }
@@ -41,7 +41,7 @@ build_images() {
     build_image replaying-upstream program replaying-upstream
 }
 
-# build_image NAME INGREDIENT…: skips what did not change.
+# build_image NAME INGREDIENT…: builds an image unless its inputs are unchanged.
 build_image() {
     local name=$1 work=$state/images/$1.build inputs
     shift
@@ -71,15 +71,15 @@ build_image() {
     rm -rf --one-file-system "$work"
 }
 
-# No overlay and no namespaces of its own: it works in a VM and in a container, and an image from scratch needs neither.
+# Uses neither overlay nor namespaces, so it works in a VM and in a container. An image from scratch needs neither.
 buildah_here() { # WORK ARGUMENT…
     local work=$1 notes=/var/lib/containers had_notes='' result=0
     shift
     [ ! -e "$notes" ] || had_notes=yes
-    printf '[network]\nnetwork_config_dir = "%s"\n' "$work/networks" >"$work/containers.conf" # or it leaves a lock in /etc/cni
+    printf '[network]\nnetwork_config_dir = "%s"\n' "$work/networks" >"$work/containers.conf" # otherwise it leaves a lock in /etc/cni
     CONTAINERS_CONF=$work/containers.conf BUILDAH_ISOLATION=chroot \
         command buildah --root "$work/storage" --runroot "$work/storage-run" --storage-driver vfs "$@" || result=$?
-    if [ -z "$had_notes" ]; then # where it notes the layers it has seen cannot be set
+    if [ -z "$had_notes" ]; then # the path of its layer cache cannot be configured
         rm -f "$notes/cache/blob-info-cache-v1.boltdb"
         rmdir "$notes/cache" "$notes" 2>/dev/null || true
     fi

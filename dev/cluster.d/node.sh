@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# One node: containerd, kubelet and kube-proxy in a network namespace of their own, behind one veth. The host routes the pod
-# and service networks there, so pods and services can be reached from the host; nothing gets from the node to the outside,
-# which has no route. The host does not forward, and its own firewall rules are left alone.
+# Runs one node: containerd, kubelet and kube-proxy in a separate network namespace, behind one veth. The host routes the pod and service networks to
+# it, so pods and services can be reached from the host. The node has no route to the outside. The host does not forward packets, and its firewall
+# rules are not changed.
 
 containerd_socket=$run/containerd.sock
 network=$run/network # the namespace, mounted here and not by `ip netns`, which would leave its own folder mounted
 
-# Not `ip netns exec`, which mounts a new /sys and so hides the cgroups.
+# Not `ip netns exec`, because it mounts a new /sys and hides the cgroups.
 on_node() { nsenter --net="$network" "$@"; }
 ctr() { command ctr --address "$containerd_socket" --namespace k8s.io "$@"; }
 
@@ -22,9 +22,9 @@ refuse_foreign_node() {
     echo "$state" >"$owner_file"
 }
 
-# A cluster that was up when its machine was copied, or whose processes somebody ended by hand, leaves the network behind.
+# Takes over the network that remains when the machine was copied while its cluster was running, or when its processes were killed.
 take_over_node_of() { # STATE-DIRECTORY
-    # Each process of ours, the shims of the pods too, names its directory on its command line.
+    # The command line of each of our processes, including the shims of the pods, contains its directory.
     if [ -z "$1" ] || pgrep -f -- "$1/(etcd|pki|kubelet|containerd|run)" >/dev/null; then
         die "the node of this machine belongs to another state directory: ${1:-unknown}." \
             "Take that one down first: NIGHTSHIFT_STATE=${1:-…} dev/cluster down"
@@ -45,17 +45,17 @@ start_node() {
     write_kubelet_settings
 
     start containerd nsenter --net="$network" containerd --config "$state/containerd.toml"
-    # `ctr` itself waits ten seconds for a daemon that is not there.
+    # `ctr` itself waits ten seconds for a missing daemon.
     until_true 30 timeout 2 ctr --address "$containerd_socket" version || die "containerd does not answer: $(tail -n 1 "$logs/containerd.log")" \
         "Look into $logs/containerd.log, then: dev/cluster down"
     load_base_image
 
-    # The kubelet sets these for the whole machine; `down` puts them back.
+    # The kubelet sets these for the whole machine. `down` restores them.
     [ -e "$run/sysctl.saved" ] ||
         sysctl vm.overcommit_memory kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes >"$run/sysctl.saved"
     start kubelet nsenter --net="$network" kubelet --config "$state/kubelet.yaml" --kubeconfig "$pki/kubelet.kubeconfig" \
         --hostname-override "$node" --node-ip "$node_ip" --root-dir "$state/kubelet" --cert-dir "$state/kubelet/pki" --v 1
-    # The conntrack limits are the whole machine's: 0 leaves them as they are.
+    # The conntrack limits apply to the whole machine. 0 does not change them.
     start kube-proxy nsenter --net="$network" kube-proxy --kubeconfig "$pki/kube-proxy.kubeconfig" --hostname-override "$node" \
         --proxy-mode nftables --cluster-cidr "$pod_cidr" --bind-address-hard-fail=false \
         --conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s --conntrack-tcp-timeout-close-wait 0s \
@@ -70,7 +70,7 @@ connect_node() {
     local module
     for module in overlay br_netfilter; do modprobe "$module" 2>/dev/null || true; done # often built in
     if ! ip link show "$veth" >/dev/null 2>&1; then
-        rm -rf "$run/containerd" && mkdir -p "$run/containerd" # of before a reboot: it names processes that are gone
+        rm -rf "$run/containerd" && mkdir -p "$run/containerd" # from before a reboot: it names processes that no longer exist
         touch "$network"
         unshare --net="$network" true
         ip link add "$veth" type veth peer name eth0 netns "$network"
@@ -79,13 +79,13 @@ connect_node() {
         on_node ip link set lo up
         on_node ip addr add "$node_ip/24" dev eth0
         on_node ip link set eth0 up
-        on_node ip route add unreachable default # a pod that tries to get out is told so at once
+        on_node ip route add unreachable default # connections to the outside fail at once
         ip route add "$pod_cidr" via "$node_ip"
         ip route add "$service_cidr" via "$node_ip"
         on_node sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1
     fi
-    # The API server listens on 127.0.0.1 only; this is how the node and its pods reach it, and nothing else of the loopback.
-    # (nft 1.0 wants a line's end before each closing brace.)
+    # The API server listens on 127.0.0.1 only. This rule lets the node and its pods reach it, but no other port of the loopback. (nft 1.0 requires a
+    # newline before each closing brace.)
     sysctl -qw "net.ipv4.conf.$veth.route_localnet=1"
     nft -f - <<NFT
 add table ip $node
@@ -124,7 +124,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "$base_image"
   stream_server_address = "127.0.0.1"
-  netns_mounts_under_state_dir = true  # not in /run/netns, where others have theirs
+  netns_mounts_under_state_dir = true  # not in /run/netns, which other programs use
   disable_apparmor = true
   # Without CAP_SYS_RESOURCE (root in a small VM or container may lack it) a sandbox cannot have its -998, and runc ends with
   # "can't get final child's PID from pipe: EOF".
@@ -144,7 +144,7 @@ TOML
 }
 
 write_kubelet_settings() {
-    : >"$state/resolv.conf" # pods ask CoreDNS only
+    : >"$state/resolv.conf" # pods use CoreDNS only
     cat >"$state/kubelet.yaml" <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -155,21 +155,21 @@ tlsCertFile: $pki/kubelet-server.crt
 tlsPrivateKeyFile: $pki/kubelet-server.key
 containerRuntimeEndpoint: unix://$containerd_socket
 cgroupDriver: cgroupfs
-failCgroupV1: false    # newer kubelets refuse such a host otherwise
+failCgroupV1: false    # newer kubelets reject such a host otherwise
 failSwapOn: false
 clusterDNS: [$dns_service_ip]
 clusterDomain: cluster.local
 resolvConf: $state/resolv.conf
 podLogsDir: $pods
 volumePluginDir: $state/volume-plugins
-maxPods: 240           # two hundred servers, and what is around them; the node's network has 254 addresses
+maxPods: 240           # two hundred servers and their other pods; the node network has 254 addresses
 serializeImagePulls: false
 containerLogMaxSize: 5Mi
 containerLogMaxFiles: 2
 kubeAPIQPS: 100
 kubeAPIBurst: 200
 evictionHard: { memory.available: 100Mi, nodefs.available: "1%", imagefs.available: "1%" }
-imageGCHighThresholdPercent: 100    # an image that was collected could not be pulled again
+imageGCHighThresholdPercent: 100    # a garbage-collected image could not be pulled again
 imageGCLowThresholdPercent: 99
 YAML
 }
@@ -182,7 +182,7 @@ stop_node() {
     local mount
     mounts_below_state | while read -r mount; do umount "$mount" 2>/dev/null || umount -l "$mount"; done
     [ ! -e "$run/sysctl.saved" ] || sysctl -qp "$run/sysctl.saved"
-    # What has a fixed name may be another state directory's. (There is no owner after a reboot.)
+    # Objects with a fixed name may belong to another state directory. (After a reboot there is no owner.)
     case $(cat "$owner_file" 2>/dev/null || true) in "$state" | "")
         remove_node_network
         remove_traces
@@ -191,7 +191,7 @@ stop_node() {
     esac
 }
 
-# Each pod has a shim of containerd, which leads its containers and outlives the daemon. Ours are those with our socket.
+# Each pod has a shim of containerd, which manages its containers and outlives the daemon. Our shims are those with our socket.
 our_shims() { pgrep -f -- "-address $containerd_socket" || true; }
 
 kill_containers() {
@@ -202,13 +202,13 @@ no_container_left() {
     local shims
     shims=$(our_shims | paste -sd,)
     [ -n "$shims" ] || return 0
-    # Ending the first process of a container ends all of it; then nothing holds the shim.
+    # Killing the first process of a container ends the whole container. After that, the shim can exit.
     # shellcheck disable=SC2046,SC2086  # one word for each number
     kill -KILL $(ps -o pid= --ppid "$shims") ${shims//,/ } 2>/dev/null || true
     return 1
 }
 
-# What containerd, CNI and the kubelet write to fixed places outside of the state directory.
+# Removes the files that containerd, CNI and the kubelet write to fixed places outside of the state directory.
 remove_traces() {
     local file folder
     for file in /run/containerd/s/*; do
@@ -219,7 +219,7 @@ remove_traces() {
         case $(readlink "$file" || true) in "$pods"/*) rm -f "$file" ;; esac
     done
     rm -f /var/lib/kubelet/device-plugins/{kubelet.sock,kubelet_internal_checkpoint,DEPRECATION}
-    # Only what is empty: another kubelet's groups and folders stay.
+    # Removes empty folders only, so the groups and folders of another kubelet are kept.
     for folder in /sys/fs/cgroup/kubepods /sys/fs/cgroup/*/kubepods; do
         [ ! -d "$folder" ] || find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null || true
     done

@@ -1,24 +1,24 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# Long-running processes by pid file. Nothing is ever stopped by name.
+# Manages long-running processes by pid file. A process is never stopped by name.
 
-# Is the process of that pid file ours and alive? It is if it began when ours did: a number that was given to somebody else since
-# has another start. Not by its command line, which is empty for a moment while one program becomes the next (setsid, nsenter).
+# Whether the process of that pid file is ours and alive. It is ours if its start time is the recorded one, because a reused number has another start
+# time. The command line does not work: it is empty for a moment while one program executes the next (setsid, nsenter).
 alive() { # NAME
     local pid began
     { read -r pid && read -r began; } 2>/dev/null <"$run/$1.pid" && [ -n "$began" ] && [ "$(start_of "$pid")" = "$began" ]
 }
 
-# When a process began, in ticks since the boot; nothing for one that is gone, or that has ended and waits for its parent.
+# Prints the start time of a process, in ticks since the boot. Prints an empty result for a process that has exited, or that waits for its parent.
 start_of() { # PID
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
-    # The program's name, in brackets, may hold anything.
+    # The program name in parentheses may contain any character.
     # shellcheck disable=SC2086  # one word for each field
     set -- ${stat##*) }
     case $1 in Z | X) ;; *) echo "${20}" ;; esac
 }
 
-# The process leads a session of its own: `stop` reaches its children through the group.
+# The process leads its own session, so `stop` reaches its children through the group.
 start() { # NAME COMMAND…
     local name=$1
     shift
@@ -29,7 +29,7 @@ start() { # NAME COMMAND…
     alive "$name" || die "$name ended at once: $(tail -n 1 "$logs/$name.log")" "The whole log is $logs/$name.log"
 }
 
-# Has the process become COMMAND, or ended before it could? Until then its command line is ours, none, or begins with a launcher.
+# Whether the process executes COMMAND or has exited. Before that, its command line is ours, empty, or starts with a launcher.
 launched() { # NAME
     local command
     alive "$1" || return 0
@@ -52,7 +52,7 @@ stop() { # NAME SECONDS-OF-GRACE
 
 gone() { ! alive "$1"; }
 
-# until_true SECONDS COMMAND…: asks ten times a second.
+# until_true SECONDS COMMAND…: tries the command ten times per second.
 until_true() {
     local deadline=$((SECONDS + $1 + 1))
     shift
@@ -62,13 +62,13 @@ until_true() {
     done
 }
 
-# Several clusters may share this loopback: never start on, and then talk to, somebody else's port.
+# Several clusters may share this loopback. Never start on the port of another cluster and then talk to it.
 refuse_taken_ports() { # NAME PORT…
     local name=$1 port
     shift
     ! alive "$name" || return 0
     for port; do
-        # What was killed a moment ago has its port until the kernel has taken it apart.
+        # The kernel releases the port of a killed process after a moment.
         until_true 10 is_free "$port" || die "port $port, which $name needs, is taken: $(ss -Hltnp "sport = :$port" | awk '{print $4, $6}')." \
             "Stop that process, or use its cluster: set KUBECONFIG and CLUSTER=existing."
     done

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # sourced by dev/cluster, which sets `here`; the names are used by the other parts
-# Where things are, which addresses are used, and how the scripts speak.
+# Defines the paths, the addresses, and the output functions of the scripts.
 
 say() { echo "$*" >&2; }
 
@@ -13,7 +13,7 @@ die() {
 repository=$(dirname "$here")
 state=${NIGHTSHIFT_STATE:-$repository/.dev}
 case $state in /*) ;; *) state=$PWD/$state ;; esac
-run=$state/run      # pid files, sockets, containerd's run-time state: what `down` looks for
+run=$state/run      # pid files, sockets, runtime state of containerd: `down` looks for this folder
 logs=$state/log     # kept by `down`
 pki=$state/pki
 pods=$state/pods.log
@@ -21,11 +21,11 @@ archives=$state/images
 
 existing() { [ "${CLUSTER:-}" = existing ]; }
 
-# Two go.sum files pin every byte of what is built, so their hash is the name of the result.
+# The two go.sum files pin every byte of the build, so their hash names the result.
 cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}
 [ "$cache" != /.cache ] || die "HOME is not set, and the Kubernetes programs are kept below it." "Set HOME or XDG_CACHE_HOME."
 bin=$cache/nightshift/kubernetes-$(cat "$here/go.sum" "$here/dns/go.sum" | sha256sum | cut -c1-16)/bin
-# Helm in a folder of its own, so that a newer one does not build Kubernetes anew.
+# Helm has a separate folder, so that a new version does not rebuild Kubernetes.
 helm_bin=$cache/nightshift/helm-$(sha256sum <"$here/helm/go.sum" | cut -c1-16)/bin
 export PATH=$bin:$helm_bin:$PATH:/usr/sbin:/sbin
 
@@ -34,13 +34,13 @@ if existing; then
     kubeconfig=$KUBECONFIG
 else
     kubeconfig=$state/kubeconfig
-    export KUBECACHEDIR=$run/kubectl # or every cluster of ours would leave something in ~/.kube
+    export KUBECACHEDIR=$run/kubectl # otherwise every cluster would leave files in ~/.kube
 fi
 
-# Ports on 127.0.0.1.
+# The ports on 127.0.0.1.
 etcd_port=2379 etcd_peer_port=2380 api_port=6443 controller_manager_port=10257 scheduler_port=10259
 
-# One node per machine: its namespace, veth and firewall table have fixed names.
+# One node per machine, because its namespace, veth and firewall table have fixed names.
 node=nightshift
 veth=nightshift0
 host_ip=10.200.0.1
@@ -50,7 +50,7 @@ node_pod_cidr=10.244.0.0/24
 service_cidr=10.96.0.0/16
 api_service_ip=10.96.0.1
 dns_service_ip=10.96.0.10
-owner_file=/run/nightshift-dev.state # which state directory the node of this machine belongs to
+owner_file=/run/nightshift-dev.state # the state directory that owns the node of this machine
 
 started_at=$(date +%s)
 elapsed() { echo $(($(date +%s) - started_at)); }
@@ -64,7 +64,7 @@ require_linux_and_root() {
         "Use one that you have: set KUBECONFIG to its file and CLUSTER=existing, then give the same command again."
 }
 
-# One `up` or `down` at a time. The processes that are started do not inherit the lock (see start).
+# Allows one `up` or `down` at a time. Started processes do not inherit the lock (see start).
 lock() {
     mkdir -p "$state"
     exec 9>"$state/lock"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# The default StorageClass, and the process that serves it (cluster.d/provision-volumes).
+# Creates the default StorageClass, and starts the process that serves it (cluster.d/provision-volumes).
 
 start_volumes() {
     kubectl apply -f - >/dev/null <<YAML

@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2034  # the names are used by the scripts that source this
-# Sourced in the root of the repository: the environment of the one build. Tests, container images and clippy share it, so that no crate is
+# Sourced in the root of the repository: the environment of the single build. Tests, container images and clippy share it, so that no crate is
 # compiled twice.
 
-# One set of features for all of it. Another set would compile most crates again.
+# One set of features for everything. Another set would compile most crates again.
 features=resolver/cluster,scheduler/agent,operator/cluster-tests,operator/wrong-clock
-# `make test-all` has another profile: it computes for longer, and builds for longer to compute faster.
+# `make test-all` has another profile: its tests compute longer, so a longer build with optimisation pays off.
 profile=${profile:-dev}
 
-# With a target, flags are not for build scripts and procedural macros, which cannot be static.
+# With a target, flags do not apply to build scripts and procedural macros, which cannot be static.
 CARGO_BUILD_TARGET=$(rustc -vV | sed -n 's/^host: //p')
 # Static: the container images have no libc.
 RUSTFLAGS="-C target-feature=+crt-static"
@@ -28,7 +28,7 @@ build() { cargo build --profile "$profile" --workspace --features "$features" --
 # Builds the unit tests and the tests that the arguments select.
 build_unit_tests() { cargo test --profile "$profile" --workspace --features "$features" --no-run --lib "$@"; }
 
-# In a subshell: runs a command that has a build of its own.
+# Runs a command that has a separate build. Call it in a subshell.
 with_own_build() { # COMMAND…
     unset CARGO_BUILD_TARGET RUSTFLAGS RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
     "$@"

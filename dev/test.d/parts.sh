@@ -1,16 +1,16 @@
 # shellcheck shell=bash disable=SC2154  # build.sh, which is sourced first, sets `target`
-# Sourced by dev/test, dev/test-all and dev/check: the parts that they share. Each part is measured, and has a budget in dev/budgets. All that a
-# run notes is in target/test-results, with the whole output of each test binary.
+# Sourced by dev/test, dev/test-all and dev/check: the parts that they share. Each part is measured, and has a budget in dev/budgets. The results of a
+# run are in target/test-results, with the complete output of each test binary.
 
 me=dev/${0##*/}
 root=$PWD
 results=$target/test-results
-groups=() # process groups that were started and have not ended
+groups=() # process groups that were started and have not exited
 
 say() { printf '%s\n' "$*" >&2; }
 step() { printf '\n== %s\n' "$*" >&2; }
 
-# begin_run [BUDGETS]: which column of dev/budgets counts, `test` or `test-all`; without one there are no budgets.
+# begin_run [BUDGETS]: the column of dev/budgets to use, `test` or `test-all`. Without it, there are no budgets.
 begin_run() {
     budgets=${1:-}
     SECONDS=0
@@ -23,7 +23,7 @@ begin_run() {
     trap 'exit 143' TERM
 }
 
-# Starts a command in a process group of its own, so that all that it starts can be ended.
+# Starts a command in a separate process group, so that all its processes can be stopped.
 start() { # COMMAND…
     set -m
     in_a_group "$@" </dev/null &
@@ -37,7 +37,7 @@ in_a_group() { # COMMAND…
     "$@"
 }
 
-# Waits for all that was started. The first that fails ends the run. A signal interrupts `wait` at once; it would not interrupt a command.
+# Waits for everything that was started. The first failure ends the run. A signal interrupts `wait` at once, but it would not interrupt a command.
 wait_for_started() {
     local ended result=0 group left
     while [ ${#groups[@]} -gt 0 ]; do
@@ -55,7 +55,7 @@ part() { # NAME COMMAND…
     wait_for_started
 }
 
-# The same within what `start` has started.
+# Runs a part within a command that `start` has started.
 measured() { # NAME COMMAND…
     local name=$1 began=$SECONDS result=0
     shift
@@ -84,8 +84,8 @@ check_dependencies() {
 
 run_clippy() { cargo clippy --workspace --all-features --all-targets -- -D warnings; }
 
-# Builds, and lists the test binaries: NAME, folder of the package and path, separated by tabs. The unit tests of a library have the name of its
-# package; another test is `package/test`. Programs have no unit tests of their own.
+# Builds and lists the test binaries: NAME, folder of the package and path, separated by tabs. The unit tests of a library have the name of its
+# package. Another test is `package/test`. Programs have no unit tests.
 list_tests_of() { # COMMAND-OF-BUILD.SH…
     local answer
     answer=$(mktemp -p "$results" cargo.XXXX)
@@ -96,20 +96,20 @@ list_tests_of() { # COMMAND-OF-BUILD.SH…
     mv "$answer.list" "$results/binaries"
 }
 
-# The names of all test binaries but these.
+# Lists the names of all test binaries except these.
 all_but() { # NAME…
     cut -f1 "$results/binaries" | grep -vxF "$(printf '%s\n' "$@")" || true
 }
 
-# Runs one test binary as cargo does: in the folder of its package. Tests that fail do not end the run; their output is printed at its end.
-# The flag that measures each test belongs to an unstable part of the test harness. RUSTC_BOOTSTRAP permits it, for this process only.
+# Runs one test binary as cargo does: in the folder of its package. Failed tests do not end the run. Their output is printed at the end. The flag that
+# measures each test belongs to an unstable part of the test harness. RUSTC_BOOTSTRAP permits it for this process only.
 run_binary() { # NAME ARGUMENT…
     local name=$1 folder path log result=0 began=$SECONDS measure=(-Z unstable-options --report-time) counts
     shift
     IFS=$'\t' read -r folder path < <(awk -F '\t' -v OFS='\t' -v name="$name" '$1 == name { print $2, $3 }' "$results/binaries") ||
         { say "$me: there is no test binary $name." && return 1; }
     log=$results/${name//\//-}.log
-    [ "$name" != resolver/scenarios ] || measure=() # it has another harness, without that flag
+    [ "$name" != resolver/scenarios ] || measure=() # it has another harness without that flag
     (
         cd "$folder"
         export CARGO_MANIFEST_DIR=$folder INSTA_WORKSPACE_ROOT=$root RUSTC_BOOTSTRAP=1
@@ -118,19 +118,19 @@ run_binary() { # NAME ARGUMENT…
     # "test NAME ... ok <1.234s>"
     awk -v OFS='\t' -v of="$name" '/^test .* \.\.\. (ok|FAILED) <[0-9.]+s>$/ { seconds = $NF; gsub(/[<s>]/, "", seconds); print seconds, of, $2 }' \
         "$log" >>"$results/tests"
-    # "test result: ok. 12 passed; 0 failed; …". A binary that fails without this line, or in which no test has run, counts as one failed test.
+    # "test result: ok. 12 passed; 0 failed; …". A binary that fails without this line, or that has run no test, counts as one failed test.
     counts=$(awk -v result=$result '/^test result: / { passed += $4; failed += $6 } END { if (!failed && (result || !passed)) failed = 1; print passed + 0, failed + 0 }' "$log")
     echo "$counts" >>"$results/counts"
     [[ $counts == *" 0" ]] || echo "$name" >>"$results/failed"
     say "   $name: ${counts/ / passed, } failed, $((SECONDS - began)) s"
 }
 
-# Tests in a cluster take minutes; a person sees each result at once.
+# Tests in a cluster take minutes, so their results are printed at once.
 follow() { # NAME LOG
     if [ "$1" = operator/cluster ]; then tee "$2" >&2; else cat >"$2"; fi
 }
 
-# Runs several binaries with the same arguments, so many at the same time.
+# Runs several binaries with the same arguments, AT-ONCE of them at the same time.
 run_binaries() { # AT-ONCE "NAME…" ARGUMENT…
     local at_once=$1 names=$2 name running=0
     shift 2
@@ -148,7 +148,7 @@ run_binaries() { # AT-ONCE "NAME…" ARGUMENT…
     done
 }
 
-# Runs tests in a cluster, which is started for them if none is up. The programs for its images have been built.
+# Runs tests in a cluster. Starts a cluster if none is running. The programs for its images have been built.
 tests_in_a_cluster() { # FILTER…
     local began=$SECONDS
     step "Start of the cluster"
@@ -156,12 +156,12 @@ tests_in_a_cluster() { # FILTER…
     # shellcheck source=/dev/null
     . dev/cluster.d/for-a-run.sh
     took "start of the cluster" "$began"
-    # Each test has a namespace of its own and mostly waits: with five at a time two cores were half idle.
+    # Each test has its own namespace and mostly waits. With five tests at a time, two cores were half idle.
     measured "tests in a cluster" run_binary operator/cluster "$@" --test-threads=7
 }
 
-# Builds and runs all tests but those in a cluster, beside these: those mostly wait and leave half of the processors. The tests of the agent wait
-# for real times, too, and keep their priority.
+# Builds and runs all tests except those in a cluster, at the same time as these. Tests in a cluster mostly wait and leave half of the CPU time. The
+# tests of the agent also wait for real time, so they keep their priority.
 other_tests() {
     local agent
     measured "build of the other tests" with_low_priority list_tests_of build --tests
@@ -171,14 +171,14 @@ other_tests() {
     wait "$agent"
 }
 
-# The binaries of `other_tests`. Those that take longest are first, so that none of them runs alone at the end.
+# Lists the binaries of `other_tests`. The slowest are first, so that none of them runs alone at the end.
 by_length() {
     local long=(resolver/brute_force operator scheduler/rollout_model resolver/checker resolver scheduler resolver/cli)
     printf '%s\n' "${long[@]}"
     all_but operator/cluster scheduler/agent "${long[@]}"
 }
 
-# Called by `trap`: ends what still runs, prints the tables, and fails the run if a test has failed or a part took too long.
+# Called by `trap`: stops running commands, prints the tables, and fails the run if a test has failed or a part took too long.
 at_end() {
     local status=$? group
     trap - EXIT
@@ -190,7 +190,7 @@ at_end() {
     print_slowest
     [ $status = 0 ] || say "
 $me: failed, see above."
-    # The CI looks for this line.
+    # CI looks for this line.
     [ ! -s "$results/counts" ] || awk '{ passed += $1; failed += $2 } END { printf "\n%d passed, %d failed\n", passed, failed }' "$results/counts" >&2
     exit $status
 }
@@ -203,7 +203,7 @@ print_failures() {
     done <"$results/failed"
 }
 
-# Prints how long each part took beside its budget. Fails when a part took half more than its budget.
+# Prints the duration of each part and its budget. Fails if a part exceeds its budget by more than half.
 print_seconds() {
     took "all of it" 0
     step "Seconds"

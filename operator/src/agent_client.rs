@@ -1,4 +1,4 @@
-//! Edge (writes). What the operator asks of the agent in a server's pod; every request is signed.
+//! Edge (writes). Sends the operator's signed requests to the agent in a server's pod.
 
 use std::time::Duration;
 
@@ -10,13 +10,15 @@ use scheduler::protocol::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A report or a small request is answered at once; a longer silence is "does not answer".
+/// Timeout of a report or a small request. The agent replies at once, so an agent that takes longer counts as
+/// unreachable.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// What a save takes besides the server's own time: a command that is under way is waited for, the console is opened, the answer comes back. Given
-/// up sooner than the agent does, a save that was refused would be a silence, and asked for again at once.
+/// Added to the server's own save timeout. It covers the wait for a command that is already running, the opening of the
+/// console and the reply. If the operator gave up first, a refused save would look like an unreachable agent, and the
+/// operator would request the save again at once.
 const AROUND_A_SAVE: Duration = Duration::from_secs(30);
 
-/// Why an agent could not be asked.
+/// Error of a request to an agent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentError {
     #[error("the agent of pod `{pod}` does not answer")]
@@ -38,7 +40,7 @@ pub(crate) enum AgentError {
 }
 
 impl AgentError {
-    /// Why an agent that is there does nothing that it is asked, in words that stay the same while the reason does.
+    /// The reason and message of a refusal by an agent that is reachable. The text stays the same while the cause does.
     pub(crate) fn refusal(&self) -> Option<(&'static str, String)> {
         match self {
             Self::ClocksDiffer { .. } => Some((
@@ -46,7 +48,7 @@ impl AgentError {
                 format!("{self}, at most {SKEW_SECONDS} s are accepted: have both keep time by NTP"),
             )),
             Self::Refused { .. } => Some(("Refused", self.to_string())),
-            // Of one that leads: its Lease was made anew, and counts from the beginning.
+            // The fence of the current leader can be too low: its Lease was recreated and counts from zero.
             Self::Deposed { .. } => Some((
                 "Refused",
                 format!(
@@ -58,7 +60,7 @@ impl AgentError {
     }
 }
 
-/// To the minute: a clock is never off by the same second twice.
+/// Clock difference, rounded up to minutes. The exact number of seconds changes with every request.
 fn in_words(ahead: i64) -> String {
     let way = if ahead < 0 { "behind" } else { "ahead of" };
     let by = match ahead.unsigned_abs().div_ceil(60) {
@@ -68,30 +70,32 @@ fn in_words(ahead: i64) -> String {
     format!("{by} {way} the operator's")
 }
 
-/// One agent: the pod it lives in, and the key it shares with us.
+/// The agent of one pod, with the key that it shares with the operator.
 pub(crate) struct Agent<'a> {
     pub(crate) http: &'a reqwest::Client,
     pub(crate) pod: &'a str,
     pub(crate) address: &'a str,
     pub(crate) pod_uid: &'a str,
     pub(crate) key: &'a Key,
-    /// Grows with each leader: an agent refuses one lower than it has seen.
+    /// The leader's number, which grows with each leader. An agent refuses requests with a lower fence than it has
+    /// seen.
     pub(crate) fence: u64,
 }
 
 impl Agent<'_> {
-    /// What it sees.
+    /// Reads the agent's report.
     pub(crate) async fn report(&self) -> Result<AgentReport, AgentError> {
         self.ask("a report", reqwest::Method::GET, "/v1/report", &(), ANSWER_WITHIN).await
     }
 
-    /// Bring the files of this lock to the volume, in the background.
+    /// Has the agent download the files of this lock to the volume, in the background.
     pub(crate) async fn stage(&self, files: &FileSet) -> Result<(), AgentError> {
         self.tell("staging", "/v1/stage", files).await
     }
 
-    /// Tell the players. An agent from before there were languages, or a choice of places, refuses what it does not know: then it is
-    /// English, or the chat, rather than no update.
+    /// Announces a restart to the players. An older agent refuses a language or a choice of places that it does not
+    /// know. The operator then sends the announcement again in English, and then in the chat only, so that the update
+    /// still happens.
     pub(crate) async fn announce(&self, announce: &Announce) -> Result<(), AgentError> {
         let english = announce.clone().in_english();
         let in_the_chat = Announce { short: None, show: in_the_chat(), ..english.clone() };
@@ -106,28 +110,29 @@ impl Agent<'_> {
         told
     }
 
-    /// End a countdown whose act does not come.
+    /// Ends a countdown whose disruption does not happen.
     pub(crate) async fn call_off(&self, call_off: &CancelAnnouncement) -> Result<(), AgentError> {
         self.tell("the end of a countdown", "/v1/call-off", call_off).await
     }
 
-    /// Bring the world to the disk.
+    /// Saves the worlds to disk.
     pub(crate) async fn save(&self, save: &Save) -> Result<Saved, AgentError> {
         let within = Duration::from_secs(u64::from(save.timeout_seconds)) + AROUND_A_SAVE;
         self.ask("the save", reqwest::Method::POST, "/v1/save", save, within).await
     }
 
-    /// Who is on, by the server's own list.
+    /// Counts the players, by the server's own list.
     pub(crate) async fn players(&self) -> Result<PlayerCount, AgentError> {
         self.ask("the players", reqwest::Method::POST, "/v1/players", &(), ANSWER_WITHIN).await
     }
 
-    /// Take a copy of the running server, in the background.
+    /// Starts an online backup in the background.
     pub(crate) async fn back_up(&self, copy: &HotCopy) -> Result<(), AgentError> {
         self.tell("a copy of the running server", "/v1/backup", copy).await
     }
 
-    /// Let the copy under way push this one out for none. An agent that does not know of that took its copies as ever.
+    /// Excludes this backup from the pruning that a running backup does. An older agent does not know of the request
+    /// and prunes as before.
     pub(crate) async fn keep(&self, kept: &KeepCopy) -> Result<(), AgentError> {
         match self.tell("a copy that stays", "/v1/keep", kept).await {
             Err(AgentError::TooOld { .. }) => Ok(()),
@@ -200,7 +205,7 @@ impl Agent<'_> {
     }
 }
 
-/// What an answer that is not 2xx means.
+/// Maps a reply that is not 2xx to an error.
 fn refused(pod: String, what: &'static str, refusal: RequestRefusal) -> AgentError {
     match refusal {
         RequestRefusal { fence: Some(by), .. } => AgentError::Deposed { pod, by },
@@ -212,7 +217,7 @@ fn refused(pod: String, what: &'static str, refusal: RequestRefusal) -> AgentErr
     }
 }
 
-/// Never the same twice: an agent accepts each once.
+/// Returns a new nonce. An agent accepts each nonce once.
 fn nonce() -> String {
     crate::random_secret::random_hex::<16>()
 }

@@ -1,6 +1,8 @@
-//! Pure. What a process remembers between passes to spare requests: all of it is read again from the cluster when it is not there. But for
-//! what an agent that is silent now has said before (`heard`), and what upstreams had published when players were told of an update
-//! (`promises`), nothing in it decides anything that a restart of the process would decide otherwise.
+//! Pure. Caches what a process has read, to spare requests. After a restart the operator reads all of it again from the
+//! cluster.
+//!
+//! Two caches can change a decision. `heard` has the last report of an agent that is unreachable now, and `promises`
+//! has the pinned catalogs of announced updates. No other cache makes the operator decide differently after a restart.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,11 +18,11 @@ use crate::server::image_pull::state::Pull;
 use crate::server::pinned_catalog::PinnedCatalog;
 use crate::server::records::{LockRecord, SettledRecord};
 
-/// What is hardly ever changed by others is read again when it was seen so long ago: of hundreds of servers whose window opens at one
-/// instant, each warns its players sooner by all that is not read first.
+/// How long a cached object that others hardly ever change is used without a read. When the windows of hundreds of
+/// servers open at the same moment, each skipped read makes the warnings to players earlier.
 const SEEN_COUNTS: SignedDuration = SignedDuration::from_mins(2);
 
-/// Whether what was seen then need not be read again. After a clock was set back nothing was seen lately.
+/// Whether an object read at `seen_at` need not be read again. False after a clock was set back.
 pub(crate) fn was_lately(seen_at: Timestamp, now: Timestamp) -> bool {
     (SignedDuration::ZERO..SEEN_COUNTS).contains(&now.duration_since(seen_at))
 }
@@ -28,7 +30,7 @@ pub(crate) fn was_lately(seen_at: Timestamp, now: Timestamp) -> bool {
 /// A name within a namespace.
 pub(crate) type Key = (String, String);
 
-/// A map that many passes share.
+/// A map that concurrent passes share.
 pub(crate) struct SharedMap<K, V>(Mutex<HashMap<K, V>>);
 
 impl<K, V> Default for SharedMap<K, V> {
@@ -58,7 +60,7 @@ impl<K: Eq + Hash, V: Clone> SharedMap<K, V> {
         self.lock().values().min().cloned()
     }
 
-    /// The keys of the values that are meant.
+    /// The keys of the values that match `is_meant`.
     pub(crate) fn keys_of(&self, is_meant: impl Fn(&V) -> bool) -> Vec<K>
     where
         K: Clone,
@@ -66,18 +68,18 @@ impl<K: Eq + Hash, V: Clone> SharedMap<K, V> {
         self.lock().iter().filter(|(_, value)| is_meant(value)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Drops what `keep` refuses.
+    /// Removes each key for which `keep` returns false.
     pub(crate) fn retain(&self, keep: impl Fn(&K) -> bool) {
         self.lock().retain(|key, _| keep(key));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, V>> {
-        // A pass that panicked left a whole value behind: each write is one insert.
+        // A pass that panicked left the map consistent: each write is one insert.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a rendered template became in the API server.
+/// A rendered template as the API server stored it.
 #[derive(Debug, Clone)]
 pub(crate) struct Rendered {
     pub(crate) revision: Revision,
@@ -85,7 +87,7 @@ pub(crate) struct Rendered {
     pub(crate) template: Arc<PodTemplateSpec>,
 }
 
-/// What one entry of a `StatefulSet`'s history holds.
+/// One entry of a `StatefulSet`'s history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplateHistoryEntry {
     pub(crate) revision: Revision,
@@ -93,47 +95,47 @@ pub(crate) struct TemplateHistoryEntry {
     pub(crate) lock_map: Option<String>,
 }
 
-/// What the agent of a pod said last.
+/// The last report of a pod's agent.
 #[derive(Debug, Clone)]
 pub(crate) struct LastAgentReport {
-    /// When it answered last, or when we first asked in vain.
+    /// When the agent last replied, or when the first request without a reply was sent.
     pub(crate) at: Timestamp,
     pub(crate) report: Option<Arc<AgentReport>>,
 }
 
-/// All of it.
+/// All caches of the process.
 #[derive(Default)]
 pub(crate) struct Caches {
     /// `ControllerRevision`s are immutable: each is read once.
     pub(crate) history: SharedMap<Key, TemplateHistoryEntry>,
     /// Lock `ConfigMap`s are immutable too.
     pub(crate) locks: SharedMap<Key, Arc<LockRecord>>,
-    /// And so are the records of settled revisions.
+    /// Records of stable revisions, which are immutable too.
     pub(crate) settled: SharedMap<Key, Arc<SettledRecord>>,
-    /// By the hash of what we rendered.
+    /// By the hash of the rendered template.
     pub(crate) rendered: SharedMap<[u8; 32], Rendered>,
     /// By pod UID.
     pub(crate) heard: SharedMap<String, LastAgentReport>,
-    /// What we applied last and what the API server made of it, by `Kind/name`: an apply that would change nothing is
-    /// not sent.
+    /// The child that was applied last and the API server's result, by `Kind/name`. An apply that would change nothing
+    /// is not sent.
     pub(crate) applied: SharedMap<Key, Applied>,
     /// The keys of the agents, by the names of their Secrets.
     pub(crate) keys: SharedMap<Key, KnownKey>,
-    /// The status we wrote last, with the UID of the server it is about.
+    /// The status that was written last, with the UID of its server.
     pub(crate) status: SharedMap<Key, (String, Arc<PaperMCServerStatus>)>,
-    /// The settled revision after which unused `ConfigMap`s were deleted.
+    /// The stable revision after which unused `ConfigMap`s were deleted.
     pub(crate) cleaned: SharedMap<Key, Revision>,
-    /// Pods, by UID, whose agent does not know of copies of a running server.
+    /// Pods, by UID, whose agent is too old for online backups.
     pub(crate) too_old: SharedMap<String, ()>,
-    /// When the newest good copy was taken, of each server that has a schedule and runs.
+    /// When the newest good backup was taken, for each running server with a schedule.
     pub(crate) copied: SharedMap<Key, Timestamp>,
-    /// The node that each server was on when it was looked at last.
+    /// The node that each server was on in its last pass.
     pub(crate) placed: SharedMap<Key, String>,
-    /// Servers of which no `PodDisruptionBudget` of ours is left.
+    /// Servers whose `PodDisruptionBudget` is deleted.
     pub(crate) unbudgeted: SharedMap<Key, ()>,
-    /// What the node of a server was asked to pull, and what came of it.
+    /// The image pull requested on a server's node, and its result.
     pub(crate) pulls: SharedMap<Key, Pull>,
-    /// What updates were planned from of which players were told. Only while they wait.
+    /// The pinned catalogs of announced updates. An entry exists only while its update waits.
     pub(crate) promises: SharedMap<Key, PinnedCatalog>,
     /// Failures in a row, by server.
     pub(crate) attempts: SharedMap<Key, u32>,
@@ -144,7 +146,7 @@ pub(crate) struct Caches {
 pub(crate) struct Applied {
     pub(crate) digest: [u8; 32],
     pub(crate) resource_version: Option<String>,
-    /// When it was found to be so.
+    /// When the child was last found in this state.
     pub(crate) at: Timestamp,
 }
 
@@ -157,7 +159,7 @@ pub(crate) struct KnownKey {
 }
 
 impl Caches {
-    /// Forgets a server that is gone.
+    /// Removes the entries of a deleted server.
     pub(crate) fn forget(&self, namespace: &str, server: &str) {
         let prefix = format!("{server}-");
         let of = |key: &Key| key.0 == namespace && (key.1 == server || key.1.starts_with(&prefix));

@@ -1,5 +1,5 @@
-//! Edge (reads). Keeps one catalog for all servers: read at its own pace, shared as one `Arc`, announced only when its
-//! content changed.
+//! Edge (reads). Keeps one catalog for all servers, refreshes it on its own schedule, and signals only changes of its
+//! content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use crate::clock::now;
 use crate::solve_groups::Requests;
 use crate::template_revision::digest;
 
-/// Of what was read, without the dates of reading: the same whenever that was.
+/// Digest of a catalog without the dates of reading, so it does not depend on when the catalog was read.
 pub(crate) type Content = [u8; 32];
 
 /// One reading of all upstreams.
 pub(crate) struct Snapshot {
     pub(crate) catalog: Catalog,
     pub(crate) content: Content,
-    /// What could not be read, by subject (`modrinth/viaversion`).
+    /// Sources that could not be read, by subject (`modrinth/viaversion`).
     pub(crate) problems: BTreeMap<String, CatalogSourceError>,
     pub(crate) read_at: Timestamp,
 }
 
 #[cfg(test)]
 impl Snapshot {
-    /// One that no upstream was asked for.
+    /// A snapshot for tests, made without a request to an upstream.
     pub(crate) fn of(catalog: Catalog, problems: BTreeMap<String, CatalogSourceError>) -> Self {
         let (content, read_at) = (content_of(&catalog), catalog.paper_read_at);
         Self { catalog, content, problems, read_at }
     }
 }
 
-/// Why something could not be read.
+/// Why a source could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CatalogSourceError {
     /// A word of a closed set: [`resolver::upstream::FetchError::category`].
@@ -47,11 +47,11 @@ pub(crate) struct CatalogSourceError {
     pub(crate) words: String,
 }
 
-/// Shares the newest snapshot, and learns from the servers what it has to hold.
+/// Shares the newest snapshot, and collects from the servers which projects it must hold.
 #[derive(Clone)]
 pub(crate) struct CatalogKeeper {
     newest: watch::Sender<Option<Arc<Snapshot>>>,
-    /// What all servers ask for.
+    /// The requests of all servers.
     pub(crate) requests: Requests,
     poke: Arc<Notify>,
 }
@@ -63,19 +63,19 @@ impl Default for CatalogKeeper {
 }
 
 impl CatalogKeeper {
-    /// The newest reading; None until the first one is complete.
+    /// The newest reading. `None` until the first one is complete.
     pub(crate) fn newest(&self) -> Option<Arc<Snapshot>> {
         self.newest.borrow().clone()
     }
 
-    /// As if this had been read.
+    /// Replaces the newest reading.
     #[cfg(test)]
     pub(crate) fn set(&self, snapshot: Arc<Snapshot>) {
         self.newest.send_replace(Some(snapshot));
     }
 
-    /// Notes what a server asks for, and says whether that is something new. A project or a JAR of somebody's own that no reading
-    /// was asked for yet is read soon, not at the next turn.
+    /// Records a server's request and returns whether it changed. A project or an unmanaged JAR that no reading has
+    /// covered yet is read soon, not at the next refresh.
     pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) -> bool {
         let unread = self.requests.names_more(request);
         let new = self.requests.note(namespace, server, Some(request));
@@ -85,7 +85,7 @@ impl CatalogKeeper {
         new
     }
 
-    /// Reads again soon: something beside the pages is known now.
+    /// Triggers a reading soon, because information from outside the pages is available.
     pub(crate) fn read_soon(&self) {
         self.poke.notify_one();
     }
@@ -100,7 +100,7 @@ impl CatalogKeeper {
         .boxed()
     }
 
-    /// Reads for ever, every `pause` and whenever somebody needs something new.
+    /// Reads forever: every `pause`, and when a server's request names something new.
     pub(crate) async fn run(self, fetcher: Fetcher, image_repository: Option<String>, pause: Duration) {
         loop {
             let requests = self.requests.all();
@@ -108,7 +108,7 @@ impl CatalogKeeper {
                 self.read(&fetcher, image_repository.as_deref(), &requests).await;
             }
             let poked = tokio::time::timeout(pause, self.poke.notified());
-            // Either way the next turn comes.
+            // A timeout and a wake-up both lead to the next reading.
             drop(poked.await);
         }
     }
@@ -139,11 +139,11 @@ impl CatalogKeeper {
             .collect();
         let old = self.newest();
         let same = old.as_ref().is_some_and(|old| old.content == content && old.problems == problems);
-        // The age of a catalog is that of the last reading that went well.
+        // A catalog is as old as the last reading without problems.
         let read_at = old.as_ref().filter(|_| !problems.is_empty()).map_or(at, |old| old.read_at);
         let snapshot = Arc::new(Snapshot { catalog: reading.catalog, content, problems, read_at });
         if same {
-            // Newer dates of reading are worth having, and not worth waking anybody for.
+            // Newer dates of reading are stored, but they wake no server.
             self.newest.send_if_modified(|slot| {
                 *slot = Some(snapshot);
                 false

@@ -1,4 +1,6 @@
-//! Edge (reads). The only place of the operator that reads a clock.
+//! Edge (reads). Reads the clocks.
+//!
+//! No other file of the operator reads a clock.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 #[cfg(test)]
 pub(crate) mod simulated;
 
-/// The time now, for decisions: passed down as an argument from here on.
+/// The current time, for decisions. From here on it is passed down as an argument.
 #[expect(clippy::disallowed_methods, reason = "this is the one file that may")]
 pub(crate) fn now() -> Timestamp {
     #[cfg(test)]
@@ -27,7 +29,7 @@ pub(crate) async fn sleep(length: Duration) {
     tokio::time::sleep(length).await;
 }
 
-/// How long the process has run, as no change of the wall clock bends it.
+/// How long the process has run. Changes of the wall clock have no effect on it.
 fn monotonic() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     #[cfg(test)]
@@ -42,7 +44,7 @@ const fn ahead() -> SignedDuration {
     SignedDuration::ZERO
 }
 
-/// By how much the clock of this process is wrong: the kernel gives no container a wall clock of its own.
+/// How far the clock of this process is wrong, for tests. The kernel gives no container a wall clock of its own.
 #[cfg(feature = "wrong-clock")]
 fn ahead() -> SignedDuration {
     static AHEAD: LazyLock<SignedDuration> = LazyLock::new(|| {
@@ -52,8 +54,9 @@ fn ahead() -> SignedDuration {
     *AHEAD
 }
 
-/// A stretch of time since a look, by both clocks: a process that slept must not carry out an old decision. Someone who puts the wall clock back
-/// does not make it younger, and the other clock stands still while a machine is suspended.
+/// Measures the time since an observation by two clocks, because a process that was suspended must not carry out an old
+/// decision. The monotonic clock still counts when a user sets the wall clock back. The wall clock still counts when
+/// the machine was suspended and the monotonic clock was not running.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     started: Duration,
@@ -71,7 +74,7 @@ impl Stopwatch {
         self.started_at
     }
 
-    /// Whether more than this has gone by since the start, by either clock.
+    /// Whether more than `age` has passed since the start, by either clock.
     pub(crate) fn is_older_than(self, age: SignedDuration) -> bool {
         self.is_past(self.started_at + age)
     }
@@ -95,11 +98,11 @@ mod tests {
         let _clocks = simulated::start(began);
         let watch = Stopwatch::start();
         assert!(watch.is_past(minute(0)) && !watch.is_past(minute(1)));
-        // Somebody puts the clock back, and a minute goes by.
+        // A user sets the clock back, and a minute passes.
         simulated::put(SignedDuration::from_hours(-1));
         simulated::pass_until(minute(-59));
         assert!(watch.is_past(minute(1)) && !watch.is_past(minute(2)));
-        // The machine was suspended: only the wall clock went on.
+        // The machine was suspended: only the wall clock advanced.
         simulated::put(SignedDuration::from_mins(62));
         assert!(watch.is_past(minute(3)) && !watch.is_past(minute(4)));
     }

@@ -1,4 +1,4 @@
-//! Pure. Flags and environment of the operator.
+//! Pure. Defines the flags and environment variables of the operator.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,82 +18,86 @@ use crate::update_slots::Limits;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "operator", version, about)]
 pub struct Config {
-    /// The namespace to watch; empty: all of them.
+    /// The namespace to watch. Empty means all namespaces.
     #[arg(long, env = "NIGHTSHIFT_WATCH_NAMESPACE", default_value = "")]
     pub watch_namespace: String,
 
-    /// Watch the cluster's nodes, which needs the right to list and watch them: `spec.eviction: OnUpgrade` does.
+    /// Watch the cluster's nodes, which needs the permission to list and watch them. `spec.eviction: OnUpgrade` needs
+    /// it.
     #[arg(long, env = "NIGHTSHIFT_WATCH_NODES", action = clap::ArgAction::Set, default_value_t = false)]
     pub watch_nodes: bool,
 
-    /// The namespace the operator itself runs in: its Lease lives there.
+    /// The namespace the operator itself runs in, which also holds its Lease.
     #[arg(long, env = "NIGHTSHIFT_NAMESPACE", default_value = "nightshift-system")]
     pub namespace: String,
 
-    /// Who holds the Lease: the pod's name.
+    /// The identity of the Lease holder: the pod's name.
     #[arg(long, env = "NIGHTSHIFT_IDENTITY", default_value = "operator")]
     pub identity: String,
 
-    /// Where `/livez`, `/readyz` and `/metrics` answer.
+    /// The address that serves `/livez`, `/readyz` and `/metrics`.
     #[arg(long, env = "NIGHTSHIFT_HEALTH_ADDRESS", default_value = "0.0.0.0:8081")]
     pub health_address: SocketAddr,
 
-    /// Where the artifact store answers the agents.
+    /// The address that serves the artifact store to the agents.
     #[arg(long, env = "NIGHTSHIFT_STORE_ADDRESS", default_value = "0.0.0.0:8471")]
     pub store_address: SocketAddr,
 
-    /// The store as agents reach it, such as `http://nightshift-store.nightshift-system.svc:8471`.
+    /// The URL of the store for agents, such as `http://nightshift-store.nightshift-system.svc:8471`.
     #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
     pub store_url: String,
 
-    /// Where the store and the metadata cache keep their files.
+    /// The directory for the files of the store and of the metadata cache.
     #[arg(long, env = "NIGHTSHIFT_CACHE_DIR", default_value = "/var/cache/nightshift")]
     pub cache_dir: PathBuf,
 
-    /// The image that holds the agent; usually the operator's own.
+    /// The image that contains the agent, usually the operator's own.
     #[arg(long, env = "NIGHTSHIFT_AGENT_IMAGE", default_value = "ghcr.io/nightshift-mc/nightshift:latest")]
     pub agent_image: String,
 
-    /// The server image for servers that name none; `{java}` becomes the Java version that the chosen Paper needs.
+    /// The server image for servers that name none. `{java}` becomes the Java version that the chosen Paper needs.
     #[arg(long, env = "NIGHTSHIFT_GAME_IMAGE", default_value = "docker.io/itzg/minecraft-server:java{java}")]
     pub game_image: String,
 
-    /// A file with what is known about versions and stands on no page: `docs/reference/facts.md`. Read once, at the start.
+    /// A file with compatibility facts that no upstream page states: `docs/reference/facts.md`. Read once, at the
+    /// start.
     #[arg(long, env = "NIGHTSHIFT_FACTS", value_name = "FILE")]
     pub facts: Option<PathBuf>,
 
-    /// A file with the channels that are told about all servers: `docs/guides/notify.md`. Their Secrets are in the operator's own
-    /// namespace. Read once, at the start.
+    /// A file with the channels that are notified about all servers: `docs/guides/notify.md`. Their Secrets are in the
+    /// operator's own namespace. Read once, at the start.
     #[arg(long, env = "NIGHTSHIFT_NOTIFY", value_name = "FILE")]
     pub notify: Option<PathBuf>,
 
-    /// Origins (scheme, host, port) that webhooks may have beside public addresses over https, such as
-    /// `http://mattermost.chat.svc:8065`; commas between them.
+    /// Origins (scheme, host, port) that webhooks may use in addition to public https addresses, such as
+    /// `http://mattermost.chat.svc:8065`. Separated by commas.
     #[arg(long, env = "NIGHTSHIFT_NOTIFY_ORIGINS", value_name = "URL", value_delimiter = ',')]
     pub notify_origins: Vec<String>,
 
-    /// How often upstreams are asked for news, in seconds. Their own cache times are honoured on top.
+    /// How often the operator asks upstreams for news, in seconds. It also honours their cache times.
     #[arg(long, env = "NIGHTSHIFT_REFRESH_SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub refresh_seconds: u32,
 
-    /// How long a started server must stay well before its new set counts as proven, in seconds.
+    /// How long a started server must run without a failure before its new version set counts as verified, in seconds.
     #[arg(long, env = "NIGHTSHIFT_SETTLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub settle_seconds: u32,
 
-    /// How long a start may go on without a sign of life (a line in the log, a change in the world) before its set is given up, in seconds.
+    /// How long a start may go on without a sign of life before the operator gives up its version set, in seconds. A
+    /// line in the log or a change in the world is a sign of life.
     #[arg(long, env = "NIGHTSHIFT_START_SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(10..=7_200))]
     pub start_seconds: u32,
 
-    /// The same for the first start of a newer Minecraft, which rewrites the world. Never less than `--start-seconds`: a smaller value counts as
-    /// that.
+    /// The same for the first start of a newer Minecraft, which rewrites the world. Never less than `--start-seconds`:
+    /// a smaller value is raised to it.
     #[arg(long, env = "NIGHTSHIFT_FIRST_START_SECONDS", default_value_t = 1_800, value_parser = clap::value_parser!(u32).range(10..=86_400))]
     pub first_start_seconds: u32,
 
-    /// Servers worked on at the same time.
+    /// The number of servers that the operator works on at the same time.
     #[arg(long, env = "NIGHTSHIFT_CONCURRENCY", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrency: u16,
 
-    /// Servers that are updated at the same time; 0: as many as there are. The others wait for their turn in the window.
+    /// The number of servers that are updated at the same time. 0 means no limit. The other servers wait for an update
+    /// slot in their window.
     #[arg(long, env = "NIGHTSHIFT_MAX_CONCURRENT_UPDATES", default_value_t = 0)]
     pub max_concurrent_updates: u16,
 
@@ -101,20 +105,20 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_MAX_CONCURRENT_UPDATES_PER_NODE", default_value_t = 0)]
     pub max_concurrent_updates_per_node: u16,
 
-    /// Lines of the log: for people or for machines.
+    /// The log format: text for a terminal or JSON for machines.
     #[arg(long, env = "NIGHTSHIFT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
 
-    /// What is logged, as `tracing` filters write it.
+    /// The log filter, in the syntax of `tracing`.
     #[arg(long, env = "NIGHTSHIFT_LOG", default_value = "info,kube=warn")]
     pub log: String,
 
-    /// Where metadata comes from.
+    /// The sources of metadata.
     #[command(flatten)]
     pub upstreams: UpstreamArgs,
 }
 
-/// Base URLs of the upstreams; mirrors are named here. Plain http is accepted because an admin wrote it.
+/// Base URLs of the upstreams, or of mirrors. Plain http is accepted because an admin configured it.
 #[derive(Debug, Clone, Args)]
 pub struct UpstreamArgs {
     /// `PaperMC` Fill v3.
@@ -131,30 +135,30 @@ pub struct UpstreamArgs {
     pub docker_hub_url: String,
 }
 
-/// How the log is written.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// One JSON object a line.
     Json,
-    /// For a person at a terminal.
+    /// Text for a terminal.
     Text,
 }
 
 impl Config {
-    /// The repository whose tags Docker Hub is asked for: the game image without tag, when it is on Docker Hub and
-    /// leaves the Java to us.
+    /// The repository whose tags are read from Docker Hub: the game image without its tag. `None` if the image is not
+    /// on Docker Hub or its tag has no `{java}`.
     pub(crate) fn image_repository(&self) -> Option<&str> {
         let (repository, tag) = self.game_image.rsplit_once(':')?;
         (tag.contains("{java}") && repository.starts_with("docker.io/")).then_some(repository)
     }
 
-    /// Where the APIs are.
+    /// The URLs of the upstream APIs.
     pub(crate) fn upstreams(&self) -> anyhow::Result<Upstreams> {
         let UpstreamArgs { fill_url, hangar_url, modrinth_url, docker_hub_url } = &self.upstreams;
         let url = |flag: &str, text: &str| Url::parse(text).with_context(|| format!("--{flag}: `{text}` is not a URL"));
         Ok(Upstreams {
             fill: url("fill-url", fill_url)?,
-            // Nobody asks there: servers run as Paper only.
+            // The operator never uses this one: servers run as Paper only.
             purpur: Upstreams::default().purpur,
             hangar: url("hangar-url", hangar_url)?,
             modrinth: url("modrinth-url", modrinth_url)?,
@@ -162,7 +166,7 @@ impl Config {
         })
     }
 
-    /// How long a new set is waited for.
+    /// Timeouts of the verification of a new version set.
     pub(crate) fn pace(&self) -> StartTimeout {
         let seconds = |of: u32| SignedDuration::from_secs(i64::from(of));
         StartTimeout {
@@ -172,13 +176,14 @@ impl Config {
         }
     }
 
-    /// How many servers are updated at the same time.
+    /// Limits of concurrent updates.
     pub(crate) fn limits(&self) -> Limits {
         let limit = |most: u16| (most > 0).then_some(usize::from(most));
         Limits { together: limit(self.max_concurrent_updates), on_a_node: limit(self.max_concurrent_updates_per_node) }
     }
 
-    /// Where webhooks may lead besides; empty ones are what an empty variable gives.
+    /// Origins that webhooks may use in addition to public addresses. An empty environment variable gives one empty
+    /// text, which is ignored.
     pub(crate) fn notify_origins(&self) -> anyhow::Result<Vec<Url>> {
         let given = self.notify_origins.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
         given
@@ -191,7 +196,7 @@ impl Config {
             .collect()
     }
 
-    /// How metadata is read: as the upstreams wish, but not more rarely than `--refresh-seconds` says.
+    /// Settings of the metadata reader: the upstreams' own cache times, but at most `--refresh-seconds`.
     pub(crate) fn fetch_settings(&self) -> anyhow::Result<Settings> {
         let refresh = SignedDuration::from_secs(i64::from(self.refresh_seconds));
         let usual = Ttl::default();
@@ -200,12 +205,13 @@ impl Config {
         Ok(Settings { upstreams: self.upstreams()?, ttl, files: self.files_dir(), ..usual })
     }
 
-    /// Where all downloaded files lie: the store and the reader of files by URL share them, so that none comes twice.
+    /// The directory of all downloaded files. The store and the reader of files by URL share it, so that no file is
+    /// downloaded twice.
     pub(crate) fn files_dir(&self) -> PathBuf {
         self.cache_dir.join("files")
     }
 
-    /// What the store may download: whatever an upstream that an admin named gives, and https from public addresses.
+    /// The download rules of the store: anything from a configured upstream, and https from public addresses.
     pub(crate) fn store_policy(&self) -> anyhow::Result<store::StorePolicy> {
         Ok(store::StorePolicy::new(download::DownloadPolicy::new(self.upstreams()?.all())))
     }

@@ -1,4 +1,4 @@
-//! Pure. What every pass is given.
+//! Pure. Holds the shared state that every pass receives.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 use crate::update_slots::UpdateSlots;
 
-/// One process, all passes.
+/// The state of one process, shared by all passes.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) config: Config,
-    /// What the cluster knows about versions.
+    /// The compatibility facts of the cluster.
     pub(crate) facts: CompatibilityFacts,
-    /// For agents: no proxy, no redirects.
+    /// The client for agents: no proxy, no redirects.
     pub(crate) http: reqwest::Client,
     pub(crate) catalog: CatalogKeeper,
     pub(crate) solver: Solver,
@@ -36,35 +36,35 @@ pub(crate) struct Context {
     pub(crate) memory: Caches,
     pub(crate) events: EventPublisher,
     pub(crate) metrics: Metrics,
-    /// Tells channels of a chat.
+    /// Delivers notifications to chat channels.
     pub(crate) messenger: Notifier<KubeBackend>,
     /// All Plugins that are watched.
     pub(crate) plugins: Reflector<Plugin>,
     /// All servers that are watched.
     pub(crate) servers: Reflector<PaperMCServer>,
-    /// Nodes that are to be emptied.
+    /// The nodes that are to be drained.
     pub(crate) nodes: Nodes,
-    /// How many servers are updated at the same time.
+    /// Limits how many servers are updated at the same time.
     pub(crate) turns: UpdateSlots,
-    /// Passes that have not come to their act.
+    /// Passes that have not reached their action yet.
     pub(crate) rush: Priority,
-    /// Wakes a server in time before its window opens.
+    /// Wakes a server shortly before its window opens.
     pub(crate) alarm: Timer,
     pub(crate) wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
-    /// The same in a moment ([`crate::debounce`]).
+    /// The same, debounced ([`crate::debounce`]).
     pub(crate) wake_soon: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
-    /// Grows with each leader; agents refuse a lower one than they have seen.
+    /// Grows with each leader. Agents refuse requests with a lower one than they have seen.
     pub(crate) fence: u64,
 }
 
 impl Context {
-    /// Has a pass over this server begun soon, because of what happened elsewhere.
+    /// Requeues this server soon, because of a change elsewhere.
     pub(crate) fn look_again(&self, namespace: &str, server: &str) {
-        // Nobody listens any more only when the process ends.
+        // Sending fails only when the process ends.
         drop(self.wake.send(ObjectRef::new(server).within(namespace)));
     }
 
-    /// The same in a moment, and once for all that happens until then.
+    /// Requeues this server after the debounce time, once for all changes until then.
     pub(crate) fn look_again_in_a_moment(&self, namespace: &str, server: &str) {
         drop(self.wake_soon.send(ObjectRef::new(server).within(namespace)));
     }

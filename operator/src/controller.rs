@@ -1,4 +1,6 @@
-//! Edge (reads). The controllers: which changes wake which object. What a pass does stands in `server` and `plugin`.
+//! Edge (reads). Runs the controllers and defines which changes trigger a pass.
+//!
+//! The passes themselves are in `server` and `plugin`.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -24,7 +26,7 @@ use crate::k8s::namespace_scope::scoped;
 use crate::telemetry::health::{Readiness, ReadyGate};
 use crate::{plugin, server};
 
-/// Both controllers before they run; their stores are what every pass reads from.
+/// Both controllers before they run. Every pass reads from their stores.
 pub(crate) struct Controllers {
     pub(crate) servers: Controller<PaperMCServer>,
     pub(crate) plugins: Controller<Plugin>,
@@ -63,7 +65,8 @@ impl Controllers {
             .with_config(kube::runtime::controller::Config::default().concurrency(config.concurrency))
             .owns(scoped::<StatefulSet>(&client, &config), ours.clone())
             .watches(scoped::<Pod>(&client, &config), ours, |pod| server_of(&pod))
-            // A Plugin that changes, comes or goes may matter to any server of its namespace: labels decide, in the pass.
+            // A Plugin that is created, changed or deleted may affect any server of its namespace. The pass evaluates
+            // the labels.
             .watches_stream(plugins_asked_for, move |plugin| {
                 in_namespace(&server_store, plugin.metadata.namespace.as_ref())
             })
@@ -97,20 +100,21 @@ impl Controllers {
     }
 }
 
-/// A pass as a task: kube polls all passes that wait each time that one of them goes on, and on one core.
+/// Runs a pass as a task of its own. kube would poll all waiting passes whenever one of them advances, and on one core.
 async fn pass_of_its_own(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Action, Infallible> {
-    // Whoever drops it, because the Lease is lost, ends it.
+    // When the Lease is lost, the controller is dropped, and this guard aborts the pass.
     let pass = AbortOnDropHandle::new(tokio::spawn(server::reconcile(server, ctx)));
     pass.await.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))
 }
 
-/// Passes turn their own failures into outcomes: there is no error left for kube's runtime.
+/// The error policy, which is never called: passes turn their own failures into outcomes.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is kube's")]
 fn never<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
     match *error {}
 }
 
-/// What is watched of a kind of ours. A deletion changes no generation: it is left without one, so that nobody takes it for nothing new.
+/// Watches objects of a Nightshift kind. A deletion does not change the generation. The function removes it, so that
+/// the predicate filter lets the deletion pass.
 fn asked<K>(api: Api<K>) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -127,8 +131,9 @@ where
     })
 }
 
-/// Spec, labels and annotations; None, which always counts as news, without a generation. A status is written by us: of a hundred servers that
-/// wrote theirs, each would wake the Plugins, whose statuses name servers, and each of those all the servers.
+/// Hash of spec generation, labels and annotations. Without a generation the result is None, which always counts as a
+/// change. The status is left out because the operator writes it. If the operator wrote the statuses of a hundred
+/// servers, each write would wake the Plugins, whose statuses name servers. Each Plugin would then wake all servers.
 pub(crate) fn what_is_asked<K: kube::Resource>(object: &K) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     (object.meta().generation?, object.labels(), object.annotations()).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Edge (writes). Wakes servers a moment after they were asked for, and once for all that happened until then.
+//! Edge (writes). Wakes servers a moment after a request, and once for all requests until then.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-/// How long whoever shares a plugin is left alone after one of them has changed.
+/// How long the servers that share a plugin are not woken after one of them has changed.
 const MOMENT: Duration = Duration::from_secs(3);
 
-/// Wakes whoever is asked for, a moment later: of two hundred servers that share a plugin each one that starts changes the answers of all.
+/// Wakes each requested server once, a moment later. When two hundred servers share a plugin, each one that starts
+/// changes the answers of all others.
 pub(crate) async fn in_a_moment<K: Eq + Hash>(mut asked: mpsc::UnboundedReceiver<K>, wake: mpsc::UnboundedSender<K>) {
     while let Some(first) = asked.recv().await {
         tokio::time::sleep(MOMENT).await;
@@ -17,7 +18,7 @@ pub(crate) async fn in_a_moment<K: Eq + Hash>(mut asked: mpsc::UnboundedReceiver
         while let Ok(next) = asked.try_recv() {
             all.insert(next);
         }
-        // Nobody listens any more only when the process ends.
+        // Sending fails only when the process ends.
         for one in all {
             drop(wake.send(one));
         }

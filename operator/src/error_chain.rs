@@ -1,9 +1,9 @@
-//! Pure. An error with its causes on one line, printed once, at the edge.
+//! Pure. Renders an error with its causes on one line, to be printed once, at the edge.
 
 use std::error::Error;
 use std::{fmt, iter};
 
-/// Shows an error and every `source` of it, joined by `: `. Each layer speaks once; none repeats its cause.
+/// Shows an error and every `source` of it, joined by `: `. Each layer describes only itself, so no text is repeated.
 pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {
@@ -12,7 +12,7 @@ impl fmt::Display for ErrorChain<'_> {
         f.write_str(&last)?;
         for cause in iter::successors(next(self.0), |&error| next(error)) {
             let text = words(cause);
-            // kube writes its cause into its own message; said once is enough.
+            // kube writes its cause into its own message, so the cause is not repeated.
             if !last.contains(&text) {
                 write!(f, ": {text}")?;
             }
@@ -22,7 +22,7 @@ impl fmt::Display for ErrorChain<'_> {
     }
 }
 
-/// The cause of a link. The answer of the API server is the end: its cause is itself once more.
+/// The cause of an error. The API server's answer is the last one, because its `source` is the same answer again.
 fn next<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<kube::Error>() {
         Some(kube::Error::Api(_)) => None,
@@ -30,7 +30,7 @@ fn next<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static
     }
 }
 
-/// What one link says. kube prints an answer of the API server as a whole structure; people need its message.
+/// The text of one error. kube prints an answer of the API server as a whole structure, so only its message is used.
 fn words(error: &(dyn Error + 'static)) -> String {
     match error.downcast_ref::<kube::Error>() {
         Some(kube::Error::Api(status)) => status.message.clone(),
@@ -38,7 +38,8 @@ fn words(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// At most `max` bytes of `text`, cut on a character boundary with an ellipsis: notes of Events are limited to 1,024.
+/// At most `max` bytes of `text`, cut on a character boundary with an ellipsis. Kubernetes limits the note of an Event
+/// to 1,024 bytes.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Edge (writes). What every controller needs of Kubernetes.
+//! Edge (writes). Groups the Kubernetes helpers that every controller needs.
 
 pub(crate) mod events;
 pub(crate) mod labels;

@@ -1,4 +1,6 @@
-//! Edge (writes). One replica leads, by a Lease; losing it ends the process.
+//! Edge (writes). Elects one leader by a Lease.
+//!
+//! The process ends when it loses the Lease.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,42 +16,42 @@ use crate::Config;
 
 /// The Lease's name.
 pub(crate) const LEASE: &str = "nightshift-leader";
-/// A dead leader is replaced after this long, in seconds.
+/// Lifetime of the Lease without a renewal, in seconds. Then another replica can take over.
 const DURATION_SECONDS: u64 = 15;
-/// The leader renews this long before its time is up, in seconds.
+/// How long before the end of that time the leader renews, in seconds.
 const GRACE_SECONDS: u64 = 5;
 
-/// What a leader has.
+/// The result of a won election.
 pub(crate) struct Leadership {
-    /// Grows with each new leader. Agents refuse a lower one than they have seen, so a leader that was asleep cannot
+    /// Grows with each new leader. Agents refuse a lower one than they have seen, so a leader that was suspended cannot
     /// command them any more.
     pub(crate) fence: u64,
     /// Ends when the Lease is lost.
     pub(crate) lost: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// Who a leader is, by its Lease.
+/// The identity of a leader, by its Lease.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseHolder {
-    /// Where the Lease is.
+    /// The namespace of the Lease.
     pub(crate) namespace: String,
-    /// Who holds it.
+    /// The holder identity in the Lease.
     pub(crate) identity: String,
-    /// How many leaders there were before.
+    /// The number of leaders before this one.
     pub(crate) fence: u64,
 }
 
-/// What has to be left of a Lease when something is sent that nobody can fence: longer than sending may take.
+/// How much time the Lease must have left when the operator sends something that no fence protects. Sending takes less.
 const ROOM: SignedDuration = SignedDuration::from_secs(5);
 
 impl LeaseHolder {
-    /// That of a process with this configuration that leads with this fence.
+    /// The identity of a process that leads with this configuration and fence.
     pub(crate) fn of(config: &Config, fence: u64) -> Self {
         Self { namespace: config.namespace.clone(), identity: config.identity.clone(), fence }
     }
 
-    /// Whether the Lease is still held by this leader, and for a while to come. A process that was asleep learns it so before
-    /// its own clock tells.
+    /// Whether this leader still holds the Lease, and for at least [`ROOM`] from now. A process that was suspended
+    /// learns this from the Lease before its own clock shows it.
     pub(crate) async fn is_held(&self, client: &Client, now: Timestamp) -> Result<bool, kube::Error> {
         let leases: Api<Lease> = Api::namespaced(client.clone(), &self.namespace);
         Ok(self.is_held_by(&leases.get(LEASE).await?, now))

@@ -1,5 +1,6 @@
-//! Edge (writes). The operator: the only part of Nightshift that talks to Kubernetes. It does what `resolver` and
-//! `scheduler` decide, and says what was done.
+//! Edge (writes). Runs the operator, the only part of Nightshift that writes to Kubernetes.
+//!
+//! It carries out and reports what `resolver` and `scheduler` decide.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
 use update_slots::UpdateSlots;
 
-/// Missing CRDs are waited for, not crashed on; this often.
+/// How often the operator checks for missing CRDs. It waits for them and does not exit.
 const CRD_PAUSE: Duration = Duration::from_secs(2);
 
 /// Runs until a signal or until the Lease is lost.
@@ -73,7 +74,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     telemetry::logs::start(&config)?;
     let facts = read_facts(config.facts.as_deref())?;
     let cluster_channels = read_channels(config.notify.as_deref(), &config.namespace)?;
-    // First of all: it also gives the process the crypto provider that the Kubernetes client needs.
+    // Must be first: it also installs the crypto provider that the Kubernetes client needs.
     let http = agent_http()?;
     let client = Client::try_default().await.context("no Kubernetes to talk to: set KUBECONFIG or run in a cluster")?;
     let readiness = Readiness::default();
@@ -131,7 +132,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     }
 }
 
-/// Tells channels for as long as this process leads. What it learns is noted by a pass.
+/// Creates the notifier, which delivers notifications while this process leads. A pass records the results.
 fn messenger(
     client: &Client,
     config: &Config,
@@ -143,21 +144,23 @@ fn messenger(
     let standing = LeaseHolder::of(config, fence);
     let post = HttpSender::new(config.notify_origins()?).context("could not make the client for webhooks")?;
     let wake = Box::new(move |(namespace, name): &caches::Key| {
-        // Nobody listens any more only when the process ends.
+        // Sending fails only when the process ends.
         drop(wake.send(ObjectRef::new(name).within(namespace)));
     });
     let office = KubeBackend { client: client.clone(), standing };
     Ok(Notifier::new(office, post, wake, metrics.notices.clone(), cluster))
 }
 
-/// The cluster's facts. An operator that went on without them would install what they rule out, so it stops at a mistake.
+/// Reads the cluster's compatibility facts. Without them the operator would install what they rule out, so an error in
+/// the file stops it.
 fn read_facts(file: Option<&Path>) -> anyhow::Result<CompatibilityFacts> {
     let Some(file) = file else { return Ok(CompatibilityFacts::default()) };
     let facts = CompatibilityFacts::read(&read(file, "--facts")?);
     facts.with_context(|| format!("{} (--facts, `facts` of the chart)", file.display()))
 }
 
-/// The channels that are told about all servers. A mistake stops the operator too: nobody misses a message that never came.
+/// Reads the channels that are notified about all servers. An error in the file stops the operator, because users do
+/// not notice missing notifications.
 fn read_channels(file: Option<&Path>, namespace: &str) -> anyhow::Result<Vec<Channel>> {
     let Some(file) = file else { return Ok(Vec::new()) };
     let channels = notify::cluster_config::read(&read(file, "--notify")?, namespace);
@@ -182,7 +185,7 @@ async fn wait_for_crds(client: &Client, config: &Config) {
     }
 }
 
-/// Agents are asked directly, by pod address: never through a proxy, and they redirect nobody.
+/// The client for agents, which the operator reaches by pod address: without a proxy, and without redirects.
 fn agent_http() -> Result<reqwest::Client, StartError> {
     resolver::upstream::client(None, |builder| {
         builder.no_proxy().redirect(reqwest::redirect::Policy::none()).connect_timeout(Duration::from_secs(3))

@@ -1,4 +1,4 @@
-//! Edge (writes). The operator's process: flags in, controllers until a signal.
+//! Edge (writes). Starts the operator's process with its flags and runs it until a signal.
 
 use clap::Parser as _;
 

@@ -1,7 +1,7 @@
-//! Pure. Kubernetes quantities of memory, as bytes.
+//! Pure. Converts Kubernetes quantities of memory to bytes.
 
-/// Bytes of a quantity such as `6Gi`, `6000M`, `1.5Gi` or `6442450944`; None when it is not one.
-/// Suffixes as the API conventions of Kubernetes define them.
+/// Bytes of a quantity such as `6Gi`, `6000M`, `1.5Gi` or `6442450944`. `None` for any other text. The API conventions
+/// of Kubernetes define the suffixes.
 pub(crate) fn bytes(quantity: &str) -> Option<u64> {
     let digits_end = quantity.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(quantity.len());
     let (number, suffix) = quantity.split_at(digits_end);

@@ -1,6 +1,7 @@
-//! Edge (reads). Which nodes are to be emptied. Of a node nothing is kept but that.
+//! Edge (reads). Watches which nodes are to be drained, and keeps no other data of a node.
 //!
-//! An eviction that is refused leaves no trace anywhere (measured), so this is how somebody is noticed who wants a server off its node.
+//! A refused eviction leaves no trace anywhere (measured). The marks of the nodes are therefore how the operator
+//! notices that a server has to leave its node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +17,10 @@ use tracing::warn;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
 
-/// Why a node is to be emptied.
+/// Why a node is to be drained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DrainMark {
-    /// Nothing new is placed on it: `kubectl drain` begins with that.
+    /// The scheduler places no new pods on it. `kubectl drain` begins with that.
     Cordoned,
     /// The cluster autoscaler is about to remove it.
     ClusterAutoscaler,
@@ -28,7 +29,7 @@ pub(crate) enum DrainMark {
 }
 
 impl DrainMark {
-    /// In words, behind the name of the node.
+    /// The text that follows the name of the node.
     pub(crate) fn in_words(self) -> &'static str {
         match self {
             Self::Cordoned => "is cordoned",
@@ -38,7 +39,7 @@ impl DrainMark {
     }
 }
 
-/// The taints with which autoscalers mark a node that they have begun to empty. What they only consider is no mark.
+/// The taints of nodes that an autoscaler has begun to drain. The taint of a node that it only considers is not listed.
 const TAINTS: [(&str, DrainMark); 3] = [
     ("ToBeDeletedByClusterAutoscaler", DrainMark::ClusterAutoscaler),
     ("karpenter.sh/disrupted", DrainMark::Karpenter),
@@ -46,7 +47,8 @@ const TAINTS: [(&str, DrainMark); 3] = [
     ("karpenter.sh/disruption", DrainMark::Karpenter),
 ];
 
-/// The mark of a node, if it has one. Who cordons is a person, an autoscaler or both: the more exact word counts.
+/// The mark of a node, if it has one. A user, an autoscaler or both may cordon a node, so a taint takes precedence over
+/// the cordon.
 fn mark_of(node: &v1::Node) -> Option<DrainMark> {
     let spec = node.spec.as_ref()?;
     let has = |key: &str| spec.taints.iter().flatten().any(|taint| taint.key == key);
@@ -54,14 +56,14 @@ fn mark_of(node: &v1::Node) -> Option<DrainMark> {
     by_taint.or_else(|| (spec.unschedulable == Some(true)).then_some(DrainMark::Cordoned))
 }
 
-/// What is known of one node.
+/// The state of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeObservation {
     /// Nodes are not watched, or have not been read yet.
     Unknown,
-    /// It has no mark; or there is no node to look at.
+    /// It has no mark, or the server is on no node.
     Stays,
-    /// It has one.
+    /// It has a mark.
     Leaves(DrainMark),
 }
 
@@ -75,15 +77,15 @@ pub(crate) struct Nodes {
 struct MarkedNode {
     is_read: bool,
     marked: BTreeMap<String, DrainMark>,
-    /// Of a list that is being read.
+    /// The marks of a list that is still being read.
     listed: BTreeMap<String, DrainMark>,
 }
 
-/// Whose servers have to be looked at.
+/// The nodes whose servers have to be requeued.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     On(BTreeSet<String>),
-    /// The nodes are known from now on.
+    /// All nodes: their first list is complete.
     All,
 }
 
@@ -92,12 +94,12 @@ impl Nodes {
         Self { are_watched, known: Mutex::default() }
     }
 
-    /// Whether the operator was told that it may read them.
+    /// Whether the operator is configured to watch nodes.
     pub(crate) fn are_watched(&self) -> bool {
         self.are_watched
     }
 
-    /// What is known of this node.
+    /// The state of this node.
     pub(crate) fn look(&self, node: Option<&str>) -> NodeObservation {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.is_read {
@@ -107,7 +109,7 @@ impl Nodes {
             .map_or(NodeObservation::Stays, |mark| NodeObservation::Leaves(*mark))
     }
 
-    /// What a watch tells.
+    /// Takes in an event of the watch.
     pub(crate) fn take(&self, event: Event<v1::Node>) -> Changed {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).take(event)
     }
@@ -146,7 +148,7 @@ impl MarkedNode {
     }
 }
 
-/// Reads nodes for ever, and has the servers looked at whose node has changed.
+/// Watches nodes forever, and requeues the servers of a node that has changed.
 pub(crate) async fn watch(ctx: Arc<Context>) {
     let nodes: Api<v1::Node> = Api::all(Client::clone(&ctx.client));
     let events = watcher(nodes, watcher::Config::default()).default_backoff();

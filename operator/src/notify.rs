@@ -1,8 +1,10 @@
-//! Edge (writes). Tells channels of a chat what happens to servers, beside all passes: nothing waits for a channel.
+//! Edge (writes). Delivers notifications about servers to chat channels, independently of the passes, so no pass waits
+//! for a channel.
 //!
-//! What is to be told stands in the status of a server, in the same write as the facts that it follows from, until it is
-//! noted there as told. So it survives this process. Each channel of each server has a worker of its own while something is
-//! to be told, and tells one thing after the other. The workers of a channel of the cluster take turns.
+//! Pending notifications are in the status of their server until it records the delivery. The operator writes them
+//! together with the facts that they follow from, so they survive a restart of the process. Each channel of each server
+//! has a worker of its own while notifications are pending, and the worker delivers one after the other. The workers of
+//! a cluster channel deliver one at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,26 +38,26 @@ use http_sender::HttpFailure;
 pub(crate) use http_sender::HttpSender;
 use message::build_body;
 
-/// Messages under way at the same time, of all servers.
+/// Limit of concurrent deliveries, for all servers together.
 const AT_ONCE: usize = 16;
-/// A Secret that was just looked at is not looked at again: an update has a pass each second.
+/// How long a read of a Secret is reused. An update has a pass each second.
 const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(60);
-/// How often the Secrets of the cluster's channels are looked at, whether or not a server has a pass.
+/// How often the Secrets of the cluster channels are checked, even without a pass over any server.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
 
-/// Called when something is to be noted about a server.
+/// Wakes a server, so that its next pass records a change.
 pub(crate) type WakeFn = Box<dyn Fn(&Key) + Send + Sync>;
 
-/// A channel that cannot be told now.
+/// A channel that is failing now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChannelError {
     pub(crate) channel: Channel,
     pub(crate) fault: DeliveryError,
 }
 
-/// A try that failed.
+/// A delivery attempt that failed.
 struct FailedAttempt {
-    /// None: it was none of the channel's. The cluster did not answer, or another process leads.
+    /// `None` if the channel did not cause it: the cluster did not answer, or another process leads.
     fault: Option<DeliveryError>,
     asked: Option<Duration>,
 }
@@ -73,16 +75,16 @@ struct Inner<O> {
     wake: WakeFn,
     metrics: NotificationMetrics,
     at_once: Semaphore,
-    /// Those that are told about all servers.
+    /// The channels that are notified about all servers.
     cluster: Vec<Channel>,
     desks: Mutex<DeliveryQueues>,
 }
 
-/// Tells channels. One for the process; cheap to share.
+/// Delivers notifications. One for the process, and cheap to clone.
 pub(crate) struct Notifier<O>(Arc<Inner<O>>);
 
 impl<O: Backend> Notifier<O> {
-    /// `cluster` are the channels that are told about all servers.
+    /// `cluster` are the channels that are notified about all servers.
     pub(crate) fn new(
         office: O,
         post: HttpSender,
@@ -105,12 +107,12 @@ impl<O: Backend> Notifier<O> {
         Self(Arc::new(Inner { office, post, pace, wake, metrics, at_once, cluster, desks: Mutex::default() }))
     }
 
-    /// Everybody who is told about a server.
+    /// All channels that are notified about a server.
     pub(crate) fn channels_of(&self, server: &PaperMCServer) -> Vec<Channel> {
         channel::channels_of(server, &self.0.cluster)
     }
 
-    /// Looks at the channels of the cluster for ever: what is wrong with one is told by day, although no server has a pass.
+    /// Checks the cluster channels forever, so that an error in one shows early, even without a pass over any server.
     pub(crate) fn watch_cluster(&self) {
         let inner = Arc::clone(&self.0);
         if inner.cluster.is_empty() {
@@ -124,7 +126,8 @@ impl<O: Backend> Notifier<O> {
         });
     }
 
-    /// Takes over what a server's status says is to be told, as it was written last. What is under way already goes on.
+    /// Takes over the pending notifications from a server's status, as it was written last. A delivery that is already
+    /// in progress continues.
     pub(crate) fn offer(&self, server: &Key, channels: &[Channel], notices: &[NotificationState]) {
         let mut desks = self.0.desks();
         desks.close_all_but(server, channels);
@@ -136,7 +139,7 @@ impl<O: Backend> Notifier<O> {
                 continue;
             }
             let desk = desks.open(server, channel);
-            // What is not to be told any more is noted.
+            // An end whose notification is no longer pending is recorded in the status.
             desk.ended.retain(|name, _| pending.iter().any(|notice| name_of(notice) == *name));
             desk.queue =
                 pending.into_iter().filter(|notice| !desk.ended.contains_key(&name_of(notice))).cloned().collect();
@@ -148,7 +151,7 @@ impl<O: Backend> Notifier<O> {
         }
     }
 
-    /// Notes what was told, and what was given up, in what is about to be written.
+    /// Records delivered and abandoned notifications in the status that is about to be written.
     pub(crate) fn note(&self, server: &Key, notices: &mut [NotificationState]) {
         let desks = self.0.desks();
         for (channel, desk) in desks.of.get(server).into_iter().flatten() {
@@ -163,8 +166,8 @@ impl<O: Backend> Notifier<O> {
         }
     }
 
-    /// Looks at the channels' Secrets, so that what is wrong with them is told by day. And says what was in the way of the
-    /// last message.
+    /// Checks the channels' Secrets, so that an error in one shows before a notification is due. Also returns the error
+    /// of the last delivery.
     pub(crate) async fn look(&self, server: &Key, channels: &[Channel], now: Timestamp) -> Vec<ChannelError> {
         let mut troubles = Vec::new();
         for channel in channels {
@@ -176,7 +179,7 @@ impl<O: Backend> Notifier<O> {
         troubles
     }
 
-    /// Forgets a server that is gone.
+    /// Removes the queues of a deleted server.
     pub(crate) fn forget(&self, server: &Key) {
         self.offer(server, &[], &[]);
     }
@@ -184,7 +187,7 @@ impl<O: Backend> Notifier<O> {
 
 impl<O: Backend> Inner<O> {
     fn desks(&self) -> MutexGuard<'_, DeliveryQueues> {
-        // Each change under this lock leaves whole values behind.
+        // Each change under this lock leaves the value consistent.
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,8 +201,8 @@ impl<O: Backend> Inner<O> {
         self.metrics.cluster_failing.set(failing);
     }
 
-    /// What is in the way of telling a channel: its Secret as it is now, else what the last message met. None also where the cluster
-    /// cannot be asked.
+    /// The error that blocks a channel: the one of its Secret now, or else the one of the last delivery. `None` also if
+    /// the cluster does not answer.
     async fn look_at(&self, lane: &Arc<Route>, channel: &Channel, now: Timestamp) -> Option<DeliveryError> {
         let known = lane.known().looked.clone();
         if let Some((at, _)) = known
@@ -212,7 +215,7 @@ impl<O: Backend> Inner<O> {
         let (is_news, in_the_way) = {
             let mut known = lane.known();
             let was = known.looked.replace((now, fault.clone())).and_then(|(_, was)| was);
-            // Not for what only a connection shows: it would be tried again with each pass.
+            // Not for an error that only a connection shows: each pass would then try again.
             if was.is_some() && fault.is_none() {
                 known.fault = None;
                 lane.news.notify_one();
@@ -230,7 +233,7 @@ impl<O: Backend> Inner<O> {
         in_the_way
     }
 
-    /// What is known of a way is said of each server that is told of over it.
+    /// Wakes all servers that use a route, because the error of the route is in the status of each.
     fn wake_users(&self, lane: &Arc<Route>) {
         let users = self.desks().users(lane);
         for server in &users {
@@ -238,7 +241,7 @@ impl<O: Backend> Inner<O> {
         }
     }
 
-    /// Tells all that is to be told about one server in one channel, and ends.
+    /// Worker: delivers all notifications of one server to one channel, and ends.
     async fn work(self: Arc<Self>, seat: ChannelKey, id: u64) {
         while let Some(lane) = self.lane_of(&seat, id) {
             let mut failures = lane.turn.lock().await;
@@ -256,7 +259,7 @@ impl<O: Backend> Inner<O> {
             *failures += 1;
             let pause = self.pace.pause(*failures, fault.as_ref(), asked);
             self.note_fault(&seat, &lane, &channel, fault);
-            // With the turn in hand: nobody else tries meanwhile what has just failed.
+            // The guard is held during the pause, so that no other worker repeats the attempt that has just failed.
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = lane.news.notified() => *failures = 0,
@@ -268,7 +271,7 @@ impl<O: Backend> Inner<O> {
         self.desks().busy(seat, id).map(|desk| desk.lane.clone())
     }
 
-    /// What is to be told next. None: nothing, and whoever asked has to end.
+    /// The next notification to deliver. `None` if there is none, and the caller has to end.
     fn next(&self, seat: &ChannelKey, id: u64) -> Option<(Channel, NotificationState)> {
         let now = self.office.now();
         let late: Vec<NotificationState> = {
@@ -286,16 +289,16 @@ impl<O: Backend> Inner<O> {
         Some((desk.channel.clone(), next?))
     }
 
-    /// One try.
+    /// One delivery attempt.
     async fn tell(&self, server: &Key, channel: &Channel, notice: &NotificationState) -> Result<(), FailedAttempt> {
         const NOT_OURS: FailedAttempt = FailedAttempt { fault: None, asked: None };
-        // Never closed: it lives as long as this.
+        // The semaphore is never closed: it exists as long as `self`.
         let _permit = self.at_once.acquire().await;
         let address = self.office.address(&channel.namespace, &channel.written.secret).await.ok_or(NOT_OURS)?;
         let webhook = address.map_err(HttpFailure::from)?;
         self.post.check(&webhook).map_err(HttpFailure::from)?;
         let body = build_body(&channel.written, &server.0, &server.1, notice);
-        // Last, right before the message goes: another leader tells what is left.
+        // This check is the last step before the message is sent. If another process leads, it delivers the rest.
         if !self.office.leads().await {
             return Err(NOT_OURS);
         }

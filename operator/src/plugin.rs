@@ -1,5 +1,6 @@
-//! Edge (writes). One pass over one Plugin: what its source publishes and which servers it matches. It decides nothing: the
-//! solve belongs to the servers.
+//! Edge (writes). Runs one pass over one Plugin: it reports the releases of its source and the servers that it matches.
+//!
+//! It decides nothing, because the passes over the servers solve.
 
 use std::sync::Arc;
 
@@ -24,17 +25,17 @@ use crate::server::check::windows::check_plugin_windows;
 use crate::telemetry::metrics::PassLabels;
 use crate::template_revision::digest;
 
-/// Releases shown in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
+/// Number of releases in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
 const SHOWN: usize = 10;
-/// Minecraft versions shown of each.
+/// Number of Minecraft versions of each release in a status.
 const MINECRAFT_SHOWN: usize = 20;
-/// Servers shown by name.
+/// Number of servers that a status names.
 const SERVERS_SHOWN: usize = 50;
 
 /// The reason when the spec names no project at all.
 const INVALID: &str = "Invalid";
 
-/// One pass.
+/// Runs one pass.
 pub(crate) async fn reconcile(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<Action, std::convert::Infallible> {
     let at = now();
     let outcome = match report(&plugin, &ctx, at).await {
@@ -69,7 +70,7 @@ async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kub
     ctx.metrics.api_writes.inc();
     match FieldManager::STATUS.apply_status(&api, &plugin.name_any(), &object).await {
         Ok(_) => Ok(()),
-        // Deleted while we looked: nobody is left to be told.
+        // The Plugin was deleted during the pass, so it has no status any more.
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         Err(source) => Err(source),
     }
@@ -153,7 +154,7 @@ fn build_status(
     }
 }
 
-/// One server that gets this plugin, with the release its own status plans for it.
+/// One server that gets this plugin, with the release that the server's own status plans for it.
 fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
     let name = plugin.name_any();
     let planned =
@@ -164,7 +165,7 @@ fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
     MatchedInstance { name: server.name_any(), compatible: planned.map(|_| version.is_some()), version }
 }
 
-/// Reason and words about a file that was read.
+/// The condition of a file that was read.
 fn about_file(project: &Project) -> (bool, &'static str, String) {
     let name = &project.name;
     match project.releases.first().map(|release| release.version.as_str()) {
@@ -175,7 +176,7 @@ fn about_file(project: &Project) -> (bool, &'static str, String) {
     }
 }
 
-/// What a person calls it: the project as the spec has it; of a file the name in its JAR, or the end of its address.
+/// The name for users: the project in the spec. For a file, the name in its JAR or the last part of its URL.
 fn called(plugin: &Plugin, found: Option<&Project>) -> String {
     let source = &plugin.spec.source;
     match (source.kind, found) {
@@ -187,7 +188,7 @@ fn called(plugin: &Plugin, found: Option<&Project>) -> String {
     }
 }
 
-/// The condition's reason for what an error is called in metrics.
+/// The condition's reason for an error category, which is the word in metrics.
 fn reason_of(category: &str) -> &'static str {
     match category {
         "wrong-hash" => "ChecksumMismatch",
@@ -206,7 +207,7 @@ fn channel_of(channel: Channel) -> PluginChannel {
     }
 }
 
-/// 16 hex digits that change when a release comes, goes or is edited.
+/// 16 hex digits that change when a release is added, removed or edited.
 fn content_of(project: &Project) -> String {
     let releases = serde_json::to_value(&project.releases).expect("releases have string keys only");
     hex::encode(&digest(&releases)[..8])
@@ -219,10 +220,10 @@ fn find<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
     })
 }
 
-/// What the keeper says about this project's source, if it could not be read; or what is wrong with a spec that names none.
+/// The catalog's error for this project's source, or the violations of a spec that names no project.
 fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<CatalogSourceError> {
     let Some(key) = key else {
-        // The API server refuses these; an object may be older than its schema.
+        // The API server refuses these specs, but an object may be older than its schema.
         let complaints = resolver::from_api::check_plugin(plugin).into_iter();
         let words: Vec<String> = complaints.map(|it| format!("`{}` {}; {}", it.path, it.problem, it.fix)).collect();
         return Some(CatalogSourceError { category: INVALID, words: words.join(". ") });
@@ -231,8 +232,8 @@ fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snaps
     snapshot?.problems.iter().find(|(of, _)| of.eq_ignore_ascii_case(&subject)).map(|(_, problem)| problem.clone())
 }
 
-/// What is wrong with windows of its own that the schema lets in, such as 30 February. In the zone of no server: a zone of theirs is for them to
-/// complain about.
+/// The errors of the Plugin's own windows that the schema accepts, such as 30 February. Checked in UTC: each server
+/// reports errors in its own time zone itself.
 fn windows_problem(plugin: &Plugin) -> Option<String> {
     let (_, complaints) = check_plugin_windows(plugin, "UTC");
     let words: Vec<String> = complaints.iter().map(ToString::to_string).collect();

@@ -1,5 +1,7 @@
-//! Edge (reads). Lets those go first who have not come to their act: of hundreds of servers whose windows open at one instant, each that writes down
-//! that its players were warned keeps another one from warning its own.
+//! Edge (reads). Gives priority to passes that have not acted yet.
+//!
+//! The windows of hundreds of servers may open at the same moment. Without priorities, a pass that writes down its
+//! announcement would delay the announcement of another server.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,10 +9,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// Nobody lets others go first for longer: a pass may wait for a download.
+/// The longest time that a pass gives priority to others. Another pass may be waiting for a download.
 const AT_MOST: Duration = Duration::from_secs(1);
 
-/// How many passes have not come to their act. One for the process.
+/// Counts the passes that have not acted yet. One for the process.
 #[derive(Debug)]
 pub(crate) struct Priority {
     ahead: AtomicUsize,
@@ -18,25 +20,26 @@ pub(crate) struct Priority {
     line: Semaphore,
 }
 
-/// A pass that has not come to its act, until it has or ends.
+/// A pass that has not acted yet. It stops counting when it has acted or ends.
 pub(crate) struct PendingPass<'a> {
     rush: &'a Priority,
     has_acted: AtomicBool,
 }
 
 impl Priority {
-    /// Of so many passes that may be under way at once half may stand at the line: the others are there for whoever does not wait.
+    /// `passes` may run at the same time. At most half of them may wait at the barrier, so that the rest stay free for
+    /// other work.
     pub(crate) fn among(passes: u16) -> Self {
         let line = Semaphore::new(usize::from(passes / 2));
         Self { ahead: AtomicUsize::new(0), nobody_left: Notify::new(), line }
     }
 
-    /// A place at the line, if one is free.
+    /// A place at the barrier, if one is free.
     pub(crate) fn place_at_the_line(&self) -> Option<SemaphorePermit<'_>> {
         self.line.try_acquire().ok()
     }
 
-    /// A pass begins.
+    /// Registers a pass that begins.
     pub(crate) fn enter(&self) -> PendingPass<'_> {
         self.ahead.fetch_add(1, Ordering::SeqCst);
         PendingPass { rush: self, has_acted: AtomicBool::new(false) }
@@ -44,20 +47,20 @@ impl Priority {
 }
 
 impl PendingPass<'_> {
-    /// The act is taken: nobody has to wait for it any more.
+    /// Marks the pass as having acted: others no longer wait for it.
     pub(crate) fn has_acted(&self) {
         if !self.has_acted.swap(true, Ordering::SeqCst) && self.rush.ahead.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.rush.nobody_left.notify_waiters();
         }
     }
 
-    /// Has acted, and waits until all others that are under way have, or for a second.
+    /// Marks the pass as having acted, and waits until all other running passes have acted too, for at most a second.
     pub(crate) async fn lets_others_go_first(&self) {
         self.has_acted();
-        // Made before the look: whoever is the last in between is heard.
+        // Created before the load, so that a notification in between is not lost.
         let nobody_left = self.rush.nobody_left.notified();
         if self.rush.ahead.load(Ordering::SeqCst) > 0 {
-            // Either way it goes on now.
+            // The pass continues after a notification and after the timeout.
             drop(timeout(AT_MOST, nobody_left).await);
         }
     }

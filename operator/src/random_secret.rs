@@ -1,18 +1,18 @@
-//! Edge (reads). Randomness from the system, for passwords and keys.
+//! Edge (reads). Makes passwords and keys from the system's randomness.
 
 use std::fmt;
 
 /// `N` random bytes as hex digits.
 ///
 /// # Panics
-/// When the system has no randomness: nothing secret can be made then.
+/// When the system provides no randomness, so that no secret can be made.
 pub(crate) fn random_hex<const N: usize>() -> String {
     let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes).expect("the kernel's random source answers on every Linux since 3.17");
     hex::encode(bytes)
 }
 
-/// A password that cannot be printed.
+/// A password whose debug output does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct GeneratedPassword(pub(crate) String);
 

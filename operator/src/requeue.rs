@@ -1,32 +1,35 @@
-//! Pure. The only file that turns the outcome of a pass into "look again when?".
+//! Pure. Turns the outcome of a pass into the time of the next one.
+//!
+//! No other file decides that time.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
 
-/// After a step the world has changed and nobody may tell us (the agent is not watched).
+/// After a step the state has changed, possibly without an event, because the agent is not watched.
 const AFTER_A_STEP: Duration = Duration::from_secs(1);
-/// While an act is under way the agent is asked this often: a countdown, a start and a proof end within seconds.
+/// Pause between requests to the agent during a disruption. A countdown, a start and a verification end within seconds.
 const DURING_AN_ACT: Duration = Duration::from_secs(3);
-/// While players are warned, or have to leave, this part of what is left of it goes by between two looks, within these bounds. All that a
-/// look can find then is that nobody is on any more, and hundreds of servers may be warned at the same time.
+/// During a warning to players or a drain, the pause is this fraction of the remaining time, within these bounds. A
+/// pass can only find then that the last player has left. Hundreds of servers may warn at the same time.
 const PART_OF_WHAT_IS_LEFT: u32 = 10;
 const LONGEST_OF_A_COUNTDOWN: Duration = Duration::from_secs(15);
-/// A settled server is looked at this often without any event: its clock is the window, its watch the API server; this
-/// only refreshes what nobody watches (players, drift) and costs one request to the agent.
+/// Pause of a server that is up to date and has no event. Its clock is the window, and its watch is the API server. The
+/// pass only refreshes state that is not watched (players, drift) and costs one request to the agent.
 const SETTLED: Duration = Duration::from_mins(5);
-/// No wait is slept through in one piece: a suspended machine wakes late.
+/// The longest pause. A longer wait is split, because a suspended machine wakes late.
 const LONGEST: Duration = Duration::from_mins(15);
-/// So long before the instant that is waited for all is looked at once, so that little is left to read and to decide at that instant: hundreds
-/// of servers may wait for the same one.
+/// How long before an awaited time one pass reads everything, so that little is left to read and to decide at that
+/// time. Hundreds of servers may wait for the same time.
 const AHEAD: Duration = Duration::from_mins(1);
-/// So long before it the look begins that stands at the line (`server/window_barrier.rs`): two hundred servers are looked at within two seconds.
+/// How long before that time the pass begins that waits at the barrier (`server/window_barrier.rs`). The passes over
+/// two hundred servers take two seconds.
 pub(crate) const AT_THE_LINE: SignedDuration = SignedDuration::from_secs(5);
-/// Back-off of failures: 1 s doubled each time up to this.
+/// Upper limit of the back-off of failures, which starts at 1 s and doubles each time.
 const FAILURE_CAP: Duration = Duration::from_mins(5);
 
-/// Whose fault a failure is: decides whether trying again can help.
+/// The party that can fix a failure. It decides whether another try can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum RetryBlame {
     /// Only a change of the object helps.
@@ -40,22 +43,22 @@ pub(crate) enum RetryBlame {
 /// How a pass ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// What should run runs.
+    /// The object is up to date.
     Settled,
     /// One step was taken.
     Acted,
-    /// An act is under way; `until` is when the reason ends by itself, if a clock ends it.
+    /// A disruption is in progress. `until` is the time at which its cause ends by itself, if there is such a time.
     Under { until: Option<Timestamp> },
-    /// Players are warned, or have to leave, until then at the latest.
+    /// The warning to players or the drain lasts until then at the latest.
     Counting { until: Timestamp },
-    /// Nothing may be done before `until` (a window), or before something changes.
+    /// The operator waits for `until` (a window), or for a change if `until` is `None`.
     Waiting { until: Option<Timestamp> },
     /// The pass failed.
     Failed { blame: RetryBlame, attempt: u32 },
 }
 
 impl Outcome {
-    /// A name for metrics: a closed set.
+    /// The label in metrics, from a closed set.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Settled => "settled",
@@ -69,10 +72,11 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// The same, but of an object at rest or waiting that is looked at again at this instant, which lies ahead, at the latest.
+    /// The same outcome, but an object that is up to date or waiting is requeued for `at` at the latest, which is in
+    /// the future.
     pub(crate) fn no_later_than(self, at: Timestamp, now: Timestamp) -> Self {
         match self {
-            // It is looked at often anyway.
+            // For a later `at` the usual pause is shorter, so it needs no change.
             Self::Settled | Self::Waiting { until: None } if left(at, now) < SETTLED => {
                 Self::Waiting { until: Some(at) }
             }
@@ -87,12 +91,12 @@ impl Outcome {
     }
 }
 
-/// When to look at the object again.
+/// The requeue action after this outcome.
 pub(crate) fn again(outcome: Outcome, now: Timestamp) -> Action {
     pause(outcome, now).map_or_else(Action::await_change, Action::requeue)
 }
 
-/// For how long it is left alone while nothing changes; None: until then.
+/// The pause until the next pass without a change. `None`: until a change.
 pub(crate) fn pause(outcome: Outcome, now: Timestamp) -> Option<Duration> {
     Some(match outcome {
         Outcome::Settled | Outcome::Waiting { until: None } => SETTLED,
@@ -115,7 +119,7 @@ pub(crate) fn pause(outcome: Outcome, now: Timestamp) -> Option<Duration> {
     })
 }
 
-/// Time left until `at`: never zero, so that a clock that is a hair early does not spin.
+/// Time left until `at`. Never zero, so that a clock that is slightly early does not cause a busy loop.
 fn left(at: Timestamp, now: Timestamp) -> Duration {
     let left = Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO);
     left.max(Duration::from_millis(200))

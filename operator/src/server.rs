@@ -1,5 +1,4 @@
-//! Edge (writes). One pass over one server: observe, check, plan, apply, report. What happens in each stands in the file
-//! of its name; this one only puts them in a row.
+//! Edge (writes). Runs one reconcile pass over one server: observe, check, plan, apply, report. Each stage has a submodule of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,15 +74,15 @@ use requested_restore::RestoreRequests;
 use resolve::ResolveInput;
 use wake_at::set_alarm;
 
-/// How old what was seen may be when a step is decided upon it. Longer than an agent is waited for that takes a request and never answers: its
-/// server would be looked at for ever.
+/// Maximum age of an observation on which a step is decided. It is longer than the timeout for an agent that accepts a connection and never
+/// answers. Otherwise every observation of such a server would be too old, and the pass would repeat for ever.
 const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(20);
 
-/// What a person reads who has not accepted the EULA.
+/// Status message for a server whose EULA is not accepted.
 const NO_EULA: &str =
     "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
 
-/// One pass, for kube's runtime.
+/// Entry point for kube's runtime: runs one pass and returns when to requeue.
 pub(crate) async fn reconcile(
     server: Arc<PaperMCServer>,
     ctx: Arc<Context>,
@@ -91,7 +90,7 @@ pub(crate) async fn reconcile(
     Ok(again(look(server, ctx).await, now()))
 }
 
-/// One pass.
+/// Runs one pass and records its outcome in metrics and status.
 pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outcome {
     let namespace = server.namespace().unwrap_or_default();
     let name = server.name_any();
@@ -100,11 +99,11 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
     let started = std::time::Instant::now();
     let outcome = async {
         if server.metadata.deletion_timestamp.is_some() {
-            // Children go with their owner; nothing of ours has to be waited for.
+            // The garbage collector deletes the children with their owner. The operator has no finalizer, so there is nothing to wait for.
             forget(&ctx, &namespace, &name, server.uid().as_deref());
             return Outcome::Waiting { until: None };
         }
-        // Boxed: a pass holds many answers, and a thousand of them may wait at once.
+        // Boxed because the future of a pass is large, and a thousand of them may wait at once.
         match Box::pin(pass(&server, &ctx, &ctx.rush.enter())).await {
             Ok(outcome) => {
                 ctx.memory.attempts.remove(&key);
@@ -120,7 +119,7 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
             }
             Err(error) => {
                 if error.is_about_the_end() {
-                    // The namespace is going away and takes the server with it.
+                    // The namespace is being deleted, and the server with it.
                     return Outcome::Waiting { until: None };
                 }
                 ctx.catalog.requests.note_silent(&namespace, &name);
@@ -153,7 +152,7 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
     outcome
 }
 
-/// Forgets a server that is gone. Mostly it is simply not there any more, and the end of its children tells so.
+/// Drops all cached state of a deleted server. Usually the object is already deleted, and the deletion of its children triggers this call.
 pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&str>) {
     ctx.memory.forget(namespace, name);
     ctx.solver.forget(&format!("{namespace}/{name}"));
@@ -174,7 +173,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &PendingPass<'_>) ->
     let has_to_end = finish_rollout::has_to_end(&seen, &status_before(ctx, server));
     let keeps_its_turn = update_slot::is_needed(&seen, at);
     let ended = match Box::pin(go_all_the_way(server, ctx, seen, ahead, looked)).await {
-        // One that may be over at the next try ends no countdown.
+        // An error that the next attempt may clear does not end a countdown.
         Err(error) if error.is_before_the_step() && (has_to_end || error.blame() == RetryBlame::User) => {
             Box::pin(finish_rollout::see_through_after(ctx, server, error, ahead)).await
         }
@@ -186,7 +185,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &PendingPass<'_>) ->
     ended
 }
 
-/// From what was seen to the next step, or to why nothing can be planned.
+/// Runs the pass from the observation to the next step, or to the reason why no plan is possible.
 async fn go_all_the_way(
     server: &PaperMCServer,
     ctx: &Context,
@@ -202,7 +201,7 @@ async fn go_all_the_way(
     if let Some(until) = plan::too_young(server, &seen, looked.started_at()) {
         return Ok(Outcome::Under { until: Some(until) });
     }
-    // Something else is asked for by now: it is looked at again.
+    // The spec has changed meanwhile, or the clock was set back, so the server is observed again.
     let Some(start) = window_barrier::stand(ctx, server, &checked, &seen, looked).await else {
         return Ok(Outcome::Acted);
     };
@@ -225,7 +224,8 @@ async fn go_all_the_way(
         return in_trouble(PlanningError::NoCatalog).await;
     }
     if !goes_on && peers::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
-        // All of them are looked at right after the start; a server that was solved without them might take too much.
+        // All servers are observed right after the operator starts. A server that was solved without its peers might get versions that they
+        // cannot use.
         return Ok(Outcome::Under { until: None });
     }
     let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
@@ -238,13 +238,13 @@ async fn go_all_the_way(
     let question = ResolveInput { solver, from: &from, request: &request, together, runs: &runs, follows };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
     let Some(lock) = &answer.lock else {
-        // Nothing runs and nothing can: there is no set to start with.
+        // No lock runs, and the solver found none to start with.
         return in_trouble(PlanningError::no_lock(answer.explanation)).await;
     };
 
     let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs, &seen).await?;
     if start.is_too_old(LOOK_COUNTS) {
-        // Downloads took so long that what was seen is old. They are here now: look again.
+        // The downloads took so long that the observation is too old. The files are present now, so the next pass observes again.
         return Ok(Outcome::Acted);
     }
     let Some((bundle, rendered)) = bring_objects(ctx, &checked, &goal, &seen).await? else {
@@ -274,19 +274,20 @@ async fn go_all_the_way(
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunistic::next_step(ctx, &checked, &seen, &mut plan, by_hand.is_some(), at).await;
-    // A look that has stood at the line may be too old, and what it is planned from too old for what is planned by now.
+    // A pass that waited at the window barrier may hold an observation that is too old for the step. Its plan may also use a catalog that
+    // was pinned for another goal.
     if !start.allows(step) || !from.keep(ctx, &checked, &plan, step) {
         ctx.look_again(&checked.namespace, &checked.name);
         return Ok(Outcome::Acted);
     }
     if let Some(stopped) = plan.stop_for_crashes(server, &checked, &seen, step, at) {
-        // The next pass takes the pod away, by a look of its own.
+        // The next pass deletes the pod, based on its own observation.
         report::note_crashes(ctx, server, &before, Some(stopped)).await.map_err(PassError::Report)?;
         return Ok(Outcome::Acted);
     }
     apply::apply_children_before(step, ctx, &checked, &bundle).await?;
     if start.decided.is_older_than(DECISION_COUNTS) {
-        // Whoever empties the node would be let through upon it.
+        // A budget written from an old decision could let a node drain evict the pod.
         return Ok(Outcome::Acted);
     }
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
@@ -296,14 +297,15 @@ async fn go_all_the_way(
     report::report(ctx, server, &checked, &PassReport { seen: &seen, plan: &plan, step, done: &done, now: at })
         .await
         .map_err(PassError::Report)?;
-    // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
+    // Objects are cleaned up only when no rollout is in progress. During an update the next step may refer to an object that nothing refers
+    // to now.
     if step == Step::Settled {
         apply::clean_up(ctx, &checked, &seen, &bundle, plan.goal.revision, &status_before(ctx, server).history).await?;
     }
     Ok(requeue::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
 }
 
-/// The spec as every later step can rely on it, with the node of its server; or why nothing can be begun with it.
+/// Returns the checked spec and the state of the server's node, or the reason why no plan can begin.
 async fn read(
     server: &PaperMCServer,
     ctx: &Context,
@@ -329,7 +331,7 @@ fn in_words(complaints: &[impl ToString]) -> String {
     complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Writes down what a person asks for, if that is news, before anything is done about it.
+/// Records a new user request in the status before the operator acts on it. Returns `true` if it wrote the status.
 async fn note_requests(
     ctx: &Context,
     server: &PaperMCServer,
@@ -350,7 +352,7 @@ async fn note_requests(
     requested_restore::write_request::note(ctx, server, checked, seen, before, restores, at).await
 }
 
-/// Which set is to run: what the solve chose, the one at which a person's word keeps the server, or what comes alone.
+/// Selects the lock to run: the solved one, the pinned set that a user requested, or a partial update.
 async fn choose(
     ctx: &Context,
     server: &PaperMCServer,
@@ -378,13 +380,13 @@ async fn choose(
     Ok((answer, None, alone))
 }
 
-/// All Plugins of the server's namespace. Which of them are meant for it the labels say.
+/// All Plugins of the server's namespace. Their label selectors decide later which of them apply to the server.
 fn plugins_beside(ctx: &Context, server: &PaperMCServer) -> Vec<Arc<Plugin>> {
     ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect()
 }
 
-/// The server's objects as the goal has them, but for the template, which only the rollout writes; and what the API server makes of that. None: the
-/// replicas were changed, and it has to be looked at again.
+/// Applies the server's objects for the goal and returns them with the template as the API server defaults it. The template itself is
+/// written by the rollout only. `None` if the replicas were changed, and the server has to be observed again.
 async fn bring_objects(
     ctx: &Context,
     server: &check::CheckedServer,
@@ -399,8 +401,8 @@ async fn bring_objects(
     Ok((!is_scaled).then_some((bundle, rendered)))
 }
 
-/// The files of the lock; when they cannot be brought and something runs, that stays the goal and the reason is told: a
-/// release that is broken upstream must not keep a trial from being proven or a roll-back from ending.
+/// Fetches the files of the lock. If that fails and a lock runs already, the running lock stays the goal, and the reason is reported. A
+/// release that is broken upstream must not stop the verification of a rollout or the end of a roll-back.
 async fn bring_files(
     ctx: &Context,
     server: &check::CheckedServer,
@@ -409,12 +411,13 @@ async fn bring_files(
     seen: &observe::Observed,
 ) -> Result<(Arc<records::LockRecord>, Option<String>), PassError> {
     if let Some(running) = runs.record_of(lock) {
-        // Nothing has to be brought, so nothing stands in the way of that: not a file of people's own either, beside which it runs.
+        // All files of the running lock are on the volume. An unmanaged JAR cannot block it either, because the server already runs beside
+        // that JAR.
         artifacts::offer(ctx, running);
         return Ok((running.clone(), None));
     }
     let brought = artifacts::complete(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
-    // A first start and what is on trial are seen through to their end.
+    // A first start and a rollout in progress are always completed.
     let may_wait = runs.lock.is_some() && !finish_rollout::goes_on(seen, false);
     let brought = brought.and_then(|record| match seen.report.as_deref().filter(|_| may_wait) {
         Some(report) => artifacts::stands_beside(record, report),
@@ -434,7 +437,7 @@ async fn bring_files(
     }
 }
 
-/// Takes the step; while a window is waited for, the files are brought to the volume, hours before they are needed.
+/// Carries out the step. While the step waits for a window, the agent is asked to stage the files, hours before they are needed.
 async fn act(hand: &StepExecutor<'_>, plan: &Plan, step: Step) -> Result<StepOutcome, PassError> {
     let failed = |source| PassError::Act { step: step.name(), source };
     let labels = |outcome| StepLabels { step: step.name(), outcome };
@@ -443,7 +446,7 @@ async fn act(hand: &StepExecutor<'_>, plan: &Plan, step: Step) -> Result<StepOut
         hand.ahead.has_acted();
     }
     let done = if waits && plan.wants_staging(hand.seen) {
-        // A server that is not up stages later; nothing hangs on it before the window.
+        // A server that does not run stages later. Staging is not required before the window opens.
         match hand.stage().await {
             Ok(done) => done,
             Err(error) => {
@@ -464,7 +467,7 @@ async fn act(hand: &StepExecutor<'_>, plan: &Plan, step: Step) -> Result<StepOut
     Ok(done)
 }
 
-/// Trouble with a spec that asks for nothing readable: nobody is solved together with it.
+/// Handles a spec that yields no request. The server leaves its solve group.
 async fn unread(
     ctx: &Context,
     server: &PaperMCServer,
@@ -474,7 +477,7 @@ async fn unread(
     in_trouble.await
 }
 
-/// What is on trial goes on; else it is said what is in the way.
+/// Continues the rollout in progress if the problem allows that. Otherwise it reports the problem.
 async fn trouble(
     ctx: &Context,
     server: &PaperMCServer,

@@ -1,11 +1,19 @@
-//! Edge (writes). The real passes, the real plan and the real init container, in a small world: an API server in memory, a controller and a kubelet as measured,
-//! a server that keeps what its players build, agents over HTTP, and clocks that the walk moves. What goes wrong is drawn by a number, and
-//! comes again with it.
+//! Edge (writes). Runs the real passes, plans and init container in a simulated cluster.
 //!
-//! What must be true stands in [`rules`], [`game`], [`copies`], [`ends`], [`forced`] and [`controller`]: no world opened by an older Minecraft,
-//! no mixture of sets, no block lost that was saved, nobody stopped who was not told in time, nothing outside of the windows, one stop for a
-//! revision, no start ended before its deadline, nothing tried again that has failed, nothing told that is not so, and each walk ends at rest or
-//! where a person has to decide. In [`fleet`] several servers take turns.
+//! The cluster has an API server in memory, and a controller and a kubelet that behave as measured. It also has a
+//! server that keeps its players' builds, agents over HTTP, and simulated clocks. A seed draws the faults, so the same
+//! number repeats a run.
+//!
+//! The invariants are in [`invariants`], [`fake_minecraft`], [`backups`], [`process_exits`], [`forced_deletion`] and
+//! [`fake_statefulset_controller`]:
+//!
+//! - No older Minecraft opens a world, no two version sets are mixed, and no saved block is lost.
+//! - No server is stopped without a timely warning or outside of the windows, and there is one stop per revision.
+//! - No start is ended before its deadline, and no failed update is tried again.
+//! - No report is wrong.
+//! - Each run ends up to date or where a user has to decide.
+//!
+//! In [`fleet`] several servers share the update slots.
 
 mod backups;
 mod by_script;
@@ -45,7 +53,7 @@ use run::scripted::{
 };
 use run::{RunResult, walk};
 
-/// All walks together.
+/// Totals of all runs.
 #[derive(Default)]
 struct RunSummary {
     passes: u32,
@@ -53,13 +61,13 @@ struct RunSummary {
     judged: u32,
     restored: u32,
     forward: u32,
-    /// Moves of worlds that ended, and that did not.
+    /// World migrations that ended, and that did not.
     moves: (u32, u32),
     ends: BTreeMap<String, u32>,
     broken: Violations,
 }
 
-/// Broken rules, each with the story of the first walk that breaks it.
+/// Broken invariants, each with the trace of the first run that breaks it.
 #[derive(Default)]
 struct Violations(BTreeMap<String, (u64, Vec<String>)>);
 
@@ -71,7 +79,7 @@ impl Violations {
         }
     }
 
-    /// Tells them all, where there are any.
+    /// Prints all violations, and panics if there are any.
     fn must_be_none(&self) {
         for (rule, (number, story)) in &self.0 {
             println!("BROKEN in walk {number}: {rule}\n    {}", story.join("\n    "));
@@ -98,21 +106,21 @@ impl RunSummary {
     }
 }
 
-/// An address of the loopback for each walk of this process: agents listen there, at their one port.
+/// A loopback address for each run of this process, because all agents listen on the same port.
 fn address() -> Ipv4Addr {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let [_, high, low, _] = (NEXT.fetch_add(1, Ordering::Relaxed) << 8).to_be_bytes();
-    // Another test process of this machine has others.
+    // Another test process on this machine has other addresses.
     let process = 64 + u8::try_from(std::process::id() % 64).expect("below 64");
     Ipv4Addr::new(127, process, high, low)
 }
 
-/// On one thread: clocks are simulated for a thread each.
+/// Runs on one thread, because each thread has its own simulated clocks.
 fn on_this_thread<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
 
-/// Walks them on all cores: that one alone where this variable is `82`, those where it is `80..90`.
+/// Runs these numbers on all cores. The variable selects one of them (`82`) or a range (`80..90`).
 fn on_all_cores(variable: &str, numbers: Range<u64>, walk: impl Fn(u64) + Sync) {
     let numbers = std::env::var(variable).map_or(numbers, |text| asked(&text));
     let next = AtomicU64::new(numbers.start);
@@ -130,11 +138,12 @@ fn on_all_cores(variable: &str, numbers: Range<u64>, walk: impl Fn(u64) + Sync) 
     });
 }
 
-/// Walks them: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_WALK=82` walks that one alone.
+/// Runs these numbers and panics with the trace of the first run that breaks each invariant. `NIGHTSHIFT_WALK=82`
+/// selects one run.
 fn walk_all(numbers: Range<u64>) -> RunSummary {
     let found = Mutex::new(RunSummary::default());
     on_all_cores("NIGHTSHIFT_WALK", numbers, |number| {
-        // One that panics tells its number too.
+        // The number is also printed for a run that panics.
         let walked = catch_unwind(|| on_this_thread(walk(number, address()))).unwrap_or_else(|_| RunResult::panicked());
         found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
     });
@@ -148,7 +157,7 @@ fn walk_all(numbers: Range<u64>) -> RunSummary {
     found
 }
 
-/// Whether the tests have more time than those of every change: `make test-all` sets `NIGHTSHIFT_THOROUGH`.
+/// Whether the tests have more time than those of every change. `make test-all` sets `NIGHTSHIFT_THOROUGH`.
 fn is_thorough() -> bool {
     std::env::var_os("NIGHTSHIFT_THOROUGH").is_some()
 }
@@ -165,7 +174,7 @@ fn asked(text: &str) -> Range<u64> {
 #[test]
 fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
     let found = walk_all(0..if is_thorough() { 60 } else { 5 });
-    // Walks in which nothing happens prove nothing.
+    // Runs without any event verify nothing.
     let is_all = std::env::var_os("NIGHTSHIFT_WALK").is_none();
     let RunSummary { faults, judged, restored, forward, moves: (moved, _), .. } = found;
     assert!(!is_all || faults > 10, "{faults} faults");
@@ -238,7 +247,7 @@ fn players_who_cannot_be_told_during_the_flush_of_a_copy_are_told_after_it_and_h
     let refused = story.iter().position(|line| line.contains("refuses the announcement"));
     assert!(refused.is_some() && refused < told(), "{}", story.join("\n"));
     assert_eq!(notice, Some(invariants::NOTICE), "{}", story.join("\n"));
-    // An operator that comes anew finds how long the copy takes, for which nobody can be asked then.
+    // A new operator reads how long the backup takes, although the agent does not reply during it.
     assert_eq!(copying, Some(10), "{}", story.join("\n"));
 }
 

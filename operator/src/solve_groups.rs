@@ -1,4 +1,4 @@
-//! Pure. What every server asks for, as its last pass found it, and who has to be solved together with whom.
+//! Pure. Keeps the request of each server from its last pass, and the groups that are solved together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,32 +9,32 @@ use resolver::unmanaged_jar::UnmanagedJar;
 
 use crate::caches::Key;
 
-/// The requests that are solved together, by the servers' names. The same `Arc` for as long as none of them changes.
+/// The requests that are solved together, by the servers' names. The `Arc` stays the same while none of them changes.
 pub(crate) type Group = Arc<Vec<Request>>;
 
-/// Shared by all passes and by the catalog, which has to hold what is asked for.
+/// Shared by all passes and by the catalog, which must hold the requested projects.
 #[derive(Clone, Default)]
 pub(crate) struct Requests(Arc<Mutex<SolveGroupState>>);
 
 #[derive(Default)]
 struct SolveGroupState {
-    /// `None`: nothing that could be read.
+    /// `None`: the server has no readable request.
     requests: BTreeMap<Key, Option<Request>>,
     /// Per namespace, the groups of servers that share a plugin.
     groups: BTreeMap<String, Groups>,
-    /// Servers whose pass ended early, because there was one in their namespace that nothing was known about.
+    /// Servers whose pass ended early, because another server of their namespace has not had a pass yet.
     waiting: BTreeSet<Key>,
 }
 
 #[derive(Default)]
 struct Groups {
-    /// Whether a request of the namespace has changed since.
+    /// Whether a request of the namespace has changed since the groups were made.
     stale: bool,
     groups: Vec<Group>,
 }
 
 impl Requests {
-    /// Notes what a server asks for; `None`: nothing that could be read. Whether that is something new.
+    /// Records a server's request, or `None` if it could not be read. Returns whether it changed.
     pub(crate) fn note(&self, namespace: &str, server: &str, request: Option<&Request>) -> bool {
         let mut state = self.lock();
         let key = (namespace.to_owned(), server.to_owned());
@@ -46,13 +46,12 @@ impl Requests {
         true
     }
 
-    /// Notes a server of which nothing can be learned now. What it asked for before still counts.
+    /// Records a server whose request is unknown now. Its earlier request remains valid.
     pub(crate) fn note_silent(&self, namespace: &str, server: &str) {
         self.lock().requests.entry((namespace.to_owned(), server.to_owned())).or_default();
     }
 
-    /// Forgets the servers of a namespace that are not among the living. A server that is deleted is simply not there any
-    /// more: no pass sees it go.
+    /// Removes the servers of a namespace that are not in `living`. A deleted server has no pass that could remove it.
     pub(crate) fn keep(&self, namespace: &str, living: &BTreeSet<String>) {
         let mut state = self.lock();
         let before = state.requests.len();
@@ -63,12 +62,12 @@ impl Requests {
         }
     }
 
-    /// All that is asked for.
+    /// The requests of all servers.
     pub(crate) fn all(&self) -> Vec<Request> {
         self.lock().requests.values().flatten().cloned().collect()
     }
 
-    /// Whether a request names a project, or a JAR of somebody's own, that no server has named yet.
+    /// Whether a request names a project or an unmanaged JAR that no other request has named.
     pub(crate) fn names_more(&self, request: &Request) -> bool {
         let state = self.lock();
         let known = || state.requests.values().flatten();
@@ -84,17 +83,17 @@ impl Requests {
         self.lock().requests.contains_key(&(namespace.to_owned(), server.to_owned()))
     }
 
-    /// Notes that a server waits until something is known about all servers of its namespace.
+    /// Records that a server waits for the first passes over all servers of its namespace.
     pub(crate) fn wait(&self, namespace: &str, server: &str) {
         self.lock().waiting.insert((namespace.to_owned(), server.to_owned()));
     }
 
-    /// Notes that a server does not wait.
+    /// Records that a server does not wait.
     pub(crate) fn stop_waiting(&self, namespace: &str, server: &str) {
         self.lock().waiting.remove(&(namespace.to_owned(), server.to_owned()));
     }
 
-    /// Whether some server of the namespace waits; nobody does afterwards.
+    /// Removes all waiting servers of the namespace, and returns whether there were any.
     pub(crate) fn end_waiting(&self, namespace: &str) -> bool {
         let mut state = self.lock();
         let before = state.waiting.len();
@@ -102,12 +101,12 @@ impl Requests {
         state.waiting.len() != before
     }
 
-    /// Whether some server of the namespace waits.
+    /// Whether a server of the namespace waits.
     pub(crate) fn has_waiting(&self, namespace: &str) -> bool {
         self.lock().waiting.iter().any(|(of, _)| of == namespace)
     }
 
-    /// The names of the servers of a namespace that share a plugin with others, or would.
+    /// The names of the servers of a namespace with a plugin that servers have to share.
     pub(crate) fn sharing(&self, namespace: &str) -> Vec<String> {
         let state = self.lock();
         let of_namespace = state.requests.iter().filter(|((of, _), _)| of == namespace);
@@ -115,7 +114,8 @@ impl Requests {
         sharing.map(|((_, name), _)| name.clone()).collect()
     }
 
-    /// The requests that a server is solved together with, as far as is known; its own is among them. None: it shares nothing.
+    /// The group that a server is solved with, as far as it is known, including its own request. `None` if the server
+    /// shares no plugin.
     pub(crate) fn group_of(&self, namespace: &str, server: &str) -> Option<Group> {
         let mut state = self.lock();
         state.regroup(namespace);
@@ -124,7 +124,7 @@ impl Requests {
         state.groups[namespace].groups.iter().find(holds).cloned()
     }
 
-    /// The requests that are solved together with this one, which has been noted and is among them.
+    /// The requests that are solved together with this one, which has been recorded and is among them.
     pub(crate) fn together(&self, namespace: &str, server: &str, request: &Request) -> Group {
         if shares(request) {
             self.group_of(namespace, server).expect("what was noted is in a group")
@@ -134,7 +134,7 @@ impl Requests {
     }
 
     fn lock(&self) -> MutexGuard<'_, SolveGroupState> {
-        // A pass that panicked left a whole state behind: each write is one insert or removal.
+        // A pass that panicked left the state consistent: each write is one insert or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -146,7 +146,7 @@ impl SolveGroupState {
         }
     }
 
-    /// Groups that did not change stay the same `Arc`: what was decided about them still counts.
+    /// An unchanged group keeps its `Arc`, so that earlier decisions about it remain valid.
     fn regroup(&mut self, namespace: &str) {
         if self.groups.get(namespace).is_some_and(|groups| !groups.stale) {
             return;
@@ -163,13 +163,13 @@ impl SolveGroupState {
     }
 }
 
-/// The names of the others in a group.
+/// The names of the other servers in a group.
 pub(crate) fn companions<'g>(group: &'g Group, server: &'g str) -> impl Iterator<Item = &'g str> {
     let names = group.iter().filter_map(|request| request.server.rsplit_once('/')).map(|(_, name)| name);
     names.filter(move |name| *name != server)
 }
 
-/// Whether some plugin of a server has to be one release on all servers that match it.
+/// Whether a plugin of the server must have one release on all servers that match it.
 pub(crate) fn shares(request: &Request) -> bool {
     request.plugins.iter().any(|wish| wish.version == VersionRequest::Latest)
 }

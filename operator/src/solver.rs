@@ -1,5 +1,7 @@
-//! Pure. The thread that solves. After a change of the catalog all servers of a group ask about the same set of requests:
-//! they are read and decided about once, and each gets its own explanation, which is kept for as long as it would be given again.
+//! Pure. Solves requests on a thread of its own.
+//!
+//! After a change of the catalog all servers of a group ask about the same requests. The thread reads and decides them
+//! once and gives each server its own explanation, which is cached while it stays valid.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,38 +17,39 @@ use crate::catalog::{Content, Snapshot};
 use crate::solve_groups::Group;
 use crate::telemetry::metrics::Solves;
 
-/// How long a decision counts, and how long it is kept for somebody else to ask: delays end by the second, and the passes
-/// of a group come within moments of each other.
+/// How long a decision is valid, and how long it waits for more questions about the same group. Delays of releases end
+/// at any second, and the passes of a group follow each other within moments.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// What a server should run, or why there is no answer.
+/// The version set for a server, or why there is none.
 pub(crate) type SolveResult = Result<Resolution, Unsolvable>;
 
-/// So many answers are kept of each server: it may be asked about with all it has, and about what may come alone.
+/// Number of cached answers per server. A pass may ask about all plugins and about a partial update.
 const MOST_KEPT: usize = 4;
 
-/// Asks the thread that solves, unless the answer is known.
+/// Sends questions to the solver thread unless the answer is cached.
 pub(crate) struct Solver {
     questions: Sender<SolveRequest>,
     /// By server, the newest first.
     kept: Mutex<HashMap<String, VecDeque<CachedResult>>>,
 }
 
-/// An answer, and what it was given for.
+/// A cached answer and its question.
 struct CachedResult {
-    /// Of the catalog: the catalog itself is not kept for it.
+    /// The digest of the catalog, so that the cache does not keep the catalog itself.
     content: Content,
     asked: SolvedGroup,
     from: Timestamp,
-    /// From when on time may change it; None: never by itself.
+    /// When time alone may change the answer. `None` if it never does.
     until: Option<Timestamp>,
     answer: SolveResult,
 }
 
-/// The requests that were decided about together.
+/// The requests that were decided together.
 enum SolvedGroup {
     Alone(Group),
-    /// Those of a group are kept by whoever asks, and not for each of its servers: it is the same group as long as nobody lets it go.
+    /// [`crate::solve_groups::Requests`] keeps the group itself, and a cached answer does not. A pointer comparison is
+    /// enough while the group exists.
     Together(Weak<Vec<Request>>),
 }
 
@@ -63,14 +66,14 @@ impl SolvedGroup {
     }
 }
 
-/// What one server should run.
+/// The question for one server.
 struct SolveRequest {
     subject: SolveSubject,
     server: String,
     reply: oneshot::Sender<(SolveResult, Option<Timestamp>)>,
 }
 
-/// What is decided about at once.
+/// The subject of one decision.
 #[derive(Clone)]
 struct SolveSubject {
     snapshot: Arc<Snapshot>,
@@ -78,13 +81,13 @@ struct SolveSubject {
     at: Timestamp,
 }
 
-/// The thread has ended, which it does only by a fault of ours.
+/// The thread has ended, which happens only after a bug.
 #[derive(Debug, thiserror::Error)]
 #[error("the solver is gone; the operator has to be started anew")]
 pub(crate) struct SolverStopped;
 
 impl Solver {
-    /// Starts the thread; it ends when nobody can ask any more.
+    /// Starts the thread. It ends when the `Solver` is dropped.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -94,7 +97,8 @@ impl Solver {
         Ok(Self { questions, kept: Mutex::default() })
     }
 
-    /// What this server of the group should run. `at` is now; what a group was decided to have may be as old as [`KEPT`].
+    /// Returns the version set of this server of the group. `at` is now. The decision about the group may be as old as
+    /// [`KEPT`].
     ///
     /// # Errors
     /// When the thread has ended.
@@ -114,7 +118,7 @@ impl Solver {
         let question = SolveRequest { subject, server: server.to_owned(), reply };
         self.questions.send(question).map_err(|_| SolverStopped)?;
         let (answer, until) = answer.await.map_err(|_| SolverStopped)?;
-        // Who gave up may get further the next time.
+        // A solve that gave up may get further the next time, so its answer is not cached.
         if !matches!(answer, Err(Unsolvable::GaveUp(_))) {
             let mut kept = self.lock();
             let known = kept.entry(server.to_owned()).or_default();
@@ -126,7 +130,7 @@ impl Solver {
         Ok(answer)
     }
 
-    /// Forgets a server that is gone.
+    /// Removes the answers of a deleted server.
     pub(crate) fn forget(&self, server: &str) {
         self.lock().remove(server);
     }
@@ -141,13 +145,13 @@ impl Solver {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, VecDeque<CachedResult>>> {
-        // Whoever panicked here left whole answers behind.
+        // A thread that panicked here left the map consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SolveSubject {
-    /// Whether what was decided about it counts for the other one too.
+    /// Whether a decision about this subject is valid for the other one too.
     fn counts_for(&self, other: &Self) -> bool {
         let age = other.at.duration_since(self.at).unsigned_abs();
         Arc::ptr_eq(&self.snapshot, &other.snapshot) && Arc::ptr_eq(&self.group, &other.group) && age < KEPT
@@ -159,20 +163,20 @@ impl SolveRequest {
         let started = Instant::now();
         let answer = decided.answer(&self.server).expect("a server is among those it is solved with");
         solves.explain_seconds.observe(started.elapsed().as_secs_f64());
-        // A pass that was dropped wants no answer.
+        // The receiver may be gone because its pass was dropped.
         drop(self.reply.send((answer, until)));
     }
 }
 
 fn serve(asked: &Receiver<SolveRequest>, solves: &Solves) {
-    // Questions about something else, which came while one was being answered.
+    // Questions about other subjects that arrived while one was being answered.
     let mut others = VecDeque::new();
     while let Some(question) = others.pop_front().or_else(|| asked.recv().ok()) {
         answer_alike(question, asked, &mut others, solves);
     }
 }
 
-/// Decides once, and answers all who ask about the same for as long as nobody asks about something else.
+/// Decides once, and answers all questions about the same subject until one about another subject arrives.
 fn answer_alike(
     first: SolveRequest,
     asked: &Receiver<SolveRequest>,

@@ -1,9 +1,9 @@
-//! Edge (writes). The artifact store: every file of every lock, once, on this replica's own disk, named by its hash.
+//! Edge (writes). Keeps the artifact store: each file of each lock once, on this replica's own disk, named by its hash.
 //!
-//! It is a pull-through cache and never the only copy of what runs. A file is there only after its hash was right: it is
-//! downloaded beside the others, checked, brought to the disk and then named ([`resolver::download`]). Nothing in it is
-//! ever executed; what [`paper`] and [`resolver::jar`] read of a JAR is data, with limits. The catalog's fetcher brings the
-//! files of `type: url` into the same directory.
+//! It is a pull-through cache, and the running servers have files of their own. A file is added only after its hash was
+//! verified. The store downloads it to a separate directory, verifies it, syncs it to the disk and then renames it
+//! ([`resolver::download`]). No file in the store is ever executed. [`paper_descriptor`] and [`resolver::jar`] read
+//! only data from a JAR, with limits. The catalog's fetcher downloads the files of `type: url` into the same directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -28,11 +28,11 @@ mod tests;
 
 pub(crate) use error::{FetchError, OpenError};
 
-/// What the store may download, and keep.
+/// The download rules of the store, and its size limit.
 #[derive(Debug, Clone)]
 pub(crate) struct StorePolicy {
     pub(crate) downloads: download::DownloadPolicy,
-    /// How many bytes all files may have together, beside the one used last. The volume needs room for one more file.
+    /// Limit of all files together in bytes, without the one used last. The volume needs space for one more file.
     pub(crate) room: u64,
 }
 
@@ -46,7 +46,7 @@ impl StorePolicy {
 /// One download that several callers wait for.
 type InFlight = Arc<OnceCell<Result<PathBuf, FetchError>>>;
 
-/// The store. One for the process; all methods take `&self`.
+/// The store. One for the process. All methods take `&self`.
 pub(crate) struct Store {
     dir: PathBuf,
     room: u64,
@@ -56,16 +56,16 @@ pub(crate) struct Store {
     hits: AtomicU64,
 }
 
-/// What is remembered until the process ends.
+/// State that lasts until the process ends.
 #[derive(Default)]
 struct StoreState {
-    /// Where files can be had from that some lock names: what is served to agents, and nothing else.
+    /// The sources of files that a lock names. Only these are downloaded for agents.
     known: BTreeMap<Hash, ArtifactSource>,
-    /// Downloads under way.
+    /// Downloads in progress.
     flights: BTreeMap<Hash, InFlight>,
-    /// Files whose content was checked since this process started. A disk may have changed its mind in between.
+    /// Files whose content was verified since this process started. The disk may have changed a file before that.
     checked: BTreeSet<Hash>,
-    /// When each file was wanted last, by the count of wishes.
+    /// When each file was last used, as a count of uses.
     used: BTreeMap<Hash, u64>,
     wishes: u64,
 }
@@ -83,17 +83,17 @@ struct ArtifactSource {
     size: Option<u64>,
 }
 
-/// How often the store had to go out, and how often not.
+/// How often the store had to download a file, and how often it had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Files brought, complete and right.
+    /// Files downloaded and verified.
     pub(crate) downloads: u64,
-    /// Files that were there already when somebody wanted them.
+    /// Files that were already in the store when they were requested.
     pub(crate) hits: u64,
 }
 
 impl Store {
-    /// Opens the directory, and makes it if it is missing. What an earlier process left unfinished is removed.
+    /// Opens the directory, and creates it if it is missing. Removes unfinished downloads of an earlier process.
     pub(crate) fn new(dir: &Path, policy: StorePolicy) -> Result<Self, OpenError> {
         let unfinished = dir.join(UNFINISHED);
         let directory = |source| OpenError::Directory { path: dir.display().to_string(), source };
@@ -111,8 +111,8 @@ impl Store {
         })
     }
 
-    /// Lets these files be served to agents, also when they are not here yet. A file without a usable hash is left out: it
-    /// could not be checked.
+    /// Allows these files to be served to agents, also if they are not in the store yet. A file without a usable hash
+    /// is left out, because it could not be verified.
     pub(crate) fn register<'a>(&self, files: impl IntoIterator<Item = &'a File>) {
         let mut memory = self.memory();
         for file in files {
@@ -122,19 +122,19 @@ impl Store {
         }
     }
 
-    /// Brings a file, if it is not here, and says where it lies. Callers that want the same file at the same time wait for one
+    /// Downloads a file if it is not in the store, and returns its path. Concurrent callers for the same file share one
     /// download.
     pub(crate) async fn fetch(&self, file: &File) -> Result<PathBuf, FetchError> {
         let hash = Hash::parse(&file.hash.0).ok_or_else(|| FetchError::NoHash { hash: file.hash.0.clone() })?;
         self.bring(&hash, &ArtifactSource { url: file.url.clone(), size: file.size }).await
     }
 
-    /// How often the store had to go out, and how often not, since the process started.
+    /// How often the store had to download a file, and how often it had it, since the process started.
     pub(crate) fn counts(&self) -> Counts {
         Counts { downloads: self.downloaded.load(Ordering::Relaxed), hits: self.hits.load(Ordering::Relaxed) }
     }
 
-    /// A file that somebody names by its hash alone: held, or known from a lock. None: neither.
+    /// A file by its hash alone: in the store, or known from a lock. `None` if neither.
     async fn known(&self, hash: &Hash) -> Option<Result<PathBuf, FetchError>> {
         let source = self.memory().known.get(hash).cloned();
         if let Some(source) = source {
@@ -155,7 +155,7 @@ impl Store {
         let flight = Arc::clone(self.memory().flights.entry(hash.clone()).or_default());
         let outcome = flight.get_or_init(|| self.download(hash, source)).await.clone();
         let mut memory = self.memory();
-        // Whoever comes later looks at the disk, or tries anew.
+        // A later caller checks the disk, or starts another download.
         if memory.flights.get(hash).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
             memory.flights.remove(hash);
         }
@@ -163,7 +163,7 @@ impl Store {
     }
 
     async fn download(&self, hash: &Hash, source: &ArtifactSource) -> Result<PathBuf, FetchError> {
-        // Another flight may have landed between our look at the disk and now.
+        // Another download may have finished since the caller checked the disk.
         if let Some(path) = self.held(hash).await {
             return Ok(path);
         }
@@ -183,7 +183,8 @@ impl Store {
         }
     }
 
-    /// The file, if it is here and still what its name says. The content is checked once in the life of the process.
+    /// The path of the file, if it is in the store and its content still has this hash. The content is verified once
+    /// per process.
     async fn held(&self, hash: &Hash) -> Option<PathBuf> {
         let path = path_of(&self.dir, hash);
         if self.memory().checked.contains(hash) {
@@ -202,7 +203,7 @@ impl Store {
             }
             Ok(false) => {
                 warn!(%hash, "a file of the store has changed on the disk and is removed");
-                // If it stays, the next look finds it wrong again.
+                // If the removal fails, the next check finds the wrong content again.
                 let _ = tokio::fs::remove_file(&path).await;
                 None
             }
@@ -220,13 +221,13 @@ impl Store {
         match made.map_err(io::Error::other).flatten() {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => info!(files = removed.len(), room, "made room in the store"),
-            // The file that was brought is there; the next one tries again.
+            // The downloaded file is in the store. The next download tries again.
             Err(error) => warn!(%error, "could not make room in the store"),
         }
     }
 
     fn memory(&self) -> MutexGuard<'_, StoreState> {
-        // Each change under this lock is one insert or remove: never half done.
+        // Each change under this lock is one insert or remove, so the state is consistent.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

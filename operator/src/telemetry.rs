@@ -1,4 +1,4 @@
-//! Edge (writes). What the operator says about itself.
+//! Edge (writes). Groups logs, metrics and health endpoints of the operator.
 
 pub(crate) mod health;
 pub(crate) mod logs;

@@ -1,7 +1,7 @@
-//! Pure. The hash of a whole pod template: what a restart is about.
+//! Pure. Hashes a whole pod template, which determines whether a restart is necessary.
 //!
-//! A lock digest alone would call a change of memory "settled" for ever. The hash is taken of what the API server made
-//! of a template (defaults filled in), so that template, `ControllerRevision` and pod are compared alike.
+//! With the lock digest alone, a change of memory would never count as a change. The hash is taken from the template
+//! that the API server returns, with defaults filled in, so that template, `ControllerRevision` and pod are comparable.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -11,15 +11,16 @@ use sha2::{Digest, Sha256};
 
 use crate::server::render::pod::{AGENT_CONTAINER, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
-/// The revision of a template as it stands in the API server.
+/// The revision of a template as the API server stores it.
 pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
     let mut value = serde_json::to_value(template).expect("a Kubernetes type serialises");
     prune(&mut value);
     Revision(u64::from_be_bytes(digest(&value)[..8].try_into().expect("sha256 has 32 bytes")))
 }
 
-/// What is left of a template without what comes with a version of ours: image and commands of the agent, hooks and probes. A set that has failed
-/// is the same set with another agent beside it. What the spec says of copies stays: an update that failed for its copy is tried again by it.
+/// The revision of a template without the fields that change with a version of Nightshift: image and commands of the
+/// agent, hooks and probes. A version set that failed remains the same one with another agent. The backup settings of
+/// the spec are included, so that an update whose backup failed is tried again after they change.
 pub(crate) fn set_of(template: &PodTemplateSpec) -> Revision {
     let mut template = template.clone();
     if let Some(spec) = &mut template.spec {
@@ -37,27 +38,27 @@ pub(crate) fn set_of(template: &PodTemplateSpec) -> Revision {
     revision_of(&template)
 }
 
-/// Whether somebody writes this variable of the agent by writing their spec, and with it what becomes of an update.
+/// Whether this variable of the agent comes from the user's spec and affects the outcome of an update.
 fn is_of_the_spec(variable: &str) -> bool {
     variable.starts_with("NIGHTSHIFT_BACKUP") || variable == KEEP_PLUGIN_DATA
 }
 
-/// The template that a `ControllerRevision` of a StatefulSet keeps: `data.spec.template` without its patch marker.
+/// The template in a `ControllerRevision` of a StatefulSet: `data.spec.template` without its patch marker.
 pub(crate) fn template_of(history: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = history.data.as_ref()?.0.pointer("/spec/template")?.clone();
     template.as_object_mut()?.remove("$patch");
     serde_json::from_value(template).ok()
 }
 
-/// Hash of the canonical JSON of any value: keys sorted, whatever map the JSON library uses.
+/// Hash of the canonical JSON of any value. Keys are sorted, independently of the map type of the JSON library.
 pub(crate) fn digest(value: &Value) -> [u8; 32] {
     let mut text = String::new();
     write_canonical(value, &mut text);
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Nulls and empty maps and lists come and go between versions of the API and mean nothing in a template, except an
-/// empty object behind a key that selects by being there (`emptyDir: {}`): those stay.
+/// Removes nulls and empty maps and lists, which differ between versions of the API and have no meaning in a template.
+/// An empty object stays if its key selects something by its presence (`emptyDir: {}`).
 fn prune(value: &mut Value) {
     match value {
         Value::Object(fields) => {

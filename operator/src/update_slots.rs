@@ -1,8 +1,9 @@
-//! Pure. How many servers are updated at the same time, and whose turn it is next.
+//! Pure. Limits how many servers are updated at the same time, and orders the servers that wait for an update slot.
 //!
-//! A server has its turn from the first announcement until it is settled again, or given up. Who has none is told that what has begun may end
-//! and nothing new begins, as in the last part of a window: so nobody is warned of a stop that has to wait. Kept in memory: whoever leads next
-//! finds who is at it by looking at each server once, and until then by what its status says.
+//! A server holds its slot from the first announcement until its revision is stable or given up. A server without a
+//! slot is treated as in the last part of a window: a disruption may end, but no new one begins. So players are not
+//! warned of a stop that has to wait. The slots are in memory. The next leader learns the running updates from one pass
+//! over each server, and from the server's status until then.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,39 +13,39 @@ use jiff::Timestamp;
 use crate::caches::Key;
 use crate::telemetry::metrics;
 
-/// At most so many, all together and on one node; None: no bound.
+/// Limits of concurrent updates, in total and on one node. `None`: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Limits {
     pub(crate) together: Option<usize>,
     pub(crate) on_a_node: Option<usize>,
 }
 
-/// So many are no hiccup of the API server: with the pauses between them, some eight minutes.
+/// More failures than a short problem of the API server causes: with the pauses between them, about eight minutes.
 const FAILS_FOR_LONG: u32 = 9;
 
-/// Where a server stands.
+/// The position of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SlotPosition {
-    /// It is being updated, there.
+    /// It is being updated on this node.
     AtIt { node: Option<String> },
-    /// It could begin, since its window opened.
+    /// It could begin since its window opened.
     Queues { since: Timestamp, node: Option<String> },
-    /// Neither.
+    /// It is not being updated and does not wait.
     Rests,
 }
 
-/// Not yet.
+/// Why a server gets no update slot now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SlotUnavailable {
-    /// So many are at it.
+    /// The number of servers that are being updated.
     pub(crate) at_it: usize,
-    /// There is room for more of them, and none on its node, where so many are.
+    /// The number of servers that are being updated on its node, if only the limit of the node is reached.
     pub(crate) on_its_node: Option<usize>,
-    /// Those come before, the next one first.
+    /// The servers that come before it, the next one first.
     pub(crate) before: Vec<Key>,
 }
 
-/// Who is at it, and who waits. One for the process.
+/// The servers that are being updated or wait. One for the process.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateSlots {
     limits: Limits,
@@ -57,12 +58,13 @@ impl UpdateSlots {
         Self { limits, places: Mutex::default(), counted }
     }
 
-    /// Whether anything is bounded at all.
+    /// Whether there is any limit.
     pub(crate) fn are_bounded(&self) -> bool {
         self.limits != Limits::default()
     }
 
-    /// Notes that an update of this server has begun. Between two pods it is a load on the node where it was: it comes back there, mostly.
+    /// Records that an update of this server has begun. While it has no pod, it counts on its last node, because the
+    /// new pod usually starts there.
     pub(crate) fn is_at_it(&self, server: &Key, node: Option<&str>) {
         let mut places = self.lock();
         let before = match places.get(server) {
@@ -73,28 +75,29 @@ impl UpdateSlots {
         self.put(&mut places, server, Some(SlotPosition::AtIt { node }));
     }
 
-    /// Notes that there is nothing to begin, or nothing any more. Answers whose turn it is now because of that.
+    /// Records that the server has no update to begin, or none any more. Returns the servers that get a slot because of
+    /// that.
     pub(crate) fn rests(&self, server: &Key) -> Vec<Key> {
         let mut places = self.lock();
         let was = self.put(&mut places, server, Some(SlotPosition::Rests));
         self.next(&places, was)
     }
 
-    /// So many passes of this server have failed, one after the other and wherever they did. One that fails for long keeps nobody else waiting,
-    /// and takes its turn anew when it can. Answers as [`Self::rests`] does.
+    /// Records the number of failures in a row, at whatever step. A server that fails for long gives up its slot to
+    /// others, and requests one again when it recovers. Returns the same as [`Self::rests`].
     pub(crate) fn failed(&self, server: &Key, attempts: u32) -> Vec<Key> {
         if attempts < FAILS_FOR_LONG { Vec::new() } else { self.rests(server) }
     }
 
-    /// Forgets a server that is gone. Answers as [`Self::rests`] does.
+    /// Removes a deleted server. Returns the same as [`Self::rests`].
     pub(crate) fn forget(&self, server: &Key) -> Vec<Key> {
         let mut places = self.lock();
         let was = self.put(&mut places, server, None);
         self.next(&places, was)
     }
 
-    /// Whether an update may begin here and now, which takes the turn. `unseen` are servers that this process has not looked at yet and
-    /// whose status says that they are being updated; of all that are named there, those that were looked at since count as they were seen.
+    /// Takes a slot for an update that may begin now. `unseen` are servers without a pass in this process whose status
+    /// reports an update. If one of them has had a pass since, the result of that pass counts.
     pub(crate) fn begin(
         &self,
         server: &Key,
@@ -124,13 +127,13 @@ impl UpdateSlots {
         if fits { Ok(()) } else { Err(not_yet) }
     }
 
-    /// Who may begin now that a server left its place.
+    /// The servers that may begin after a server left its position.
     fn next(&self, places: &BTreeMap<Key, SlotPosition>, was: Option<SlotPosition>) -> Vec<Key> {
         if was.is_none_or(|was| was == SlotPosition::Rests) {
             return Vec::new();
         }
         let (mut taken, queue) = SlotsInUse::of(places.iter());
-        // By the node on which it was when it came.
+        // By the node on which each server was when it began to wait.
         let mut may_begin = Vec::new();
         for (_, server, node) in queue {
             if taken.let_in(self.limits, node) {
@@ -140,7 +143,8 @@ impl UpdateSlots {
         may_begin
     }
 
-    /// Puts a server there; None: it is gone. Nobody gets or leaves a place in another way, so that what is counted is so. Answers where it was.
+    /// Sets the position of a server, or removes it with `None`, and returns the earlier one. All changes go through
+    /// this function, so that the metrics are correct.
     fn put(
         &self,
         places: &mut BTreeMap<Key, SlotPosition>,
@@ -171,14 +175,15 @@ impl UpdateSlots {
     }
 }
 
-/// How many are at it.
+/// The number of slots in use.
 #[derive(Debug, Default)]
 struct SlotsInUse<'a> {
     together: usize,
     on: BTreeMap<&'a str, usize>,
 }
 
-/// Who waits since when, and where. First come, first served; by name where windows open together.
+/// Waiting servers with the start of their wait and their node. First come, first served, and by name if the windows
+/// open together.
 type SlotQueue<'a> = Vec<(Timestamp, &'a Key, Option<&'a str>)>;
 
 impl<'a> SlotsInUse<'a> {
@@ -210,8 +215,8 @@ impl<'a> SlotsInUse<'a> {
         node.and_then(|node| self.on.get(node)).copied().unwrap_or(0)
     }
 
-    /// Counts one more, if there is room. Who finds none, because its node is full, keeps nobody behind it waiting. A server
-    /// without a node, which is asleep, is a load on none.
+    /// Counts one more server if there is a slot. A server whose node is full does not block the servers behind it. A
+    /// server without a node is scaled to zero and counts on no node.
     fn let_in(&mut self, limits: Limits, node: Option<&'a str>) -> bool {
         let fits = self.fits_together(limits) && limits.on_a_node.is_none_or(|limit| self.here(node) < limit);
         if fits {

@@ -1,13 +1,14 @@
-//! Edge (writes). Tests of Nightshift in a real Kubernetes, each in a namespace of its own.
+//! Edge (writes). Tests Nightshift in a real Kubernetes cluster, each test in a namespace of its own.
 //!
-//! `make test` runs the module `stories`: long lives of single servers, for what only a real cluster can show. `make test-all` runs all
-//! modules.
+//! `make test` runs the module `stories`: long sequences on single servers, for behaviour that only a real cluster can
+//! show. `make test-all` runs all modules.
 //!
-//! `make test` brings the cluster up and builds the images. By hand: `make cluster image`, `eval "$(dev/cluster env)"`, then
-//! `cargo test -p operator --features cluster-tests --test cluster`. What a failed test saw is kept below `target/cluster-dumps`;
-//! with `NIGHTSHIFT_KEEP=1` its namespace is, too. `NIGHTSHIFT_LONG=1` looks longer where only time can tell.
+//! `make test` starts the cluster and builds the images. To run them without `make test`: `make cluster image`,
+//! `eval "$(dev/cluster env)"`, then `cargo test -p operator --features cluster-tests --test cluster`. The state after
+//! a failed test is kept below `target/cluster-dumps`. With `NIGHTSHIFT_KEEP=1` its namespace is kept too.
+//! `NIGHTSHIFT_LONG=1` runs longer observations.
 
-#[cfg(test)] // clippy allows `unwrap` in tests only, and knows helpers of tests by this
+#[cfg(test)] // clippy allows `unwrap` in tests only, and recognises test helpers by this attribute
 mod cluster {
     mod alone;
     mod approval;

@@ -1,4 +1,4 @@
-//! Pure. The catalog: an immutable, dated snapshot of what the upstreams publish.
+//! Pure. Defines the catalog: an immutable, dated snapshot of the upstream publications.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,45 +9,46 @@ use serde::{Deserialize, Serialize};
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// What every upstream said, as last read. Immutable; a newer reading is a new catalog.
+/// The data of all upstreams, as last read. It is immutable: a newer read gives a new catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Catalog {
     /// Every Paper version with a build, oldest first.
     pub paper: Vec<PaperVersion>,
-    /// When Fill was read.
+    /// The time when Fill was read.
     pub paper_read_at: Timestamp,
-    /// Other software that somebody asks for.
+    /// Other software that servers request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub others: BTreeMap<Software, OtherSoftware>,
-    /// Projects by where they come from and what they are called there.
+    /// Projects with their key at the source.
     pub projects: Vec<Project>,
-    /// Image tags of the server image's repository; empty when nobody asked Docker Hub.
+    /// Image tags of the server image's repository. Empty if Docker Hub was not read.
     #[serde(default)]
     pub images: Vec<ImageTag>,
-    /// Projects that could not be read and why, in words for the user: a question about them has no answer. Keyed as
-    /// [`ProjectKey`] prints: `modrinth/viaversion` (a bare `viaversion` is understood too). Builds of which it is not known what
-    /// they are stand here as well: `purpur/purpur/26.2/2622`.
+    /// Projects that could not be read, with a reason for the user: a request for them cannot be answered. The key is
+    /// the text form of [`ProjectKey`]: `modrinth/viaversion` (`viaversion` alone is accepted, too). Unverified builds
+    /// that could not be downloaded are listed as well: `purpur/purpur/26.2/2622`.
     #[serde(default)]
     pub unread: BTreeMap<String, String>,
-    /// Whose the JARs are that people put on their servers themselves, by sha256 (64 hex digits), as far as a site knows them.
+    /// The owners of unmanaged JARs by sha256 (64 hex digits), as far as a site knows them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub owners: BTreeMap<String, Owner>,
 }
 
-/// Whose a file is, by its bytes.
+/// The project and release of a file, identified by its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Owner {
     /// The project.
     pub project: ProjectKey,
-    /// The site's id of the release; None: the site names the project only, and the release is the one with this file.
+    /// The site's id of the release. `None` if the site names only the project, and the release is the one with this
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
 }
 
 impl Catalog {
-    /// A catalog of nothing: every question about it is one that nobody can answer yet.
+    /// An empty catalog. Every request on it is unanswerable.
     pub fn unread_at(at: Timestamp) -> Self {
         Self {
             paper: Vec::new(),
@@ -70,7 +71,7 @@ impl Catalog {
         }
     }
 
-    /// The same, to change; None where nobody has read it.
+    /// The versions for modification. `None` if the software was not read.
     pub(crate) fn versions_mut(&mut self, software: Software) -> Option<&mut Vec<PaperVersion>> {
         match software {
             Software::Paper => Some(&mut self.paper),
@@ -80,12 +81,12 @@ impl Catalog {
         }
     }
 
-    /// When the builds of a software were read.
+    /// The time when the builds of a software were read.
     pub fn read_at(&self, software: Software) -> Timestamp {
         self.others.get(&software).map_or(self.paper_read_at, |other| other.read_at)
     }
 
-    /// The project that `key` names: by slug, id or name, without case.
+    /// The project that `key` names: by slug, id or name, case-insensitively.
     pub fn project(&self, key: &ProjectKey) -> Option<&Project> {
         let mine = || self.projects.iter().filter(|project| project.key.source == key.source);
         mine()
@@ -93,8 +94,9 @@ impl Catalog {
             .or_else(|| mine().find(|project| project.name.eq_ignore_ascii_case(&key.project)))
     }
 
-    /// The project and the release that a file with this sha256 (64 hex digits) is of, if a site knows it. Of a version for several
-    /// kinds of servers what it has for this one: the others may have the same bytes, and lists of their own.
+    /// The project and the release of a file with this sha256 (64 hex digits), if a site knows it. If the version
+    /// supports several kinds of servers, this is the release for this software. The others may have the same bytes but
+    /// their own lists.
     pub fn release_of_file(&self, software: Software, sha256: &str) -> Option<(&Project, &Release)> {
         let Owner { project, release } = self.owners.get(sha256)?;
         let is_it = |known: &&Release| match release {
@@ -109,7 +111,8 @@ impl Catalog {
         Some((project, release))
     }
 
-    /// What the list of a software's builds is called and why it could not be read, if that is why no build is known.
+    /// The name of the list of a software's builds, and why it could not be read. `None` unless that is why no build is
+    /// known.
     pub(crate) fn builds_unread(&self, software: Software) -> Option<(String, String)> {
         if !self.versions(software).is_empty() {
             return None;
@@ -119,7 +122,7 @@ impl Catalog {
         Some((list, because))
     }
 
-    /// Why the project that `key` names could not be read, if that was so.
+    /// The reason why the project that `key` names could not be read, if any.
     pub fn unread_because(&self, key: &ProjectKey) -> Option<&str> {
         let full = key.to_string();
         self.unread
@@ -129,7 +132,7 @@ impl Catalog {
     }
 }
 
-/// Where a plugin comes from.
+/// The source of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -138,7 +141,7 @@ pub enum Source {
     Hangar,
     /// `modrinth.com`
     Modrinth,
-    /// One file, named by its address and its hash ([`ProjectKey::of_file`]).
+    /// A single file, identified by its URL and its hash ([`ProjectKey::of_file`]).
     Url,
 }
 
@@ -157,37 +160,37 @@ impl fmt::Display for Source {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectKey {
-    /// Where it comes from.
+    /// The source.
     pub source: Source,
-    /// Slug or id, compared without case; for [`Source::Url`] the address with the hash.
+    /// Slug or id, compared case-insensitively. For [`Source::Url`] the URL with the hash.
     pub project: String,
 }
 
-/// What stands for the version of a file whose JAR states none.
+/// The version of a file whose JAR states none.
 pub const FALLBACK_VERSION: &str = "0.0.0";
 
-/// Stands between the address and the hash of a file, as `pip` writes it. No address of ours has a `#` of its own.
+/// Separator between the URL and the hash of a file, as in `pip`. Valid URLs contain no `#` here.
 const HASH_MARK: &str = "#sha256=";
 
 impl ProjectKey {
-    /// The file at an address with this sha256 (64 hex digits): with other bytes it is another project.
+    /// The file at a URL with this sha256 (64 hex digits). With other bytes it is another project.
     pub fn of_file(url: &str, sha256: &str) -> Self {
         Self { source: Source::Url, project: format!("{url}{HASH_MARK}{}", sha256.to_ascii_lowercase()) }
     }
 
-    /// A project of a site, as its `Display` writes it; None for anything else.
+    /// Parses the `Display` form of a site's project. `None` for any other text.
     pub fn of_site(text: &str) -> Option<Self> {
         let (site, project) = text.split_once('/')?;
         let source = [Source::Hangar, Source::Modrinth].into_iter().find(|source| source.to_string() == site)?;
         (!project.is_empty()).then(|| Self { source, project: project.to_owned() })
     }
 
-    /// The address and the sha256 (64 hex digits, lower case) of a file; None for a project of a site.
+    /// The URL and the sha256 (64 hex digits, lower case) of a file. `None` for a site's project.
     pub fn file(&self) -> Option<(&str, &str)> {
         if self.source == Source::Url { self.project.rsplit_once(HASH_MARK) } else { None }
     }
 
-    /// As people call it: `modrinth/viaversion`, or the bare address.
+    /// The form for display: `modrinth/viaversion`, or the URL alone.
     pub fn shown(&self) -> String {
         self.file().map_or_else(|| self.to_string(), |(url, _)| url.to_owned())
     }
@@ -203,13 +206,13 @@ impl fmt::Display for ProjectKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OtherSoftware {
-    /// Every version with a build, oldest first. A proxy's are its own, and stand where Minecraft's do.
+    /// Every version with a build, oldest first. A proxy has its own version numbers, in place of Minecraft versions.
     pub versions: Vec<PaperVersion>,
-    /// When Fill was read.
+    /// The time when Fill was read.
     pub read_at: Timestamp,
 }
 
-/// One Minecraft version that Paper has builds for.
+/// One Minecraft version for which Paper has builds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PaperVersion {
@@ -218,13 +221,13 @@ pub struct PaperVersion {
     /// Fill's `java.version.minimum`.
     #[serde(default)]
     pub java: Option<u32>,
-    /// Flags Fill recommends for the JVM.
+    /// JVM flags that Fill recommends.
     #[serde(default)]
     pub jvm_flags: Vec<String>,
-    /// When support ended, if it did: `support.end`, or an empty date for `UNSUPPORTED` without one.
+    /// Whether support ended: `support.end` is set, or the status is `UNSUPPORTED` without a date.
     #[serde(default)]
     pub unsupported: bool,
-    /// Its builds, by number, ascending. May be empty: that is legal upstream.
+    /// Its builds, by number, ascending. May be empty, which is legal upstream.
     pub builds: Vec<Build>,
 }
 
@@ -232,26 +235,26 @@ pub struct PaperVersion {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Build {
-    /// Its number: identifies it only together with the Minecraft version.
+    /// Its number. It identifies the build only together with the Minecraft version.
     pub number: u32,
-    /// When it was published.
+    /// The publication time.
     pub published: Timestamp,
-    /// How stable its makers call it.
+    /// The channel, as set by its authors.
     pub channel: BuildChannel,
     /// The server JAR.
     pub file: Artifact,
 }
 
-/// Fill's channels, worst first.
+/// Fill's channels, least stable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BuildChannel {
     /// Early builds of a new Minecraft version.
     Alpha,
-    /// Mostly done.
+    /// Mostly complete.
     Beta,
-    /// For everybody.
+    /// For general use.
     Stable,
     /// Stable, and advertised.
     Recommended,
@@ -261,15 +264,15 @@ pub enum BuildChannel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Artifact {
-    /// File name as the source calls it.
+    /// The file name at the source.
     pub name: String,
-    /// Where it is downloaded.
+    /// The download URL.
     pub url: String,
-    /// Size in bytes.
+    /// The size in bytes.
     #[serde(default)]
     pub size: Option<u64>,
-    /// `sha256:<hex>` (Fill, Hangar) or `sha512:<hex>` (Modrinth); None when the source gives none. Of a build of Purpur
-    /// `md5:<hex>` until somebody has seen its bytes, and their sha256 from then on.
+    /// `sha256:<hex>` (Fill, Hangar) or `sha512:<hex>` (Modrinth). `None` if the source gives none. A build of Purpur
+    /// has `md5:<hex>` until it was downloaded, and its sha256 from then on.
     #[serde(default)]
     pub hash: Option<String>,
 }
@@ -278,20 +281,21 @@ pub struct Artifact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Project {
-    /// How the user names it.
+    /// The key by which the user names it.
     pub key: ProjectKey,
-    /// The source's stable id: slugs can be renamed. `dependencies` refer to this.
+    /// The stable id at the source, because slugs can be renamed. `dependencies` refer to this.
     pub id: String,
-    /// The name people know: `ViaVersion`.
+    /// The display name: `ViaVersion`.
     pub name: String,
-    /// When its list was read. Lists are edited after release, so every answer that rests on one says when.
+    /// The time when its list was read. Lists are edited after release, so every explanation based on one states this
+    /// time.
     pub read_at: Timestamp,
     /// Releases, newest first by publication, then by version.
     pub releases: Vec<Release>,
 }
 
 impl Project {
-    /// Whether its page has a release of this id.
+    /// Whether its page has a release with this id.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.releases.iter().any(|release| release.id == id)
     }
@@ -301,93 +305,97 @@ impl Project {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Release {
-    /// The source's id of it: identity. Version strings repeat.
+    /// The id of the release at its source, which identifies it. Version strings repeat.
     pub id: String,
     /// The version as its authors write it.
     pub version: String,
-    /// When it was published; None for a file that was named by its address, which does not say it.
+    /// The publication time. `None` for a file that was given by URL, which has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// How stable its authors call it.
+    /// The channel, as set by its authors.
     pub channel: Channel,
-    /// The Minecraft versions somebody listed, in order. A set with holes, never a range. Empty: nobody said anything. Of what
-    /// Hangar has for a proxy, the proxy's own versions.
+    /// The listed Minecraft versions, in order. This is a set with gaps, never a range. Empty if the page has no list.
+    /// A Hangar release for a proxy lists the proxy's own versions.
     pub minecraft: Vec<Minecraft>,
-    /// Software it is published for, lower case: `paper`, `spigot`, `velocity`, …
+    /// Software it is published for, in lower case: `paper`, `spigot`, `velocity`, …
     pub loaders: Vec<String>,
-    /// Whether its JAR says that Folia may load it. None: not known, because nobody has read its JAR.
+    /// Whether its JAR declares support for Folia. `None` if the JAR was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folia: Option<bool>,
-    /// The least Minecraft that loads it (`api-version` of its JAR): an older server refuses it, whatever a list or a user
-    /// says. None: not known, because only the JARs of [`Source::Url`] are read for the catalog.
+    /// The minimum Minecraft version that loads it (`api-version` of its JAR). An older server refuses it, regardless
+    /// of lists and overrides. `None` if unknown, because only the JARs of [`Source::Url`] are read for the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Minecraft>,
-    /// The least Java that loads it: what its main class was compiled for. None: not known, because nobody has read its JAR.
+    /// The minimum Java version that loads it: the one that its main class was compiled for. `None` if the JAR was not
+    /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
-    /// The names in its JAR. None: not known, because nobody has read it.
+    /// The names in its JAR. `None` if the JAR was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<Declared>,
-    /// What its page says it needs.
+    /// The dependencies on its page.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
-    /// The JAR; None when the source only links somewhere else. Of several the one that the source calls its main one.
+    /// The JAR. `None` if the source only links to another site. If there are several, the main one according to the
+    /// source.
     #[serde(default)]
     pub file: Option<Artifact>,
-    /// Its further JARs, which come only when somebody names them (`spec.source.jars`). No sources, no javadoc.
+    /// Its further JARs, which are installed only if a Plugin names them (`spec.source.jars`). Excludes sources and
+    /// javadoc.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherJar>,
 }
 
-/// A JAR of a release beside its main one.
+/// A JAR of a release other than the main one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FurtherJar {
     /// The file.
     pub file: Artifact,
-    /// As [`Release::api_version`] is of the main one.
+    /// As [`Release::api_version`] for the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Minecraft>,
-    /// As [`Release::java`] is of the main one.
+    /// As [`Release::java`] for the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
-    /// As [`Release::folia`] is of the main one.
+    /// As [`Release::folia`] for the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folia: Option<bool>,
-    /// As [`Release::declared`] is of the main one.
+    /// As [`Release::declared`] for the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<Declared>,
 }
 
 impl FurtherJar {
-    /// One that nobody has read.
+    /// A JAR that was not read.
     pub fn unread(file: Artifact) -> Self {
         Self { file, api_version: None, java: None, folia: None, declared: None }
     }
 }
 
-/// The names in the description of a JAR (`plugin.yml`, `paper-plugin.yml`), by which plugins find each other on a server.
+/// The names in the descriptor of a JAR (`plugin.yml`, `paper-plugin.yml`), by which plugins on a server find each
+/// other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Declared {
-    /// Its own.
+    /// Its own name.
     pub name: String,
-    /// Further ones under which it satisfies the `depend` of others.
+    /// Further names with which it satisfies the `depend` of other plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,
-    /// Those without which it does not load.
+    /// Names without which it does not load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depend: Vec<String>,
 }
 
 impl Declared {
-    /// All under which others find it, its own first.
+    /// All names under which other plugins find it, its own name first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.name).chain(&self.provides).map(String::as_str)
     }
 }
 
-/// One JAR of a release, with what is known from inside it.
+/// One JAR of a release, with the known data from its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Jar<'a> {
     pub(crate) file: &'a Artifact,
@@ -417,7 +425,7 @@ impl Release {
     }
 }
 
-/// A plugin's channel, worst first.
+/// A plugin's channel, least stable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -430,38 +438,38 @@ pub enum Channel {
     Release,
 }
 
-/// One line of a release's dependencies.
+/// One dependency on the page of a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Dependency {
-    /// The project's stable id at the same source, when it is there.
+    /// The stable id of the project, if it is at the same source.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// Its name, when the source gives one (Hangar does, Modrinth does not; a JAR gives nothing else).
+    /// Its name, if the source gives one. Hangar does, Modrinth does not, and a JAR gives only a name.
     #[serde(default)]
     pub name: Option<String>,
-    /// An exact release, when pinned.
+    /// An exact release, if pinned.
     #[serde(default)]
     pub version_id: Option<String>,
-    /// What kind of need it is.
+    /// The kind of dependency.
     pub kind: DependencyKind,
 }
 
-/// What a dependency means.
+/// The meaning of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DependencyKind {
-    /// Does not load without it.
+    /// The plugin does not load without it.
     Required,
-    /// Only binds when it is there.
+    /// Constrains the version only if it is installed.
     Optional,
-    /// Must not be there.
+    /// Must not be installed.
     Incompatible,
-    /// Inside the JAR already.
+    /// Included in the JAR.
     Embedded,
 }
 
-/// One tag of the server image, with what it is pinned by.
+/// One tag of the server image, with its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageTag {
@@ -469,8 +477,8 @@ pub struct ImageTag {
     pub repository: String,
     /// `2026.8.1-java21`
     pub tag: String,
-    /// `sha256:…` of the index, so that a moved tag changes nothing.
+    /// `sha256:…` of the index, so that moving the tag has no effect.
     pub digest: String,
-    /// When it was pushed.
+    /// The time it was pushed.
     pub pushed: Timestamp,
 }

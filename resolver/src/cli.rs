@@ -1,4 +1,4 @@
-//! Edge (writes). The `resolver` command: arguments in, the answer on stdout, everything else on stderr.
+//! Edge (writes). The `resolver` command: parses arguments, writes the answer to stdout and everything else to stderr.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -56,25 +56,25 @@ use style::dressed;
 
 use crate::untrusted_text::visible_lines;
 
-/// How a command ended; the numbers are part of the interface.
+/// Exit status of a command. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ExitStatus {
-    /// Every question has an answer, and it is a yes.
+    /// Every question has an answer, and all are positive.
     Solved = 0,
-    /// Every question has an answer, and one is a no.
+    /// Every question has an answer, and at least one is negative.
     NoSolution = 1,
-    /// Anything else: wrong input, nothing known, nothing readable.
+    /// Any other end: wrong input, missing or unreadable data.
     Failed = 2,
 }
 
-/// What a command has to say.
+/// Output of a command.
 #[derive(Debug)]
 struct Output {
     /// The answer, for stdout.
     answer: String,
-    /// Notes and what went wrong, one a line, for stderr.
+    /// Notes and errors, one a line, for stderr.
     notes: Vec<String>,
-    /// How it ended.
+    /// The exit status.
     end: ExitStatus,
 }
 
@@ -88,13 +88,13 @@ impl Output {
     }
 }
 
-/// Runs the command with these arguments; `now` is what the clock says.
+/// Runs the command with these arguments. `now` is the time of the clock.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if kubectl_complete::is_asked(arguments.first()) {
         let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
         let found = kubectl_complete::completions(invocation::command(Invocation::Kubectl), &words.collect::<Vec<_>>());
-        // Nobody but the shell reads it: where that is gone, nothing is to be said.
+        // Only the shell reads this output. A write error cannot be reported to anyone.
         let _ = io::stdout().lock().write_all(found.as_bytes());
         return ExitCode::from(ExitStatus::Solved as u8);
     }
@@ -104,7 +104,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(refused) => {
-            // Help is an answer, and goes to stdout; clap knows.
+            // clap prints help to stdout and errors to stderr.
             let _ = refused.print();
             return ExitCode::from(if refused.use_stderr() {
                 ExitStatus::Failed as u8
@@ -113,7 +113,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
             });
         }
     };
-    // What is worth a log line here is worth a user's eye: warnings only, unless RUST_LOG asks for more.
+    // Users see the log of this command, so only warnings are logged unless RUST_LOG asks for more.
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off")))
         .with_writer(io::stderr)
@@ -126,13 +126,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
     }
     let mut stderr = io::stderr().lock();
     for note in notes {
-        // Nobody is left to be told.
+        // An error on stderr cannot be reported anywhere else.
         let _ = writeln!(stderr, "{}", visible_lines(&note));
     }
     let mut stdout = io::stdout().lock();
     match stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => ExitCode::from(end as u8),
-        // As with `… | head`: the reader has what it wanted.
+        // The reader closed the pipe, as in `… | head`. This is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(end as u8),
         Err(error) => {
             let _ = writeln!(stderr, "could not write the answer: {error}");
@@ -158,6 +158,6 @@ fn answer(command: &Command, called: Invocation, clock: Timestamp) -> Output {
         Command::Completions(completions) => Ok(Output::only(man::completions(called, completions.shell))),
         Command::Man(man) => Ok(man::man(called, man.output.as_deref())),
     };
-    // What ends a command early is said like any other end.
+    // An early end is printed like any other.
     said.unwrap_or_else(|said| said)
 }

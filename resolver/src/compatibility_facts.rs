@@ -1,4 +1,5 @@
-//! Pure. Facts about versions that no page states: which release of one plugin goes with which releases of another.
+//! Pure. Models facts about versions that no page states: which release of one plugin is compatible with which releases
+//! of another.
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,8 @@ mod file;
 #[cfg(feature = "manifest")]
 pub use file::FactsFault;
 
-/// What somebody recorded for all servers: the cluster's facts. A later one about the same two plugins and the same
-/// release stands instead of an earlier one; what a Plugin says itself (`spec.requires`) stands instead of both.
+/// Facts that an admin recorded for all servers of a cluster. A later fact about the same two plugins and the same
+/// release replaces an earlier one. The constraints of a Plugin (`spec.requires`) replace both.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CompatibilityFacts(Vec<VersionFact>);
@@ -21,30 +22,30 @@ pub struct CompatibilityFacts(Vec<VersionFact>);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VersionFact {
-    /// Whose releases: name, slug or id of the project.
+    /// The dependent: name, slug or id of its project.
     pub plugin: String,
-    /// Which of them; all when absent.
+    /// The releases of it that the fact is about. All if absent.
     #[serde(default)]
     pub releases: Range,
-    /// What they need.
+    /// The plugin and versions that they need.
     pub requires: Requirement,
-    /// Where it was found: an address, a file, a person.
+    /// The origin of the fact: a URL, a file, a person.
     pub source: String,
-    /// When it was found.
+    /// The date of the fact.
     pub date: Date,
 }
 
-/// A plugin that has to be there, in certain versions.
+/// A required plugin, in certain versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Requirement {
-    /// Name, slug or id of its project, or the name of the Plugin object that asks for it.
+    /// Name, slug or id of its project, or the name of the Plugin object that requests it.
     pub plugin: String,
-    /// Which versions will do.
+    /// The sufficient versions.
     pub version: Range,
 }
 
-/// Who says that two releases go together, or do not.
+/// The source of a statement about the compatibility of two releases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "who", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -53,14 +54,14 @@ pub enum FactSource {
     BuiltIn {
         /// Where it was read.
         source: String,
-        /// When.
+        /// The date.
         date: Date,
     },
-    /// The cluster's facts.
+    /// The facts of the cluster.
     Cluster {
         /// Where it was found.
         source: String,
-        /// When.
+        /// The date.
         date: Date,
     },
     /// `spec.requires` of a Plugin.
@@ -70,28 +71,28 @@ pub enum FactSource {
     },
 }
 
-/// A fact that binds two plugins of a server.
+/// A fact that constrains two plugins of a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsedFact {
-    /// The plugin that needs, by the name people know.
+    /// The dependent plugin, by display name.
     pub plugin: String,
     /// Its version.
     pub version: String,
-    /// The plugin it needs, by the name people know.
+    /// The plugin it needs, by display name.
     pub needs: String,
-    /// The versions that will do, as they were written.
+    /// The sufficient versions, as written.
     pub range: Range,
-    /// Who says so.
+    /// The source of the fact.
     pub says: FactSource,
 }
 
 impl CompatibilityFacts {
-    /// No fact.
+    /// No facts.
     pub(crate) const NONE: Self = Self(Vec::new());
 
-    /// Every fact, in the order of the file.
+    /// All facts, in the order of the file.
     pub fn all(&self) -> &[VersionFact] {
         &self.0
     }

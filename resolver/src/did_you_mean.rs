@@ -1,17 +1,17 @@
-//! Pure. What somebody may have meant.
+//! Pure. Suggests corrections for misspelt words.
 
 use crate::known_constraints::letters;
 
-/// The longest text that can be a misspelt word, in bytes.
+/// The maximum length of a misspelt word, in bytes.
 const LONGEST: usize = 200;
 
-/// The candidates that `word` was probably meant to be, the nearest first; nothing when none is near.
+/// The candidates close to `word`, closest first. Empty if none is close.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
-    // No word of ours is half as long, and a megabyte would be compared letter by letter.
+    // Real words are at most half as long. Without the limit, a megabyte would be compared letter by letter.
     let candidates = (word.len() <= LONGEST).then_some(candidates).into_iter().flatten();
     let plain = |text: &str| -> String { letters(text).collect() };
     let word = plain(word);
-    // One slip in every three letters: `updateStrateg` and `latset`, and not `auto` for `none`.
+    // One error in every three letters: `updateStrateg` and `latset`, but not `auto` for `none`.
     let most = (word.chars().count() / 3).max(1);
     let mut near: Vec<(usize, &str)> = candidates
         .map(|candidate| (strsim::osa_distance(&word, &plain(candidate)), candidate))

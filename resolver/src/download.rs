@@ -1,4 +1,4 @@
-//! Edge (writes). One download: where it may go, how large it may get, and that it is what was announced.
+//! Edge (writes). Downloads files: checks the allowed URLs, the maximum size, and the announced hash.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,51 +24,51 @@ mod public_address;
 pub use error::DownloadError;
 pub use public_address::{NotPublic, PublicOnly, is_inside};
 
-/// The folder, beside those of the algorithms, for what is not complete yet. No algorithm is called so.
+/// The directory for incomplete files, next to those of the algorithms. No algorithm has this name.
 pub const UNFINISHED: &str = "unfinished";
 
-/// Redirects followed, each checked as the first address is. CDNs of the known sources use one or two.
+/// Limit of redirects, each checked like the first URL. CDNs of the known sources use one or two.
 const REDIRECTS: usize = 5;
 
-/// Without a byte for so long, a download has died.
+/// A download without a byte for this long is aborted.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// For a whole download: 512 MiB at half a megabyte a second.
+/// For a complete download: 512 MiB at half a megabyte per second.
 const WHOLE: Duration = Duration::from_mins(17);
 
-/// What may be downloaded.
+/// The rules for downloads.
 #[derive(Debug, Clone)]
 pub struct DownloadPolicy {
-    /// The configured upstreams. Whatever has the origin (scheme, host, port) of one of them may be downloaded, plain http
-    /// and private addresses too, because an admin wrote it.
+    /// The configured upstreams. URLs with the origin (scheme, host, port) of one of them are allowed, including plain
+    /// http and private addresses, because an admin configured them.
     pub upstreams: Vec<Url>,
-    /// The largest file, in bytes.
+    /// The maximum file size, in bytes.
     pub largest: u64,
-    /// A mail address or page of whoever runs this, for the `User-Agent`.
+    /// An email address or page of the operator's admin, for the `User-Agent`.
     pub contact: Option<String>,
 }
 
 impl DownloadPolicy {
-    /// 512 MiB a file: the largest known plugins have 100 MB, Paper and Mojang's JAR 50.
+    /// The default policy: 512 MiB per file. The largest known plugins have 100 MB, Paper and Mojang's JAR 50.
     pub fn new(upstreams: Vec<Url>) -> Self {
         Self { upstreams, largest: 512 << 20, contact: None }
     }
 }
 
-/// Where a file with this hash lies below a directory of files: `<algorithm>/<hex>`.
+/// The path of a file with this hash below a directory of files: `<algorithm>/<hex>`.
 pub fn path_of(dir: &Path, hash: &Hash) -> PathBuf {
     dir.join(hash.algorithm().as_str()).join(hash.hex())
 }
 
-/// Brings files into one directory, each named by its hash ([`path_of`]). Several may share the directory.
+/// Downloads files into one directory, each named by its hash ([`path_of`]). Several instances may share the directory.
 pub struct Downloads {
     dir: PathBuf,
     policy: DownloadPolicy,
     /// For the public Internet.
     public: Client,
-    /// For what an admin wrote.
+    /// For URLs that an admin configured.
     trusted: Client,
-    /// Hashes, and addresses whose content does not have them: asking again would bring the same again.
+    /// Announced hashes and URLs whose content does not match. Another download would give the same content.
     wrong: Mutex<BTreeMap<(String, String), DownloadError>>,
 }
 
@@ -79,13 +79,13 @@ impl fmt::Debug for Downloads {
 }
 
 impl Downloads {
-    /// Into this directory; it is made when the first file comes.
+    /// Downloads into this directory, which is created with the first file.
     pub fn new(dir: &Path, policy: DownloadPolicy) -> Result<Self, StartError> {
         let client = |public: bool| {
             client(policy.contact.as_deref(), |builder| {
-                // Redirects are followed by hand: each address is checked.
+                // Redirects are followed manually, so that each URL is checked.
                 let builder = builder.redirect(redirect::Policy::none()).read_timeout(SILENCE).timeout(WHOLE);
-                // A proxy would look names up by itself, and nobody would check what comes of it.
+                // A proxy would resolve names itself, and the resulting addresses would not be checked.
                 if public { builder.dns_resolver(PublicOnly).https_only(true).no_proxy() } else { builder }
             })
         };
@@ -93,23 +93,24 @@ impl Downloads {
         Ok(Self { dir: dir.to_owned(), policy, public, trusted, wrong: Mutex::default() })
     }
 
-    /// Downloads `url`, and names it by its hash once it is whole, has the `hash` and is on the disk. Its size in bytes.
-    /// What is there already is replaced. A wrong hash is remembered until the process ends.
+    /// Downloads `url`. The file gets its name (its hash) when it is complete, matches `hash` and is on the disk.
+    /// Returns its size in bytes. An existing file is replaced. A wrong hash is remembered until the process ends.
     pub async fn get(&self, url: &str, size: Option<u64>, hash: &Hash) -> Result<u64, DownloadError> {
         self.unless_wrong(url, &hash.to_string(), self.bring(url, size, hash)).await
     }
 
-    /// Downloads what is at `url` and is announced by an md5 (32 hex digits) only, and says what it is: its sha256, by which it is
-    /// named, and its size in bytes.
+    /// Downloads a file that is announced only by an md5 (32 hex digits). Returns its sha256, which names the file, and
+    /// its size in bytes.
     ///
-    /// The md5 tells a download that was cut off or went to somewhere else. Who can change what lies there can give other bytes the
-    /// same md5, so nothing but the connection says that these are the right ones. From then on their sha256 does.
+    /// The md5 detects a truncated or misdirected download. An attacker who controls the upstream file can produce
+    /// other bytes with the same md5. So only the connection guarantees that these bytes are the right ones. From then
+    /// on their sha256 does.
     pub async fn see(&self, url: &str, md5: &str) -> Result<(Hash, u64), DownloadError> {
         let announced = format!("md5:{}", md5.to_ascii_lowercase());
         self.unless_wrong(url, &announced, self.bring_unseen(url, &announced)).await
     }
 
-    /// Does not ask again where the same address had other bytes; remembers it if it has them now.
+    /// Runs the download unless the same URL had wrong content before. Remembers the URL if its content is wrong now.
     async fn unless_wrong<T>(
         &self,
         url: &str,
@@ -128,7 +129,7 @@ impl Downloads {
     }
 
     fn wrong(&self) -> MutexGuard<'_, BTreeMap<(String, String), DownloadError>> {
-        // Each change under this lock is one insert: never half done.
+        // Each change under this lock is a single insert, so no state is half-written.
         self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -160,7 +161,8 @@ impl Downloads {
         DownloadError::TooLarge { url: url.to_owned(), limit: self.policy.largest }
     }
 
-    /// What is at `url`, as a file without a name and on the disk, and how many bytes it has; `look` is shown all of them in order.
+    /// Downloads the content of `url` to an unnamed file on the disk and returns it with its size in bytes. `look`
+    /// receives all bytes in order.
     async fn receive(&self, url: &str, mut look: impl FnMut(&[u8])) -> Result<(NamedTempFile, u64), DownloadError> {
         let too_large = || self.too_large(url);
         let mut response = self.follow(url).await?;
@@ -184,14 +186,14 @@ impl Downloads {
         Ok((temporary, written))
     }
 
-    /// Gives a file the name that its hash is.
+    /// Renames a file to its hash.
     async fn keep(&self, temporary: NamedTempFile, hash: &Hash) -> Result<(), DownloadError> {
         let path = path_of(&self.dir, hash);
         let named = tokio::task::spawn_blocking(move || name(temporary, &path)).await;
         named.map_err(|error| disk(io::Error::other(error)))?.map_err(disk)
     }
 
-    /// The answer at the end of all redirects.
+    /// The response after all redirects.
     async fn follow(&self, first: &str) -> Result<Response, DownloadError> {
         let mut url = Url::parse(first).map_err(|_| DownloadError::NotHttps { url: first.to_owned() })?;
         for _ in 0..=REDIRECTS {
@@ -210,7 +212,7 @@ impl Downloads {
         Err(DownloadError::Redirects { url: first.to_owned(), limit: REDIRECTS })
     }
 
-    /// Who may ask there.
+    /// The client that may request the URL.
     fn client(&self, url: &Url) -> Result<&Client, DownloadError> {
         if self.policy.upstreams.iter().any(|upstream| upstream.origin() == url.origin()) {
             return Ok(&self.trusted);
@@ -233,7 +235,7 @@ fn is_as_announced(url: &str, expected: &str, found: &str) -> Result<(), Downloa
     Err(DownloadError::WrongHash { url: url.to_owned(), expected: expected.to_owned(), found: found.to_owned() })
 }
 
-/// Gives a complete file its name, so that it is there after a crash or is not there at all. Blocks.
+/// Renames a complete file, so that after a crash it either exists completely or does not exist. Blocks.
 fn name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
     let folder = path.parent().expect("an algorithm and digits were joined");
     std::fs::create_dir_all(folder)?;
@@ -245,7 +247,7 @@ fn disk(error: io::Error) -> DownloadError {
     DownloadError::Disk(Arc::new(error))
 }
 
-/// A connection that failed; if the reason was ours, it says so.
+/// Converts a failed connection. If the address check refused it, returns that error.
 fn unreachable(url: &str, error: reqwest::Error) -> DownloadError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(inner) = cause {

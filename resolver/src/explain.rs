@@ -1,4 +1,4 @@
-//! Pure. The explanation: the answer as data. Reasons stay enums here; text is made in [`human`] only.
+//! Pure. Defines the explanation: the result as data. Reasons stay enums here, and only [`text`] renders them as text.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -54,36 +54,36 @@ pub use warning::{DelistedReason, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
 pub use why_not_release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 
-/// What every part of an explanation asks of.
+/// The inputs that every part of an explanation reads.
 pub(crate) struct ExplainContext<'x, 'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) world: &'x CandidateIndex<'a>,
     pub(crate) meter: &'x BudgetMeter,
-    /// The others that share a plugin with the server, if there are any.
+    /// The other servers that share a plugin with this one, if there are any.
     pub(crate) company: Option<&'x GroupContext<'x, 'a>>,
 }
 
-/// What can be said about an answer. Serialises for `--format json`.
+/// The explanation of a result. Serialised for `--format json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "answer", rename_all = "camelCase")]
 pub enum Explanation {
-    /// A set was chosen.
+    /// A version set was chosen.
     Solved(SolvedExplanation),
-    /// No set meets the request today.
+    /// No version set satisfies the request today.
     Impossible(Conflict),
-    /// Why a certain Paper is not what runs.
+    /// Why the server does not run a certain Paper version.
     WhyNot(WhyNot),
-    /// Why a certain release of a plugin is not what runs.
+    /// Why the server does not run a certain release of a plugin.
     WhyNotRelease(WhyNotRelease),
-    /// No metadata answers the question.
+    /// The available metadata cannot answer the request.
     Unanswerable(Unanswerable),
-    /// The search was given up.
+    /// The search stopped at its budget.
     GaveUp(BudgetExceeded),
 }
 
 impl Explanation {
-    /// What the server runs as, as far as the answer knows it.
+    /// The server software, as far as the explanation knows it.
     pub(crate) fn software(&self) -> Software {
         match self {
             Self::Solved(solved) => solved.software,
@@ -94,7 +94,8 @@ impl Explanation {
         }
     }
 
-    /// That a search was given up, so that nothing is known of an answer, or of who holds the next newer Paper.
+    /// Returns the exceeded budget if a search was given up. Then the result, or the blockers of the next newer Paper
+    /// version, are unknown.
     pub fn gave_up(&self) -> Option<&BudgetExceeded> {
         match self {
             Self::Solved(solved) => solved.newer_paper.first()?.gave_up.as_ref(),
@@ -103,7 +104,7 @@ impl Explanation {
         }
     }
 
-    /// What keeps a chosen set from being brought, see [`SolvedExplanation::stopped_by`].
+    /// The reason why a chosen version set is not deployed, see [`SolvedExplanation::stopped_by`].
     pub fn stopped_by(&self) -> Option<(&str, &[String])> {
         match self {
             Self::Solved(solved) => solved.stopped_by(),
@@ -115,7 +116,8 @@ impl Explanation {
         }
     }
 
-    /// Who holds Paper back, by the name people know, in order; empty when nobody does, or when it was not found out. For the `HELD BY` column.
+    /// The blockers of a newer Paper version, by display name, in order. Empty if there are none or if they are
+    /// unknown. Used for the `HELD BY` column.
     pub fn held_by(&self) -> Vec<&str> {
         match self {
             Self::Solved(solved) => {
@@ -130,68 +132,69 @@ impl Explanation {
     }
 }
 
-/// JARs of one's own by their files, before the plugins.
+/// Unmanaged JARs by file name, before the plugins.
 fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Blocker], shared: &'x [OneVersion]) -> Vec<&'x str> {
     let files = unusable.map_or(&[][..], Unusable::own_files);
     let holders = holders.iter().map(|holder| holder.name.as_str());
     files.iter().map(String::as_str).chain(holders).chain(shared.iter().flat_map(OneVersion::names)).collect()
 }
 
-/// The yes: what was chosen, and why nothing newer.
+/// The explanation of a solution: the chosen versions, and why no newer ones were chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SolvedExplanation {
     /// The server as the request names it.
     pub server: String,
-    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    /// The server software. Absent for Paper. All fields named after Paper refer to this software.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// The chosen Paper.
+    /// The chosen Paper version.
     pub paper: ChosenPaper,
-    /// Its Java and its image.
+    /// The chosen Java version and image.
     pub image: ChosenImage,
-    /// The chosen plugins, in the lock's order.
+    /// The chosen plugins, in the order of the lock.
     pub plugins: Vec<ChosenPlugin>,
-    /// Plugins that run now and are removed, because nobody asks for them and nothing needs them: name and version.
+    /// Running plugins that are removed because no Plugin object requests them and no plugin needs them: name and
+    /// version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<(String, String)>,
-    /// Newer Papers that were not chosen: the next one up, then the newest of all if that is another; at most two.
+    /// Newer Paper versions that were not chosen: the next one, then the newest one if that is another. At most two.
     pub newer_paper: Vec<NewerPaper>,
     /// Plugins that strategy `latest` left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfollowed: Vec<NotUpdatedWithLatest>,
-    /// Facts about versions that bind the chosen plugins and that no page states, each with who says so.
+    /// Facts about versions that constrain the chosen plugins and that no page states, each with its source.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<UsedFact>,
-    /// What was assumed on the way.
+    /// Assumptions and other warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// What can be done; each was proven by solving with it applied.
+    /// Possible actions. Each was verified by solving the request with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
-    /// How many further ways were left out to stay short; they change or risk more.
+    /// The number of further hints that were left out for brevity. They change or risk more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_hints: usize,
-    /// Set when not every way was tried.
+    /// Set if not every possible hint was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints_left_out: Option<HintsLeftOut>,
-    /// Who would have to release or list what. Not proven: it changes nothing of yours.
+    /// Actions of plugin authors that would help. They were not verified, because they change nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<UpstreamAction>,
-    /// Set when lists were read after the instant of the question: older text is not recorded.
+    /// Set if lists were read after the instant of the request, because older versions of a list are not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,
 }
 
 impl SolvedExplanation {
-    /// Whether anything of what runs would be another.
+    /// Whether the solution differs from the running versions.
     #[cfg(feature = "cli")]
     pub(crate) fn is_change(&self) -> bool {
         is_change(&self.paper, &self.plugins, &self.removed)
     }
 
-    /// What keeps the set from being brought: a plugin name that several files have, with those files.
+    /// The reason why the version set is not deployed: a plugin name that several files share, with those files.
     pub fn stopped_by(&self) -> Option<(&str, &[String])> {
         self.warnings.iter().find_map(|warning| {
             let Warning::SharedName { name, files, stops: true } = warning else { return None };
@@ -200,24 +203,24 @@ impl SolvedExplanation {
     }
 }
 
-/// Whether anything of what runs would be another.
+/// Whether the solution differs from the running versions.
 fn is_change(paper: &ChosenPaper, plugins: &[ChosenPlugin], removed: &[(String, String)]) -> bool {
     let changes = |plugin: &ChosenPlugin| !plugin.runs_now || plugin.instead_of.is_some();
     !paper.runs_now || !removed.is_empty() || plugins.iter().any(changes)
 }
 
-/// The chosen Paper.
+/// The chosen Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenPaper {
-    /// Its Minecraft version.
+    /// The Minecraft version.
     pub minecraft: Minecraft,
-    /// Its build.
+    /// The build.
     pub build: u32,
-    /// When the build was published.
+    /// The publication time of the build.
     pub published: Timestamp,
-    /// What runs now, when that is something else.
+    /// The running version, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<PaperName>,
     /// Whether exactly this build runs now.
@@ -232,23 +235,23 @@ pub struct ChosenPaper {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PaperName {
-    /// The software; absent for Paper.
+    /// The software. Absent for Paper.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// Minecraft version.
+    /// The Minecraft version.
     pub minecraft: Minecraft,
-    /// Build number.
+    /// The build number.
     pub build: u32,
 }
 
-/// A newer build and why it was not taken.
+/// A newer build and the reason why it was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NewerBuild {
     /// Its number.
     pub build: u32,
-    /// Why not; `None`: the user pinned another one.
+    /// The reason. `None` if the user pinned another build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<Unusable>,
 }
@@ -258,41 +261,41 @@ pub struct NewerBuild {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenPlugin {
-    /// The name people know.
+    /// The display name.
     pub name: String,
-    /// Plugin objects that ask for it; empty when only other plugins need it.
+    /// Plugin objects that request it. Empty if only other plugins need it.
     pub objects: Vec<String>,
     /// Names of the chosen plugins that need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,
     /// The chosen version.
     pub version: String,
-    /// When it was published, if anybody says so.
+    /// Its publication time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// How we know that it runs on the chosen Paper.
+    /// The evidence that it runs on the chosen Paper version.
     pub listing: Listing,
-    /// What runs now, when that is another version.
+    /// The running version, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
-    /// Whether it runs now, in any version.
+    /// Whether any version of it runs now.
     pub runs_now: bool,
-    /// The newest release on its channel, when that was not chosen.
+    /// The newest release on its channel, if that was not chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<NewerRelease>,
-    /// The newest one that only a date or other plugins keep back, where something else stands against [`Self::newest`].
+    /// The newest release that only waits for a date or for other plugins, if [`Self::newest`] has another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NewerRelease>,
 }
 
 impl ChosenPlugin {
-    /// The newer releases that are told of, each with whom it is of; of one plugin the newest first.
+    /// The newer releases of all plugins, each with its plugin. The newest release of a plugin comes first.
     pub fn newer(plugins: &[Self]) -> impl Iterator<Item = (&Self, &NewerRelease)> {
         plugins.iter().flat_map(|plugin| plugin.newest.iter().chain(&plugin.next).map(move |newer| (plugin, newer)))
     }
 }
 
-/// How we know that a release runs on a Paper.
+/// The evidence that a release runs on a Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "known", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -301,16 +304,16 @@ pub enum Listing {
     Listed,
     /// Its page lists a version with the same network protocol, or one that Paper never built.
     Sibling {
-        /// The version on the list.
+        /// The listed version.
         of: Minecraft,
     },
-    /// The user said so.
+    /// An override of the user.
     Override,
-    /// Nobody said anything about any version: allowed, with a warning.
+    /// The page lists no version at all. This is allowed, with a warning.
     NoList,
-    /// Not listed; it runs now and stays (strategy `latest`).
+    /// Not listed, but it runs now and stays (strategy `latest`).
     RunsNow,
-    /// On its page no more; it runs now and stays.
+    /// Delisted, but it runs now and stays.
     Lost,
 }
 
@@ -321,92 +324,94 @@ pub enum Listing {
 pub struct NewerRelease {
     /// Its version.
     pub version: String,
-    /// When it was published, if anybody says so.
+    /// Its publication time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// Why not this one.
+    /// The reason why it was not chosen.
     pub because: WhyOlder,
 }
 
-/// Why a newer release was not chosen although the plugin was.
+/// The reason why an older release of a chosen plugin was preferred to this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WhyOlder {
     /// It may not be used.
     Unusable {
-        /// Why.
+        /// The reason.
         unusable: Unusable,
     },
-    /// Its list does not name the chosen Paper.
+    /// Its list does not name the chosen Paper version.
     NotListed {
         /// The newest version on its list.
         up_to: Option<Minecraft>,
     },
-    /// The user pinned another one.
+    /// The user pinned another release.
     Pinned,
-    /// It does not go together with these others, as they were chosen.
+    /// It is incompatible with these other plugins, in their chosen versions.
     Others {
-        /// Names people know, with the chosen versions.
+        /// Display names with the chosen versions.
         with: Vec<String>,
-        /// What says so that no page states.
+        /// The facts behind it that no page states.
         #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
         facts: Vec<UsedFact>,
     },
-    /// It needs these, which cannot be had with the rest.
+    /// It needs these plugins, which are not available with the rest.
     Needs {
-        /// Names people know.
+        /// Display names.
         needs: Vec<String>,
     },
-    /// It is one version on several servers, and some of them cannot take this one.
+    /// Several servers share one version of the plugin, and some of them cannot use this release.
     OneVersion {
-        /// Who.
+        /// The plugin and the servers.
         one_version: OneVersion,
     },
 }
 
-/// A newer Paper that was not chosen.
+/// A newer Paper version that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NewerPaper {
-    /// Its Minecraft version.
+    /// The Minecraft version.
     pub minecraft: Minecraft,
-    /// When its first build was published.
+    /// The publication time of its first build.
     pub since: Timestamp,
-    /// Why it may not be used at all, if so.
+    /// The reason why it may not be used at all, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<Unusable>,
-    /// Set when a pin of the user's holds it.
+    /// Set if a pin of the user rules it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<PaperPin>,
-    /// The plugins that hold it, by name; also beside a reason why it may not be used at all.
+    /// The plugins that block it, by name. Also set if it may not be used anyway.
     pub held_by: Vec<Blocker>,
-    /// Set when who holds it was not found out within the budget: nobody is named then, and nobody counted as ready.
+    /// Set if the blockers could not be determined within the budget. Then no blocker is listed and no plugin counts as
+    /// ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<BudgetExceeded>,
-    /// The plugins that are one version on several servers and hold it so; also where something else stands against it besides.
+    /// The shared plugins that block it because several servers use one version of them. Also set if it is blocked for
+    /// another reason, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_version: Vec<OneVersion>,
-    /// How many of the chosen plugins are ready for it.
+    /// The number of chosen plugins that support it.
     pub ready: usize,
-    /// Whether there is a way back: false when a world opened by it cannot return to the chosen one.
+    /// Whether the update is irreversible: a world that this version opened cannot return to the chosen version.
     pub one_way: bool,
 }
 
-/// A plugin that strategy `latest` could not take along.
+/// A plugin that strategy `latest` left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotUpdatedWithLatest {
-    /// The name people know.
+    /// The display name.
     pub name: String,
     /// The Plugin object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// Why: the same facts as for a holder. Its own, or those of something it needs.
+    /// The blocker: the plugin itself, or a plugin that it needs.
     pub holder: Blocker,
-    /// The version that stays because it runs now; `None`: it is not installed.
+    /// The running version that stays. `None` if the plugin is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stays: Option<String>,
 }

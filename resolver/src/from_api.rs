@@ -1,4 +1,5 @@
-//! Pure. API objects to a [`Request`]: the `resolver` command and the operator ask the same question of the same objects.
+//! Pure. Converts API objects into a [`Request`]: the `resolver` command and the operator build the same request from
+//! the same objects.
 
 use std::fmt;
 
@@ -29,16 +30,16 @@ pub use source::project_key;
 pub(crate) use source::{CHECKSUM, url_fault};
 pub use unmanaged::unmanaged;
 
-/// Something in an object that cannot be asked for, and what to write instead.
+/// An error in an object that prevents a request, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Complaint {
     /// The object: `PaperMCServer games/lobby`.
     pub object: String,
     /// The field: `spec.version`.
     pub path: String,
-    /// What is wrong, read after the field's name.
+    /// The error, to be read after the field's name.
     pub problem: String,
-    /// What to write instead.
+    /// The value to write instead.
     pub fix: String,
 }
 
@@ -49,14 +50,15 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// The request of a server: its own wishes, and those of the [`matching`] plugins among `plugins`, by name.
+/// Builds the request of a server from its own spec and from the [`matching`] plugins among `plugins`, by name.
 ///
-/// JARs of people's own are those that its status names: see [`unmanaged`] for newer ones.
-/// `floor` is the newest Minecraft that opened its world, `running` what runs by the last proven lock; objects know neither,
-/// nor do they know the cluster's facts: whoever has some puts them into [`Request::facts`].
+/// Its unmanaged JARs are those in its status: see [`unmanaged`] for newer ones. `floor` is the newest Minecraft
+/// version that opened its world, and `running` holds the running versions according to the last verified lock. The
+/// objects contain neither of them. They do not contain the facts of the cluster either: the caller sets
+/// [`Request::facts`].
 ///
 /// # Errors
-/// Everything that is wrong with the server and its plugins. The API server refuses most of it before.
+/// All errors in the server and its plugins. The API server refuses most of them before.
 pub fn request<'a>(
     server: &PaperMCServer,
     plugins: impl IntoIterator<Item = &'a Plugin>,
@@ -75,7 +77,7 @@ pub fn request<'a>(
         paper_mc_server::Software::Folia => Software::Folia,
         paper_mc_server::Software::Velocity => Software::Velocity,
     };
-    // Nothing that ran as a Minecraft server is in a proxy's way.
+    // Data from a time as a Minecraft server does not apply to a proxy.
     let status = server.status.as_ref().filter(|_| software.is_minecraft());
     let seen = status.map_or(&[][..], |status| &status.unmanaged);
     let mut wishes = Vec::new();
@@ -85,7 +87,7 @@ pub fn request<'a>(
         desk.object = object_name("Plugin", &plugin_name(plugin));
         let mut wish = desk.plugin(plugin, delay.unwrap_or_default());
         if let Some(wish) = wish.as_mut().filter(|wish| spec.hold.contains(&wish.object)) {
-            // The server's word is the nearer one; the Plugin's is left when that is taken away.
+            // The hold on the server is more specific, but the hold on the Plugin would remain after its removal.
             wish.hold = wish.hold.or(Some(Hold::Server));
         }
         wishes.extend(wish);
@@ -132,20 +134,20 @@ pub fn request<'a>(
     }
 }
 
-/// What is wrong with a Plugin, whichever server it is for.
+/// The errors in a Plugin, independent of the server.
 pub fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
     let mut desk = ManifestViolations { object: object_name("Plugin", &plugin_name(plugin)), complaints: Vec::new() };
-    // The wish itself is of no interest here.
+    // Only the errors are used here.
     let _ = desk.plugin(plugin, SignedDuration::ZERO);
     desk.complaints
 }
 
-/// The server as requests and answers name it: `games/lobby`, or `lobby` without a namespace.
+/// The server as requests and results name it: `games/lobby`, or `lobby` without a namespace.
 pub fn server_name(server: &PaperMCServer) -> String {
     full_name(server.metadata.namespace.as_deref(), server.metadata.name.as_deref())
 }
 
-/// The Plugin object, in the same way.
+/// The Plugin object, in the same form.
 pub fn plugin_name(plugin: &Plugin) -> String {
     full_name(plugin.metadata.namespace.as_deref(), plugin.metadata.name.as_deref())
 }
@@ -159,7 +161,7 @@ fn object_name(kind: &str, name: &str) -> String {
     if name.is_empty() { kind.to_owned() } else { format!("{kind} {name}") }
 }
 
-/// Where complaints about the object at hand are collected; what is left out of a value has been complained about.
+/// Collects the errors in the current object. An error is reported for every value that is left out.
 struct ManifestViolations {
     object: String,
     complaints: Vec<Complaint>,
@@ -206,10 +208,10 @@ impl ManifestViolations {
         Some(version)
     }
 
-    /// A hold of a misspelt name would be none, and seen too late.
+    /// A hold with a misspelt name would have no effect, and users would notice too late.
     fn holds(&mut self, spec: &crds::PaperMCServerSpec, plugins: &[&Plugin]) {
         let names: Vec<&str> = plugins.iter().filter_map(|plugin| plugin.metadata.name.as_deref()).collect();
-        // What holds the whole set is not asked for here: the answer is what comes when it is let go.
+        // A hold on the whole version set is not part of the request: the result is what will run after it is removed.
         let is_strange = |name: &str| name != paper_mc_server::WHOLE_SET && !names.contains(&name);
         for (at, held) in spec.hold.iter().enumerate().filter(|(_, held)| is_strange(held)) {
             let fix = match names.as_slice() {
@@ -237,7 +239,7 @@ impl ManifestViolations {
         policy
     }
 
-    /// None where nothing is written, or nothing readable.
+    /// `None` if the value is missing or invalid.
     fn delay(&mut self, written: Option<&str>) -> Option<SignedDuration> {
         let written = written?;
         let read = duration::parse(written);
@@ -282,7 +284,7 @@ impl ManifestViolations {
         match spec.update_strategy {
             Strategy::Latest => Some(VersionRequest::Latest),
             Strategy::Auto => Some(VersionRequest::Auto),
-            // A plugin's release has no builds: both pins mean exactly this one.
+            // A plugin's release has no builds: both pins mean exactly this release.
             Strategy::Pin | Strategy::BuildPin => {
                 let Some(version) = spec.version.clone().filter(|version| !version.is_empty()) else {
                     let fix = "write the release to stay on as its authors write it, such as `version: \"5.7.1\"`";
@@ -295,7 +297,7 @@ impl ManifestViolations {
     }
 }
 
-/// None when it is switched off.
+/// `None` if it is disabled.
 fn compatibility(written: &plugin::CompatibilityOverride) -> Option<CompatibilityOverride> {
     let plugin::CompatibilityOverride { enabled, mode, minecraft_versions, releases } = written;
     enabled.then(|| CompatibilityOverride {

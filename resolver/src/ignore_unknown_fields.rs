@@ -1,17 +1,17 @@
-//! Pure. Reading an answer that a newer version wrote: a field that is not known here is passed over. Only for the parts that an
-//! answer shares with a lock, whose types refuse such a field; the other types of answers pass over it by themselves.
+//! Pure. Reads results of newer versions by ignoring unknown fields. It is only needed for the types that a result
+//! shares with a lock, which refuse such fields. The other types of results ignore them anyway.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Visitor};
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use serde_json::{Error, Value};
 
-/// Reads a `T`, and passes over every field that no struct in it knows. For `deserialize_with`.
+/// Deserializes a `T` and ignores every field that no struct in it has. For `deserialize_with`.
 pub(crate) fn passing_over<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
     T::deserialize(IgnoreUnknown(Value::deserialize(deserializer)?)).map_err(D::Error::custom)
 }
 
-/// A value, of which each struct is shown the fields that it knows.
+/// A value that presents only known fields to each struct.
 struct IgnoreUnknown(Value);
 
 impl<'de> Deserializer<'de> for IgnoreUnknown {

@@ -1,4 +1,5 @@
-//! Pure. The shelf: the catalog as one server sees it at one instant, with every release judged and indexed.
+//! Pure. Builds the candidate index: the catalog as one server sees it at one instant, with the eligibility of every
+//! release.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -44,20 +45,22 @@ use listed_versions::{ListingEvidence, ListingPolicy, ListingReader};
 use paper_candidates::PaperCandidate;
 pub(crate) use unmanaged_dependencies::MissingDependency;
 
-/// Releases beyond this many (the oldest) are left off a shelf: an index is 16 bits, and nobody publishes as many.
+/// Limit of releases of one plugin in an index. The oldest ones beyond it are left out. An index is 16 bits wide, and
+/// no project publishes that many.
 pub(crate) const MOST_RELEASES: usize = 60_000;
 
-/// Everything the solve and the explanation ask, computed once.
+/// All data that the solver and the explanations read, computed once.
 pub(crate) struct CandidateIndex<'a> {
     pub(crate) request: &'a Request,
     pub(crate) now: Timestamp,
-    /// Index of a Paper in the solve is its place here plus 1.
+    /// The Paper versions. The index of a Paper version in the solver is its position here plus 1.
     pub(crate) papers: Vec<PaperCandidate<'a>>,
-    /// Classes of unusable Papers.
+    /// Classes of unusable Paper versions.
     pub(crate) paper_classes: Vec<UnusableClass>,
-    /// In rank order: those asked for by object name, then the others, dependents before dependencies.
+    /// The plugins in rank order: requested plugins by object name, then the others, with dependents before their
+    /// dependencies.
     pub(crate) shelves: Vec<Rc<PluginCandidates<'a>>>,
-    /// What was assumed while reading the request.
+    /// Assumptions that were made while the request was read.
     pub(crate) warnings: Vec<Warning>,
     reader: ListingReader,
     judgements: EligibilityTable<'a>,
@@ -75,78 +78,79 @@ pub(crate) struct UnusableClass {
 pub(crate) struct Rules<'a> {
     pub(crate) channel: Channel,
     pub(crate) delay: SignedDuration,
-    /// Whether it may go below what runs.
+    /// Whether a downgrade below the running release is allowed.
     pub(crate) may_go_down: bool,
-    /// The Plugin object that is held at the release that runs, and whose word that is; none where none runs.
+    /// The Plugin object that is held at the running release, and the origin of the hold. `None` if no release of it
+    /// runs.
     pub(crate) hold: Option<(&'a str, Hold)>,
     pub(crate) compatibility: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
-    /// Which of its files come.
+    /// The files of a release that are installed.
     pub(crate) jars: Jars<'a>,
-    /// What its Plugin object says about its versions and those of others.
+    /// Constraints of its Plugin object on its own versions and on those of other plugins.
     pub(crate) requires: Option<UserConstraint<'a>>,
-    /// What the server says about pages without a list.
+    /// The server's policy for pages without a list of Minecraft versions.
     pub(crate) unlisted: Unlisted,
-    /// The plugins of the server that belong to it.
+    /// The companion plugins on this server.
     pub(crate) together: Vec<Companion<'a>>,
 }
 
-/// Who asks for a plugin.
+/// The Plugin objects that request a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestedBy<'a> {
     /// All objects, by name.
     pub(crate) objects: Vec<&'a str>,
-    /// The one whose fields decide.
+    /// The object whose fields apply.
     pub(crate) decides: &'a str,
-    /// Those that want one release on all their servers (`updateStrategy: latest`), by name.
+    /// Objects that want one release on all their servers (`updateStrategy: latest`), by name.
     pub(crate) latest: Vec<&'a str>,
 }
 
-/// One plugin with its releases, oldest first. Index of a release in the solve is its place here plus 1.
+/// One plugin with its releases, oldest first. The index of a release in the solver is its position here plus 1.
 pub(crate) struct PluginCandidates<'a> {
     pub(crate) project: &'a Project,
-    /// `None`: only other plugins need it.
+    /// `None` if only other plugins need it.
     pub(crate) asked: Option<RequestedBy<'a>>,
-    /// JARs of people's own that need it, where nobody asks for it and it runs.
+    /// Unmanaged JARs that need it, if it runs and no Plugin object requests it.
     pub(crate) kept_for: Vec<String>,
     pub(crate) rules: Rules<'a>,
-    /// The channel used: that of the rules, or the best there is when the project has nothing on it.
+    /// The channel in use: that of the rules, or the most stable one available if the project has no release on it.
     pub(crate) channel: Channel,
     pub(crate) releases: Rc<Vec<Candidate<'a>>>,
-    /// What each release says about other shelves; nothing for one that may not be used.
+    /// The dependency edges of each release. Empty for a release that may not be used.
     pub(crate) links: Vec<Vec<Edge>>,
     pub(crate) classes: Vec<UnusableClass>,
-    /// Per Paper, the releases known to run on it, unusable ones included.
+    /// Per Paper version, the releases known to run on it, including unusable ones.
     pub(crate) supports: Vec<IndexSet>,
     /// Releases that may be used.
     pub(crate) usable: IndexSet,
-    /// Releases that meet the pin; everything but "not installed" without one.
+    /// Releases that match the pin. Without a pin: every release, but not "not installed".
     pub(crate) allowed: IndexSet,
 }
 
-/// One release and its verdict.
+/// One release and its eligibility.
 pub(crate) struct Candidate<'a> {
     pub(crate) release: &'a Release,
     pub(crate) unusable: Option<Unusable>,
-    /// Required projects that its source does not have, as the page names them.
+    /// Required projects that are missing at its source, named as on its page.
     pub(crate) outside: Vec<String>,
 }
 
-/// What one release asks of another plugin.
+/// A requirement of one release on another plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edge {
-    /// The other shelf.
+    /// Position of the other plugin.
     pub(crate) to: usize,
-    /// Its versions that will do; "not installed" is among them unless it is required.
+    /// The accepted versions of it. They include "not installed" unless the plugin is required.
     pub(crate) set: IndexSet,
     pub(crate) kind: EdgeKind,
     /// The release that was guessed as the minimum.
     pub(crate) guessed: Option<usize>,
-    /// The fact behind it that no page states.
+    /// The fact behind the edge, if no page states it.
     pub(crate) fact: Option<Arc<(Range, FactSource)>>,
 }
 
-/// The kinds of links that bind.
+/// The kinds of dependency edges that constrain the solver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EdgeKind {
     Required,
@@ -154,12 +158,13 @@ pub(crate) enum EdgeKind {
     Incompatible,
 }
 
-/// When something published at `published` is old enough.
+/// The instant at which a release published at `published` is old enough.
 pub(crate) fn ripe_at(published: Timestamp, delay: SignedDuration) -> Timestamp {
     published.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
-/// What is missing before the request can be answered: all that [`CandidateIndex::build`] looks for before it indexes anything.
+/// Returns the catalog data that is missing for this request. [`CandidateIndex::build`] looks for the same data before
+/// it indexes anything.
 pub(crate) fn gap(catalog: &Catalog, request: &Request, now: Timestamp) -> Gap {
     let mut gap = Gap::default();
     dependency_closure::stock(&mut EligibilityTable::of_one(catalog, now), request, &mut Vec::new(), &mut gap);
@@ -167,7 +172,7 @@ pub(crate) fn gap(catalog: &Catalog, request: &Request, now: Timestamp) -> Gap {
 }
 
 impl<'a> CandidateIndex<'a> {
-    /// The fact behind a link of a release, in words that stand alone.
+    /// The fact behind an edge of a release, as a self-contained value.
     pub(crate) fn fact(&self, at: usize, place: usize, link: &Edge) -> Option<UsedFact> {
         let (range, says) = link.fact.as_deref()?;
         let from = &self.shelves[at];
@@ -180,7 +185,7 @@ impl<'a> CandidateIndex<'a> {
         })
     }
 
-    /// What a release is taken to need of others by their dates.
+    /// The minimum versions of other plugins that are guessed from publication dates for a release.
     pub(crate) fn guesses(&self, at: usize, place: usize) -> impl Iterator<Item = Guess> {
         let (from, release) = (&self.shelves[at], self.shelves[at].releases[place].release);
         from.links[place].iter().filter_map(move |link| {
@@ -197,19 +202,19 @@ impl<'a> CandidateIndex<'a> {
         })
     }
 
-    /// Judges and indexes everything that the request can reach.
+    /// Determines the eligibility of every project that the request can reach, and indexes them.
     pub(crate) fn build(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Gap> {
         Self::after(None, catalog, request, now)
     }
 
-    /// The world of another request of the same server. What it does not change is taken over: most requests that are
-    /// tried for a hint change one plugin of forty.
+    /// Builds the index of a changed request of the same server and reuses all parts that stay the same. Most requests
+    /// that are tried for a hint change one plugin of forty.
     pub(crate) fn changed<'b>(&'b self, request: &'b Request, now: Timestamp) -> Result<CandidateIndex<'b>, Gap> {
         let comparable = self.now == now && self.request.running == request.running;
         CandidateIndex::after(Some(self).filter(|_| comparable), self.judgements.catalog, request, now)
     }
 
-    /// `before`: a world at the same instant, of a server that runs the same.
+    /// `before` is an index at the same instant, of a server that runs the same releases.
     fn after(
         before: Option<&'a CandidateIndex<'a>>,
         catalog: &'a Catalog,
@@ -218,7 +223,8 @@ impl<'a> CandidateIndex<'a> {
     ) -> Result<Self, Gap> {
         let papers = paper_candidates::candidates(catalog, request, now);
         let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
-        // What Paper has built up to this instant; a version it never built is one without a build in all the catalog.
+        // The versions that Paper has built up to this instant. A version that Paper never built has no build anywhere
+        // in the catalog.
         let built = paper_candidates::built(catalog, papers.iter().map(|paper| paper.version), request.software, now);
         let reader = ListingReader::new(papers.iter().map(|paper| paper.version), ListingPolicy::of(request), &built);
         let mut warnings = Vec::new();
@@ -238,7 +244,7 @@ impl<'a> CandidateIndex<'a> {
         Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader, judgements })
     }
 
-    /// How a release is known to run on a Paper (both by their places).
+    /// Returns the evidence that a release runs on a Paper version (both given by position).
     pub(crate) fn known(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
         let stock = &self.shelves[at];
         let release = stock.releases[release].release;
@@ -246,11 +252,11 @@ impl<'a> CandidateIndex<'a> {
         self.reader.read(stock.project.key.source, release, needs, stock.rules.compatibility).swap_remove(paper)
     }
 
-    /// How the page alone would have it, without the user's word.
+    /// The same evidence from the page alone, without the user's override.
     pub(crate) fn known_by_page(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
         let stock = &self.shelves[at];
         let release = stock.releases[release].release;
-        // A page without a list says nothing, where nobody takes that for a yes.
+        // A page without a list is no evidence if the server refuses unlisted releases.
         let source = stock.project.key.source;
         let has_list = !self.request.software.list_of(source, release).is_empty();
         let silent = !has_list && self.request.unlisted == Unlisted::Refuse;
@@ -258,7 +264,8 @@ impl<'a> CandidateIndex<'a> {
         self.reader.read(source, release, needs, None).swap_remove(paper).filter(|_| !silent)
     }
 
-    /// The hotfix sibling on the page of a release that would do for a Paper, if only `hotfixSiblings: Ask` is in the way.
+    /// The hotfix sibling on a release's page that would be sufficient for a Paper version, if only `hotfixSiblings:
+    /// Ask` blocks it.
     pub(crate) fn left_open(&self, at: usize, release: usize, paper: usize) -> Option<Minecraft> {
         let stock = &self.shelves[at];
         let nobody = self.known(at, release, paper).is_none() && self.known_by_page(at, release, paper).is_none();
@@ -267,26 +274,26 @@ impl<'a> CandidateIndex<'a> {
         self.reader.left_open(source, release, needs, paper).filter(|_| nobody).cloned()
     }
 
-    /// Why a Paper refuses to load a release (both by their places), whatever is said about it.
+    /// The reason why a Paper version refuses to load a release (both given by position), regardless of overrides.
     pub(crate) fn refuses(&self, at: usize, release: usize, paper: usize) -> Option<Unusable> {
         let stock = &self.shelves[at];
         let needs = stock.rules.jars.api_version(stock.releases[release].release);
         listed_versions::refuses(needs, &self.papers[paper].version.minecraft)
     }
 
-    /// What a Paper (by its place) is called with its build; None for one without.
+    /// The name of a Paper version (given by position) with its build. `None` without a build.
     pub(crate) fn paper_name(&self, place: usize) -> Option<PaperName> {
         let paper = &self.papers[place];
         let (software, minecraft) = (self.request.software, paper.version.minecraft.clone());
         Some(PaperName { software, minecraft, build: paper.build?.number })
     }
 
-    /// The version of a project that runs although its page has it no more.
+    /// The running version of a project whose page no longer lists it.
     pub(crate) fn lost(&self, project: &Project) -> Option<&str> {
         self.request.running.as_ref()?.lost(project)
     }
 
-    /// Whether a release is one that runs and that its page has lost.
+    /// Whether a release runs and is delisted.
     pub(crate) fn has_lost(&self, project: &Project, release: &Release) -> bool {
         let lost = self.request.running.as_ref().and_then(|running| running.lost_release(project));
         lost.is_some_and(|lost| std::ptr::eq(lost, release))
@@ -299,43 +306,43 @@ impl<'a> CandidateIndex<'a> {
 }
 
 impl PluginCandidates<'_> {
-    /// The place of a release, as this server or another one knows it.
+    /// The position of a release, whether the value comes from this server or from another one.
     pub(crate) fn place_of(&self, release: &Release) -> Option<usize> {
         place_among(release, self.releases.iter().map(|stocked| stocked.release))
     }
 
-    /// The newest release that may be used (its place), pin or not.
+    /// The position of the newest release that may be used, with or without a pin.
     pub(crate) fn newest_usable(&self) -> Option<usize> {
         self.usable.highest(self.releases.len()).and_then(|index| index.checked_sub(1))
     }
 
-    /// The releases that may be used and that somebody says run on a Paper (by its place).
+    /// The releases that may be used and that are known to run on a Paper version (given by position).
     pub(crate) fn would_do(&self, paper: usize) -> IndexSet {
         self.supports[paper].intersection(&self.usable)
     }
 
-    /// The release (its place) that runs now and may stay.
+    /// The position of the release that runs now and may stay.
     pub(crate) fn runs(&self, world: &CandidateIndex<'_>) -> Option<usize> {
         self.releases.iter().position(|stocked| stocked.unusable.is_none() && world.runs(stocked.release))
     }
 
-    /// The name people know.
+    /// The display name.
     pub(crate) fn name(&self) -> &str {
         &self.project.name
     }
 
-    /// Whether the server has to have it, whatever the others need.
+    /// Whether the server must have this plugin regardless of the needs of other plugins.
     pub(crate) fn is_wanted(&self) -> bool {
         self.asked.is_some() || !self.kept_for.is_empty()
     }
 
-    /// The Plugin object that hints point at.
+    /// The Plugin object that hints refer to.
     pub(crate) fn object(&self) -> Option<&str> {
         self.asked.as_ref().map(|asked| asked.decides)
     }
 }
 
-/// Groups unusable versions by reason; place + 1 is the index.
+/// Groups unusable versions by reason. The index is the position plus 1.
 fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<UnusableClass> {
     let mut found: Vec<(&Unusable, Vec<u64>)> = Vec::new();
     for (place, reason) in reasons.enumerate() {
@@ -354,7 +361,7 @@ fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<Unusa
     found.into_iter().map(|(reason, words)| UnusableClass { reason: reason.clone(), members: words.into() }).collect()
 }
 
-/// The class that an index belongs to.
+/// The class that contains an index.
 pub(crate) fn class_of(classes: &[UnusableClass], index: usize) -> Option<&UnusableClass> {
     classes.iter().find(|class| class.members.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1))
 }

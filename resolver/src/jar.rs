@@ -1,4 +1,5 @@
-//! Edge (reads). JARs as data: what a file's hash is, and what a plugin's description says. Nothing is ever executed.
+//! Edge (reads). Reads JARs as data: the hash of a file, and the content of a plugin's descriptor. No code is ever
+//! executed.
 
 mod archive;
 mod error;

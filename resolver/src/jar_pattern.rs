@@ -1,14 +1,16 @@
-//! Pure. Patterns over the file names of a release, as `spec.source.jars` takes them.
+//! Pure. Matches patterns over the file names of a release, as in `spec.source.jars`.
 
-/// The most patterns of one Plugin, and the longest one in characters; as the schema has it.
+/// Limit of patterns of one Plugin, equal to the schema.
 pub const MOST: usize = 16;
-/// See [`MOST`].
+/// Limit of characters of a pattern, equal to the schema.
 pub const LONGEST: usize = 64;
 
-/// Whether a pattern means a file: by the file's name without version and `.jar`, case aside.
+/// Whether a pattern matches a file. It is compared with the file's name without version and `.jar`,
+/// case-insensitively.
 ///
-/// `EssentialsXChat` means `EssentialsXChat-2.21.0.jar` and `EssentialsXChat.jar`, and not `EssentialsXChatExtra.jar`. `*`
-/// stands for any characters, `?` for one, and neither for a part of the version: that begins at the first number.
+/// `EssentialsXChat` matches `EssentialsXChat-2.21.0.jar` and `EssentialsXChat.jar`, but not
+/// `EssentialsXChatExtra.jar`. `*` stands for any characters and `?` for one. They do not match a part of the version,
+/// which begins at the first number.
 pub fn matches(pattern: &str, file_name: &str) -> bool {
     let name: Vec<char> = without_jar(file_name).to_lowercase().chars().collect();
     let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
@@ -17,13 +19,13 @@ pub fn matches(pattern: &str, file_name: &str) -> bool {
     ends.next().is_some_and(|end| means(&pattern, &name[..end])) || plain && ends.any(|end| name[..end] == pattern)
 }
 
-/// A file's name without version and `.jar`: what to write as a pattern. Releases of one project mostly share it.
+/// A file's name without version and `.jar`, to write as a pattern. Releases of one project usually share it.
 pub fn stem(file_name: &str) -> String {
     let name: Vec<char> = without_jar(file_name).chars().collect();
     ends(&name).next().map_or_else(String::new, |end| name[..end].iter().collect())
 }
 
-/// What is wrong with a pattern, and what to write; None: nothing.
+/// The error in a pattern, and how to fix it. `None` if the pattern is valid.
 pub fn fault(pattern: &str) -> Option<(&'static str, &'static str)> {
     const FIX: &str = "write a file name without version and `.jar`, such as `EssentialsXChat` or `*Chat`";
     if pattern.is_empty() {
@@ -48,7 +50,8 @@ fn without_jar(name: &str) -> &str {
     }
 }
 
-/// Where the name proper may end, shortest first: before a separator and a digit (or `v` and a digit), and at the end.
+/// The possible ends of the name without version, shortest first: before a separator and a digit (or `v` and a digit),
+/// and at the end.
 fn ends(name: &[char]) -> impl Iterator<Item = usize> {
     let version = |at: usize| {
         let [separator, rest @ ..] = &name[at..] else { return false };
@@ -58,8 +61,8 @@ fn ends(name: &[char]) -> impl Iterator<Item = usize> {
     (1..name.len()).filter(move |&at| version(at)).chain([name.len()])
 }
 
-/// Whether a pattern means all of a text. Goes back to the last `*` only, so that its time is the product of the lengths at
-/// most: names come from outside.
+/// Whether a pattern matches a whole text. It only backtracks to the last `*`, so its time is at most the product of
+/// the lengths: names are untrusted.
 fn means(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

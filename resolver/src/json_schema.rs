@@ -1,4 +1,4 @@
-//! Pure. JSON Schemas of the types that write themselves as JSON in a way of their own.
+//! Pure. Defines JSON Schemas of the types with a custom JSON format.
 
 use std::borrow::Cow;
 

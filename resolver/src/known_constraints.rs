@@ -1,5 +1,5 @@
-//! Pure. The overlay: bounds between plugins that no page states. Three layers, of which later ones win: what is built
-//! in, the cluster's facts, and what a Plugin says itself.
+//! Pure. Combines the constraints between plugins that no page states. There are three layers, and later ones override
+//! earlier ones: built-in facts, the cluster's facts, and the constraints of a Plugin.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,17 +14,18 @@ use crate::request::Running;
 use crate::version::lenient;
 use crate::version::range::Range;
 
-/// How long after a dependent its dependency may be published and still belong to it: in 12 of 30 recorded pairs of one
-/// version ViaBackwards came out first, by 1 second to 7 minutes.
+/// How long after a dependent its dependency may be published and still belong to it. In 12 of 30 recorded pairs of one
+/// version, ViaBackwards was published first, by 1 second to 7 minutes.
 pub(crate) const SAME_RELEASE_NIGHT: SignedDuration = SignedDuration::from_hours(1);
 
-/// A pair whose dependent needs the other one, in at least a certain version.
+/// A pair whose dependent needs the dependency in at least a certain version.
 #[derive(Debug)]
 struct Pair {
     dependent: Identity,
     dependency: Identity,
     table: &'static LazyLock<ConstraintTable>,
-    /// From which version on the dates tell about a release that is not in the table; None: they tell nothing.
+    /// The first version from which dates are used for a release that is not in the table. `None` if dates are not
+    /// used.
     guess_from: Option<&'static str>,
 }
 
@@ -35,66 +36,66 @@ struct Identity {
     name: &'static str,
 }
 
-/// How a project is known at Modrinth.
+/// How a project is identified at Modrinth.
 #[derive(Debug, Clone, Copy)]
 enum Modrinth {
     /// By the id that its pages use.
     Id(&'static str),
-    /// By its slug: no recording holds its id.
+    /// By its slug, because no recording holds its id.
     Slug(&'static str),
 }
 
-/// Who says what about the releases of one project, beside its page.
+/// The sources of constraints on the releases of one project beyond its page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConstraintSources<'x> {
-    /// The cluster's facts.
+    /// The facts of the cluster.
     pub(crate) cluster: &'x CompatibilityFacts,
-    /// `spec.requires` of the Plugin object that decides, if it says anything.
+    /// `spec.requires` of the Plugin object that applies, if it has any entry.
     pub(crate) own: Option<UserConstraint<'x>>,
 }
 
-/// `spec.requires` of a Plugin object, by its name.
+/// `spec.requires` of a Plugin object, with its name.
 pub(crate) type UserConstraint<'x> = (&'x str, &'x [Requirement]);
 
-/// What is known about the release of a dependent.
+/// The constraint on a dependency of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// Somebody says which versions will do.
+    /// A source states the sufficient versions.
     Within(Range, FactSource),
-    /// Of one version with it, which is written here.
+    /// The dependency needs the same version, which is the given range.
     Same(Range, FactSource),
-    /// Nothing is recorded: guessed from dates.
+    /// No source states a version, so it is guessed from dates.
     Guess,
 }
 
-/// A project that a release needs, and in which version.
+/// A project that a release needs, with the constraint on its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Constraint<'x> {
     /// The project.
     pub(crate) project: Needed<'x>,
-    /// How new it has to be.
+    /// The constraint on its version.
     pub(crate) bound: Bound,
 }
 
-/// How a needed project is named.
+/// How a needed project is identified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Needed<'x> {
-    /// By its key at its source, and the name people know.
+    /// By its key at its source, with the display name.
     Key(ProjectKey, &'static str),
-    /// By what somebody calls it.
+    /// By a name in a fact or constraint.
     Called(&'x str),
-    /// One that the server asks for and that is called so; where it asks for none, nothing is needed.
+    /// A requested plugin with one of these names. If there is none, nothing is needed.
     Beside(&'static [&'static str]),
 }
 
-/// `depend: [ViaVersion]` stands in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517
-/// releases, and `depend: [WorldEdit]` in every `WorldGuard` JAR: what the JAR needs outranks the page.
-/// `ViaVersion` stands in every `ViaRewind` JAR from 3.0.0 on, and `ViaBackwards` from 3.1.0 on
-/// (github.com/ViaVersion/ViaRewind, read on 2026-11-23 at its 26 tags).
+/// `depend: [ViaVersion]` is in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517 releases.
+/// `depend: [WorldEdit]` is in every `WorldGuard` JAR. The requirement in the JAR outranks the page. `ViaVersion` is in
+/// every `ViaRewind` JAR from 3.0.0 on, and `ViaBackwards` from 3.1.0 on (github.com/ViaVersion/ViaRewind, read on
+/// 2026-11-23 at its 26 tags).
 ///
-/// Nothing in `ViaRewind` refuses an older `ViaVersion`: it is built against that of its day. Of its 21 tags from the
-/// time of the recorded dates (until 2026-01-18) 12 name the newest one that was out, and 9 an older one or its
-/// snapshot; none names a newer one. So a guess may ask for too much, never for too little.
+/// `ViaRewind` does not refuse an older `ViaVersion`: it is built against that of its day. Of its 21 tags from the time
+/// of the recorded dates (until 2026-01-18) 12 name the newest one at that time, and 9 an older one or its snapshot. No
+/// tag names a newer one. So a guess may require too much, but never too little.
 static PAIRS: &[Pair] = &[
     Pair {
         dependent: Identity { modrinth: Modrinth::Id("NpvuJQoq"), name: "ViaBackwards" },
@@ -123,11 +124,11 @@ static PAIRS: &[Pair] = &[
     },
 ];
 
-/// The ids stand in pages of `ViaVersion` that were recorded.
+/// The id is in recorded pages of `ViaVersion`.
 const VIAREWIND: Identity = Identity { modrinth: Modrinth::Id("TbHIxhx5"), name: "ViaRewind" };
 
-/// `EssentialsX`, then its modules, as pages name them; their JARs say `Essentials` for `EssentialsX`. Letter case,
-/// blanks, `-` and `_` left out.
+/// `EssentialsX`, then its modules, as pages name them. Their JARs use `Essentials` for `EssentialsX`. In lower case,
+/// without spaces, `-` and `_`.
 pub(crate) const ESSENTIALS: [&str; 9] = [
     "essentialsx",
     "essentialsxantibuild",
@@ -140,8 +141,8 @@ pub(crate) const ESSENTIALS: [&str; 9] = [
     "essentialsxxmpp",
 ];
 
-/// When its modules start they compare their version with that of `EssentialsX`, and write `Version mismatch! Please
-/// update all Essentials jars to the same version.` where it is another one: `onEnable` of `EssentialsSpawn`,
+/// When its modules start, they compare their version with that of `EssentialsX`. If it differs, they log `Version
+/// mismatch! Please update all Essentials jars to the same version.`: `onEnable` of `EssentialsSpawn`,
 /// `EssentialsDiscord` and the others.
 const ESSENTIALS_SOURCE: (&str, Date) =
     ("github.com/EssentialsX/Essentials, whose modules ask for the version of the core", date(2026, 11, 23));
@@ -155,15 +156,15 @@ static VIAREWIND_VIABACKWARDS: LazyLock<ConstraintTable> =
 static WORLDGUARD: LazyLock<ConstraintTable> =
     LazyLock::new(|| ConstraintTable::read(include_str!("known_constraints/worldguard.json")));
 
-/// The file format; `about` and `source` are for readers of the file.
+/// The file format. `about` and `source` are for readers of the file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConstraintTable {
     repository: String,
     read_on: Date,
-    /// Release, least version of the other one, commit.
+    /// Release, minimum version of the dependency, commit.
     at_least: Vec<(String, String, String)>,
-    /// The place of each release in `at_least`.
+    /// The position of each release in `at_least`.
     #[serde(skip)]
     places: BTreeMap<String, usize>,
 }
@@ -189,7 +190,7 @@ impl Identity {
             (Source::Modrinth, Modrinth::Id(id)) => project.id == id,
             (Source::Modrinth, Modrinth::Slug(slug)) => project.key.project.eq_ignore_ascii_case(slug),
             (Source::Hangar, _) => project.name.eq_ignore_ascii_case(self.name),
-            // Its JAR says itself what it needs.
+            // Its JAR states its dependencies.
             (Source::Url, _) => false,
         }
     }
@@ -205,20 +206,20 @@ impl Identity {
 }
 
 impl Pair {
-    /// What is known, or guessed, about a release.
+    /// The recorded or guessed constraint of a release.
     fn bound(&self, release: &str) -> Option<Bound> {
         let guesses = || self.guess_from.is_some_and(|first| lenient::compare(release, first).is_ge());
         self.table.bound(release).or_else(|| guesses().then_some(Bound::Guess))
     }
 }
 
-/// A name in small letters without blanks, `-` and `_`: as [`ESSENTIALS`] and other lists of ours have them.
+/// A name in lower case without spaces, `-` and `_`, as in [`ESSENTIALS`] and similar lists.
 pub(crate) fn letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase)
 }
 
-/// Whether a project is a module of `EssentialsX`: what its releases need depends on what else is asked for. Asked for each
-/// release there is, so a name that begins otherwise costs a few letters and no text.
+/// Whether a project is a module of `EssentialsX`: the constraints of its releases depend on the other requested
+/// plugins. Called for every release, so a name with another prefix costs a few letters and no allocation.
 pub(crate) fn is_module(project: &Project) -> bool {
     let mut letters = letters(&project.name);
     if !"essentials".chars().all(|letter| letters.next() == Some(letter)) {
@@ -229,7 +230,7 @@ pub(crate) fn is_module(project: &Project) -> bool {
     ESSENTIALS[1..].iter().filter_map(|module| module.strip_prefix("essentialsx")).any(is)
 }
 
-/// Whether anything is guessed about a release of a project that runs.
+/// Whether a constraint on a running release of a project is guessed.
 pub(crate) fn guesses(project: &Project, running: &Running) -> bool {
     let guessed = |pair: &Pair, release: &Release| pair.bound(&release.version) == Some(Bound::Guess);
     let mut pairs = PAIRS.iter().filter(|pair| pair.guess_from.is_some() && pair.dependent.is(project));
@@ -238,23 +239,23 @@ pub(crate) fn guesses(project: &Project, running: &Running) -> bool {
 }
 
 impl ConstraintSources<'_> {
-    /// Nobody but what is built in.
+    /// Built-in facts only.
     pub(crate) const NONE: ConstraintSources<'static> =
         ConstraintSources { cluster: &CompatibilityFacts::NONE, own: None };
 
-    /// Whether anybody says anything about any release of `project`.
+    /// Whether a fact of the cluster or a Plugin constrains any release of `project`.
     pub(crate) fn mention(&self, project: &Project) -> bool {
         self.own.is_some() || self.cluster.all().iter().any(|fact| is_called(project, &fact.plugin))
     }
 }
 
-/// Whether people call a project so: by its name, its slug or its id.
+/// Whether a project has this name: its display name, its slug or its id.
 pub(crate) fn is_called(project: &Project, name: &str) -> bool {
     let is = |own: &str| own.eq_ignore_ascii_case(name.trim());
     is(&project.name) || is(&project.id) || project.key.source != Source::Url && is(&project.key.project)
 }
 
-/// What `release` of `project` needs although its page may not say so; of several words about one plugin the last
+/// The constraints on `release` of `project` that its page may not state. If several are about one plugin, the last one
 /// counts.
 pub(crate) fn needs<'x>(project: &Project, release: &Release, voices: ConstraintSources<'x>) -> Vec<Constraint<'x>> {
     let mut needs = Vec::new();

@@ -1,8 +1,9 @@
-//! Pure. What should run on a `PaperMC` server, and why not something newer.
+//! Pure. Resolves the versions that a `PaperMC` server should run, and explains why no newer ones are chosen.
 //!
-//! [`resolve`] is a pure function: the same catalog, request and instant give the same [`Resolution`], byte for byte. It
-//! knows no network, no time of day, no files and no Kubernetes; how long it has computed can only end it ([`Budget`]). The features add the edges: `upstream` fills the [`catalog`] and
-//! downloads files, `jar` reads what JARs say about themselves, `manifest` makes a [`request::Request`] out of API objects, `cli` is the `resolver` command.
+//! [`resolve`] is a pure function: the same catalog, request and instant give the same [`Resolution`], byte for byte.
+//! It uses no network, clock, files or Kubernetes. The CPU time it has used can only end it ([`Budget`]). The features
+//! add the edges: `upstream` fills the [`catalog`] and downloads files, and `jar` reads JAR descriptors. `manifest`
+//! builds a [`request::Request`] from API objects, and `cli` is the `resolver` command.
 
 pub mod catalog;
 #[cfg(feature = "cli")]

@@ -1,4 +1,4 @@
-//! Pure. The lock: the chosen set with its hashes, as stable bytes, and the digest that names it everywhere.
+//! Pure. Defines the lock: the chosen version set with its hashes, as stable bytes, and the digest that identifies it.
 
 use std::fmt;
 
@@ -12,59 +12,62 @@ use crate::explain::PaperName;
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// Everything that one server runs, file by file.
+/// All files that one server runs.
 ///
-/// Two solves of one request on one catalog give the same bytes ([`Lock::to_json`]); the digest changes only when
+/// Solving one request on one catalog twice gives the same bytes ([`Lock::to_json`]). The digest changes only if
 /// something that runs changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lock {
-    /// How to read the rest. A lock without it is of format 1, which had neither [`Self::guesses`] nor [`Self::image_java`].
+    /// The file format. A lock without it has format 1, which had neither [`Self::guesses`] nor [`Self::image_java`].
     #[serde(default = "FormatVersion::<2>::first")]
     pub format_version: FormatVersion<2>,
     /// `namespace/name` of the server it was solved for.
     pub server: String,
-    /// What it runs as; absent for Paper. [`Self::minecraft`], [`Self::build`] and [`Self::paper`] are of this.
+    /// The server software. Absent for Paper. [`Self::minecraft`], [`Self::build`] and [`Self::paper`] refer to this
+    /// software.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// Paper's Minecraft version.
+    /// The Minecraft version of Paper.
     pub minecraft: Minecraft,
-    /// Paper's build; names a build only together with the Minecraft version.
+    /// The build of Paper. It identifies a build only together with the Minecraft version.
     pub build: u32,
-    /// The least Java that all of it starts on (major version): Paper, and each plugin whose JAR was read.
+    /// The minimum Java version (major version) on which everything starts: Paper, and each plugin whose JAR was read.
     pub java: u32,
-    /// The server image; `None` when nobody knows one, and the operator falls back to its own.
+    /// The server image. `None` if none is known, and the operator uses its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// The server JAR.
     pub paper: LockedFile,
-    /// JVM flags that Fill recommends for this Paper; advice to the operator, no part of the digest.
+    /// JVM flags that Fill recommends for this Paper version. They are advice for the operator and not part of the
+    /// digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jvm_flags: Vec<String>,
-    /// The plugins: those asked for by object name, then those they need by project name.
+    /// The plugins: requested ones by object name, then their dependencies by project name.
     pub plugins: Vec<LockedPlugin>,
-    /// What was read, and when: the answer is as good as these.
+    /// The lists that were read, with their read times. The result is based on them.
     pub facts: Vec<Fact>,
-    /// Facts about versions that bind these plugins and that no page states, each with who says so.
+    /// Facts about versions that constrain these plugins and that no page states, each with its source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<UsedFact>,
-    /// What these plugins are taken to need of each other where nobody has said it, by the dates of their releases.
+    /// Minimum versions between these plugins that are guessed from publication dates, where neither a page nor a fact
+    /// states any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guesses: Vec<Guess>,
-    /// What the tag of the image was read to say; absent when it does not say its Java, and without an image.
+    /// The Java version in the tag of the image. Absent if the tag does not state it, and without an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_java: Option<ImageJava>,
 }
 
-/// The format of a file that is kept; `NEWEST` is what is written. One that is not known is refused while reading, so that nobody
-/// acts on half of a file. What was read of an older one is written as it was.
+/// The format version of a stored file. `NEWEST` is written. Reading refuses an unknown format, so that no program acts
+/// on half of a file. A file of an older format is written back in its own format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct FormatVersion<const NEWEST: u32>(u32);
 
 impl<const NEWEST: u32> FormatVersion<NEWEST> {
-    /// What a file is of that was written before files said so.
+    /// The format of a file from before files stated their format.
     pub(crate) fn first() -> Self {
         Self(1)
     }
@@ -90,7 +93,7 @@ impl<const NEWEST: u32> From<FormatVersion<NEWEST>> for u32 {
     }
 }
 
-/// A file of a format that is not known here.
+/// A file with an unknown format version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it is of format {format}, and the newest that this version reads is {newest}")]
 pub struct UnknownFormat {
@@ -98,16 +101,16 @@ pub struct UnknownFormat {
     newest: u32,
 }
 
-/// One file of a lock, always with a hash: a file without one is never chosen.
+/// One file of a lock. It always has a hash: a file without one is never chosen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LockedFile {
-    /// The name it gets on the volume: one path component, distinct within a lock.
+    /// The name on the volume: one path component, distinct within a lock.
     pub name: String,
-    /// Where it is downloaded.
+    /// The download URL.
     pub url: String,
-    /// Size in bytes, where the source says it.
+    /// Size in bytes, if the source states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// `sha256:<hex>` or `sha512:<hex>`.
@@ -119,27 +122,27 @@ pub struct LockedFile {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LockedPlugin {
-    /// The name people know: `ViaVersion`.
+    /// The display name: `ViaVersion`.
     pub name: String,
-    /// Where it comes from.
+    /// The project.
     pub key: ProjectKey,
-    /// The source's stable id of the project.
+    /// The stable id of the project at its source.
     pub project_id: String,
-    /// The source's id of the release.
+    /// The id of the release at its source.
     pub release_id: String,
     /// The version as its authors write it.
     pub version: String,
     /// The JAR.
     pub file: LockedFile,
-    /// Further JARs of the same release, where its Plugin names several (`spec.source.jars`).
+    /// Further JARs of the same release, if its Plugin names several (`spec.source.jars`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<LockedFile>,
-    /// Why it is here.
+    /// The reason why it is in the lock.
     pub reason: LockReason,
 }
 
 impl Lock {
-    /// The projects of the plugins that nobody asked for.
+    /// The projects of the plugins that no Plugin object requests.
     pub(crate) fn unasked(&self) -> impl Iterator<Item = &ProjectKey> {
         let unasked = |plugin: &&LockedPlugin| matches!(plugin.reason, LockReason::NeededBy(_));
         self.plugins.iter().filter(unasked).map(|plugin| &plugin.key)
@@ -153,62 +156,62 @@ impl LockedPlugin {
     }
 }
 
-/// Why a plugin is in a lock.
+/// The reason why a plugin is in a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum LockReason {
-    /// These Plugin objects ask for it, by name.
+    /// These Plugin objects request it, by name.
     RequestedBy(Vec<String>),
-    /// Nobody asked; these plugins of the lock (names people know) need it, or JARs of people's own (their files).
+    /// No Plugin object requests it. These plugins of the lock (display names) or unmanaged JARs (file names) need it.
     NeededBy(Vec<String>),
 }
 
-/// Something that was read and when.
+/// A list that was read, and when.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fact {
     /// `Paper`, or `ViaVersion (modrinth)`.
     pub about: String,
-    /// When its list was read.
+    /// The time when its list was read.
     pub read_at: Timestamp,
 }
 
-/// A least version that no page states and nobody has recorded: guessed from the dates of two releases.
+/// A minimum version that neither a page nor a fact states: guessed from the dates of two releases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Guess {
-    /// The plugin that needs, by the name people know.
+    /// The dependent plugin, by display name.
     pub plugin: String,
     /// Its version.
     pub version: String,
-    /// When that was published, if anybody says so.
+    /// Its publication time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// The plugin it needs, by the name people know.
+    /// The plugin it needs, by display name.
     pub needs: String,
-    /// The oldest release of it that will do, by the order of its source.
+    /// The oldest sufficient release of it, in the order of its source.
     pub at_least: String,
-    /// When that one was published, if anybody says so.
+    /// The publication time of that release, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least_published: Option<Timestamp>,
 }
 
-/// The Java of an image, by its tag.
+/// The Java version of an image, according to its tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageJava {
     /// The major version.
     pub has: u32,
-    /// When the tag was pushed, where it is one that was read; not for an image that was only named.
+    /// The time the tag was pushed, if the tag was read. Absent for an image that was only named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed: Option<Timestamp>,
 }
 
-/// What names a lock: sha256 over what runs, in hex.
+/// Identifies a lock: sha256 over its running versions, in hex.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -220,7 +223,7 @@ impl LockDigest {
         &self.0
     }
 
-    /// The first 16 hex digits: what object names and labels carry.
+    /// The first 16 hex digits, as used in object names and labels.
     pub fn short(&self) -> &str {
         self.0.get(..16).unwrap_or(&self.0)
     }
@@ -232,7 +235,8 @@ impl fmt::Display for LockDigest {
     }
 }
 
-/// What the digest covers. Field order is part of the format: a change gives every server a new digest, and a restart.
+/// The content that the digest covers. Field order is part of the format: a change gives every server a new digest, and
+/// a restart.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Covered<'a> {
@@ -244,8 +248,8 @@ struct Covered<'a> {
 }
 
 impl Lock {
-    /// Names this lock by what runs: versions, file names and hashes. Dates, addresses, sizes, reasons, facts and
-    /// the server's name are left out, so that a newer reading, or one more fact about the same files, restarts nobody.
+    /// Computes the digest from the running versions, file names and hashes. Dates, URLs, sizes, reasons, facts and the
+    /// server's name are left out. So a newer read, or one more fact about the same files, restarts no server.
     pub fn digest(&self) -> LockDigest {
         let mut files: Vec<[&str; 4]> = self
             .plugins
@@ -265,12 +269,12 @@ impl Lock {
         LockDigest(hex::encode(Sha256::digest(json(&covered, false))))
     }
 
-    /// Its Paper, or what stands in its place.
+    /// The Paper version, or the version of the other software.
     pub fn paper_name(&self) -> PaperName {
         PaperName { software: self.software, minecraft: self.minecraft.clone(), build: self.build }
     }
 
-    /// The lock as pretty JSON with a final newline, the same bytes each time.
+    /// The lock as pretty-printed JSON with a final newline, with the same bytes each time.
     pub fn to_json(&self) -> String {
         let mut text = json(self, true);
         text.push('\n');
@@ -283,7 +287,7 @@ fn json(value: &impl Serialize, pretty: bool) -> String {
     text.expect("strings and numbers below string keys always serialise")
 }
 
-/// A file name that is one safe path component: what a source calls its file is outside text.
+/// A file name that is one safe path component: the name at the source is untrusted text.
 pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
     let kept: String = artifact
         .name
@@ -292,7 +296,7 @@ pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
         .collect();
     let kept = kept.trim_start_matches(['.', '-']);
     let is_jar = std::path::Path::new(kept).extension().is_some_and(|e| e.eq_ignore_ascii_case("jar"));
-    // 120: with the `.part` of a download it stays far below the 255 bytes of a file name.
+    // 120: with the `.part` of a download it stays far below the limit of 255 bytes for a file name.
     let stem: String = if is_jar { kept[..kept.len() - 4].to_owned() } else { kept.to_owned() };
     let stem: String = stem.chars().take(120).collect();
     if stem.is_empty() {

@@ -1,4 +1,4 @@
-//! Pure. A lock checked against a catalog and a request, constraint by constraint: nothing is searched for.
+//! Pure. Checks a lock against a catalog and a request, constraint by constraint, without a search.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ mod facts;
 
 pub use facts::unsaid;
 
-/// A fact of a lock that holds no longer.
+/// A fact of a lock that is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "fact", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -29,79 +29,79 @@ pub enum StaleFact {
     PaperGone {
         /// The locked one.
         paper: PaperName,
-        /// When it came out, if that was later.
+        /// Its publication time, if that is later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         out_from: Option<Timestamp>,
     },
-    /// The catalog holds no builds of this Minecraft version, so nothing was checked: the request cannot have it.
+    /// The catalog holds no builds of this Minecraft version, so nothing was checked: the request cannot use it.
     PaperUnknown {
         /// The locked one.
         paper: PaperName,
     },
-    /// The JAR of the locked build is another one.
+    /// The JAR of the locked build has changed.
     PaperChanged {
         /// The locked build.
         paper: PaperName,
-        /// Hash in the lock.
+        /// The hash in the lock.
         locked: String,
-        /// Hash at the source; absent when it gives none.
+        /// The hash at the source. Absent if it gives none.
         published: Option<String>,
     },
-    /// Paper and the plugins need another Java.
+    /// Paper and the plugins need another Java version.
     Java {
         /// In the lock.
         locked: u32,
-        /// By the source.
+        /// According to the source.
         published: u32,
     },
     /// The source has no such release, or had none yet.
     ReleaseGone {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
-        /// When it came out, if that was later.
+        /// Its publication time, if that is later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         out_from: Option<Timestamp>,
     },
-    /// The catalog does not hold the project, so nothing was checked: nothing in the request needs it.
+    /// The catalog does not hold the project, so nothing was checked: the request does not need it.
     ProjectUnknown {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
     },
-    /// The file of the locked release is another one.
+    /// The file of the locked release has changed.
     FileChanged {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
-        /// Hash in the lock.
+        /// The hash in the lock.
         locked: String,
-        /// Hash at the source; absent when it gives none, or has no file.
+        /// The hash at the source. Absent if it gives none, or has no file.
         published: Option<String>,
     },
-    /// A fact about versions that nobody says any more, or not in these words.
+    /// A fact about versions that no source states any more, or not in this form.
     FactGone {
-        /// As it stands in the lock.
+        /// The fact in the lock.
         #[serde(deserialize_with = "passing_over")]
         said: UsedFact,
     },
-    /// A guess that the dates do not give any more.
+    /// A guess that the dates no longer give.
     GuessChanged {
-        /// As it stands in the lock.
+        /// The guess in the lock.
         #[serde(deserialize_with = "passing_over")]
         guess: Guess,
-        /// What they give; absent when nothing is guessed about these two.
+        /// The guess that they give now. Absent if nothing is guessed about these two.
         #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
         now: Option<Guess>,
     },
-    /// The tag of the locked image does not say the Java that it was read to say.
+    /// The tag of the locked image does not state the locked Java version.
     ImageJava {
         /// In the lock.
         locked: u32,
-        /// What it says; absent when it says none, or there is no image.
+        /// The version in the tag. Absent if the tag states none, or there is no image.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         says: Option<u32>,
     },
@@ -112,19 +112,19 @@ pub enum StaleFact {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "unmet", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unmet {
-    /// The server runs as something else, and nothing more was checked.
+    /// The server runs other software. No other part was checked.
     Software {
-        /// As what.
+        /// The requested software.
         software: Software,
     },
-    /// Another Paper is pinned.
+    /// Another Paper version is pinned.
     PaperPin {
         /// The pin.
         pin: PaperPin,
     },
-    /// The locked Paper may not be used.
+    /// The locked Paper version may not be used.
     Paper {
-        /// Why.
+        /// The reason.
         unusable: Unusable,
     },
     /// Another image is pinned.
@@ -132,80 +132,81 @@ pub enum Unmet {
         /// The pin.
         pinned: String,
     },
-    /// A plugin is asked for and not in the lock.
+    /// A requested plugin is not in the lock.
     Missing {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// The objects that ask for it.
+        /// The objects that request it.
         objects: Vec<String>,
     },
-    /// A plugin runs that nobody asks for, JARs of people's own need it, and it is not in the lock.
+    /// A running plugin that unmanaged JARs need and no Plugin object requests is not in the lock.
     MissingForFiles {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
         /// The JARs, by their names in `plugins/`.
         files: Vec<String>,
     },
-    /// A plugin is in the lock, and nobody asks for it or needs it.
+    /// A plugin in the lock is neither requested nor needed.
     NotAskedFor {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
     },
     /// Another release is pinned.
     Pinned {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
         /// The pin.
         pin: String,
     },
     /// The locked release may not be used.
     Release {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
-        /// Why.
+        /// The reason.
         unusable: Unusable,
     },
-    /// Other files of the locked release are asked for (`spec.source.jars`).
+    /// Other files of the locked release are requested (`spec.source.jars`).
     Files {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
-        /// What is asked for, as the source calls it.
+        /// The requested files, by their names at the source.
         wanted: Vec<String>,
     },
-    /// Nothing says that the locked release runs on the locked Paper, or the user's override says that it does not.
+    /// There is no evidence that the locked release runs on the locked Paper version, or the user's override excludes
+    /// it.
     NotListed {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
-        /// The newest on its list.
+        /// The newest version on its list.
         up_to: Option<Minecraft>,
-        /// Whether its page lists the Paper, and `compatibilityOverride` stands against it.
+        /// Whether its page lists the Paper version, and `compatibilityOverride` excludes it.
         by_override: bool,
     },
-    /// It needs or excludes another plugin in another way than the lock has it.
+    /// Its requirement on, or exclusion of, another plugin conflicts with the lock.
     Together {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Locked version.
+        /// The locked version.
         version: String,
         /// The other plugin.
         with: String,
-        /// The locked version of that one; absent when it is not in the lock.
+        /// The locked version of that one. Absent if it is not in the lock.
         locked: Option<String>,
     },
 }
 
-/// The facts of a lock about its files that this catalog does not bear out as of `now`, Paper first, then plugins in the lock's
-/// order, then the image. Those about versions: [`unsaid`].
+/// The facts of a lock about its files that this catalog does not confirm as of `now`: Paper first, then plugins in the
+/// lock's order, then the image. For facts about versions, see [`unsaid`].
 pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
     let mut broken = paper_facts(lock, catalog, now);
     for locked in &lock.plugins {
@@ -234,14 +235,14 @@ pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Stale
     broken
 }
 
-/// The hash of a locked file at its source: of that JAR of the release, and where none is it, of the main one.
+/// The hash of a locked file at its source: of that JAR of the release, otherwise of the main one.
 fn published<'a>(release: &'a Release, locked: &LockedFile) -> Option<&'a str> {
     let mut jars = release.jars().map(|jar| jar.file);
     let file = jars.find(|file| is_file(locked, file)).or(release.file.as_ref())?;
     file.hash.as_deref()
 }
 
-/// Whether a locked file is this one: by its hash, or by its address where the file there is another one now.
+/// Whether a locked file is this one: by its hash, or by its URL if the file at that URL has changed.
 fn is_file(locked: &LockedFile, file: &Artifact) -> bool {
     is_hash(locked, file.hash.as_deref()) || locked.url == file.url
 }
@@ -269,7 +270,7 @@ fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact>
         return vec![StaleFact::PaperGone { paper: paper(), out_from: build.map(|build| build.published) }];
     };
     let mut broken = Vec::new();
-    // Nobody could look at it, which is said where it failed: an md5 neither confirms a lock nor breaks one.
+    // The build could not be downloaded, which is reported elsewhere: an md5 neither confirms nor contradicts a lock.
     if announced_md5(&build.file).is_none() && !is_hash(&lock.paper, build.file.hash.as_deref()) {
         let (locked, published) = (lock.paper.hash.clone(), build.file.hash.clone());
         broken.push(StaleFact::PaperChanged { paper: paper(), locked, published });
@@ -298,7 +299,8 @@ pub fn unmet(
     request: &Request,
     now: Timestamp,
 ) -> Result<Vec<Unmet>, Box<Unanswerable>> {
-    // Of the locked Paper only the locked build: that is the one to judge. The others say what Paper has built.
+    // Of the locked Paper version, only the locked build is kept, because that one is checked. The other versions show
+    // what Paper has built.
     let mut catalog = catalog.clone();
     let versions = catalog.versions_mut(lock.software).into_iter().flatten();
     for version in versions.filter(|version| version.minecraft == lock.minecraft) {
@@ -310,7 +312,7 @@ pub fn unmet(
     }
     let mut unmet = server(lock, &world);
     let Some(paper) = world.papers.iter().position(|paper| paper.version.minecraft == lock.minecraft) else {
-        // There is no such Paper, which is a broken fact; nothing can be said about what runs on it.
+        // There is no such Paper version, which is a stale fact. The plugins on it cannot be checked.
         return Ok(unmet);
     };
     let check = Check { lock, catalog: &catalog, world: &world, paper };
@@ -324,7 +326,7 @@ pub fn unmet(
     Ok(unmet)
 }
 
-/// The catalog as the server sees it, if nothing is missing.
+/// The catalog as the server sees it, if no data is missing.
 fn world<'a>(
     catalog: &'a Catalog,
     request: &'a Request,
@@ -356,7 +358,7 @@ struct Check<'x, 'a> {
     lock: &'x Lock,
     catalog: &'x Catalog,
     world: &'x CandidateIndex<'a>,
-    /// Its place.
+    /// Its position.
     paper: usize,
 }
 
@@ -366,7 +368,7 @@ impl Check<'_, '_> {
         self.lock.plugins.iter().find(|locked| is_project(locked, &project.key, &project.id))
     }
 
-    /// The place of the locked release on its shelf.
+    /// The position of the locked release among the candidates.
     fn place(&self, at: usize) -> Option<usize> {
         let locked = self.locked(at)?;
         self.world.shelves[at].releases.iter().position(|stocked| stocked.release.id == locked.release_id)
@@ -375,7 +377,8 @@ impl Check<'_, '_> {
     fn stock(&self, at: usize, stock: &PluginCandidates<'_>, unmet: &mut Vec<Unmet>) {
         let plugin = stock.name().to_owned();
         let Some(locked) = self.locked(at) else {
-            // Strategy `latest` goes on without those who cannot follow; whether they can is for the solve to say.
+            // Strategy `latest` continues without plugins that cannot follow. Only the solver can decide whether they
+            // can.
             let may_stay_behind = matches!(self.world.request.paper, PaperRequest::Latest);
             if let Some(asked) = stock.asked.as_ref().filter(|_| !may_stay_behind) {
                 let objects = asked.objects.iter().map(|&object| object.to_owned()).collect();
@@ -390,7 +393,7 @@ impl Check<'_, '_> {
             unmet.push(Unmet::NotAskedFor { plugin, version });
             return;
         }
-        // A release that is not there is a broken fact.
+        // A missing release is a stale fact.
         let Some(place) = self.place(at) else { return };
         let stocked = &stock.releases[place];
         let pin = stock.rules.pin.filter(|_| stock.asked.is_some() && !stock.allowed.has(place + 1));
@@ -402,12 +405,12 @@ impl Check<'_, '_> {
         }
         let jars = stock.rules.jars.pick(stocked.release).unwrap_or_default();
         let lacks = jars.iter().any(|jar| !locked.files().any(|file| is_file(file, jar.file)));
-        // With a fault of its own there is nothing that could be asked for instead.
+        // If the release is unusable anyway, no other files can be requested.
         if stocked.unusable.is_none() && (lacks || jars.len() != locked.files().count()) {
             let wanted = jars.iter().map(|jar| jar.file.name.clone()).collect();
             unmet.push(Unmet::Files { plugin: plugin.clone(), version: version.clone(), wanted });
         }
-        // Strategy `latest` keeps what runs.
+        // Strategy `latest` keeps the running releases.
         let stays = matches!(self.world.request.paper, PaperRequest::Latest) && self.world.runs(stocked.release);
         if let Some(unusable) = self.world.refuses(at, place, self.paper) {
             unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
@@ -418,7 +421,8 @@ impl Check<'_, '_> {
         }
         for link in &stock.links[place] {
             let (other, place) = (self.locked(link.to), self.place(link.to));
-            // Of a release that is not there, which is a broken fact, nobody knows whether it would do. 0 stands for "not installed".
+            // For a missing release, which is a stale fact, the requirement cannot be checked. 0 stands for "not
+            // installed".
             if (other.is_none() || place.is_some()) && !link.set.has(place.map_or(0, |place| place + 1)) {
                 let with = self.world.shelves[link.to].name().to_owned();
                 let locked = other.map(|other| other.version.clone());
@@ -428,24 +432,24 @@ impl Check<'_, '_> {
         }
     }
 
-    /// The locked releases that have a shelf, by shelf and place; `None`: there is no such release on it.
+    /// The locked releases with candidates, by plugin and position. `None` if the plugin has no such release.
     fn stocked(&self) -> impl Iterator<Item = Option<(&PluginCandidates<'_>, usize)>> {
         let locked = (0..self.world.shelves.len()).filter(|&at| self.locked(at).is_some());
         locked.map(|at| Some((&*self.world.shelves[at], self.place(at)?)))
     }
 
-    /// Whether something is in the lock of which it is not known what it needs: it may not be used, or is not there.
+    /// Whether the dependencies of a locked release are unknown, because it is unusable or missing.
     fn is_unclear(&self) -> bool {
         self.stocked().any(|stocked| stocked.is_none_or(|(stock, place)| stock.releases[place].unusable.is_some()))
     }
 
-    /// Whether anything in the lock needs what is on this shelf, or may.
+    /// Whether any plugin in the lock needs this plugin, or may need it.
     fn is_needed(&self, wanted: usize) -> bool {
         let needs = |link: &Edge| link.to == wanted && link.kind == EdgeKind::Required;
         self.is_unclear() || self.stocked().flatten().any(|(stock, place)| stock.links[place].iter().any(needs))
     }
 
-    /// Whether a locked plugin has no shelf and is one too many: somebody asked for it, or nothing can need it.
+    /// Whether a locked plugin has no candidates and is unnecessary: it was requested, or no plugin can need it.
     fn is_stranger(&self, locked: &LockedPlugin) -> bool {
         let mut shelves = self.world.shelves.iter();
         let has_shelf = shelves.any(|shelf| is_project(locked, &shelf.project.key, &shelf.project.id));
@@ -453,8 +457,8 @@ impl Check<'_, '_> {
         !has_shelf && (matches!(locked.reason, LockReason::RequestedBy(_)) || nothing_needs_it())
     }
 
-    /// Whether its page has lost a locked plugin, and all else for such servers: lines lead to it no more, which is no word about who needs
-    /// it. That it is gone is a broken fact.
+    /// Whether a locked plugin is delisted, with all other releases for such servers. Then dependencies no longer lead
+    /// to it, so its dependents are unknown. That it is missing is a stale fact.
     fn is_lost(&self, locked: &LockedPlugin) -> bool {
         project_of(locked, self.catalog).is_some_and(|project| !project.has(&locked.release_id))
     }

@@ -1,4 +1,4 @@
-//! Edge (reads). The `resolver` command. The only place of it that reads a clock.
+//! Edge (reads). Runs the `resolver` command, and is its only file that reads a clock.
 
 use std::process::ExitCode;
 

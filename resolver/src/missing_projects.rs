@@ -1,4 +1,4 @@
-//! Pure. Which projects a solve needs that the catalog does not hold yet.
+//! Pure. Lists the projects that a solve needs and that the catalog does not hold yet.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,12 +6,13 @@ use crate::catalog::{Catalog, ProjectKey};
 use crate::index;
 use crate::request::Request;
 
-/// The projects that are missing from the catalog, sorted: those asked for, and what their usable releases need.
+/// The projects that are missing from the catalog, sorted: requested ones, and the dependencies of their usable
+/// releases.
 ///
-/// Fetch them, add them to `projects` (or to `unread`, with the reason), and ask again until none is left: a project
-/// that was just fetched may need further ones. Delays are left aside, so that a release which ripens tomorrow does not
-/// send the edge out again. In rare cases (a past `now` at which a project had nothing stable yet) [`crate::resolve`]
-/// still names more, in [`crate::Unsolvable::projects_to_fetch`].
+/// Fetch them, add them to `projects` (or to `unread`, with the reason), and call this function again until the result
+/// is empty: a fetched project may need further ones. Delays are ignored, so that a release which becomes usable
+/// tomorrow does not cause another fetch. In rare cases (a past `now` at which a project had no stable release yet)
+/// [`crate::resolve`] names further projects, in [`crate::Unsolvable::projects_to_fetch`].
 pub fn needed_projects(catalog: &Catalog, request: &Request) -> Vec<ProjectKey> {
     let mut request = request.clone();
     for wish in &mut request.plugins {

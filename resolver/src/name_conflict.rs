@@ -1,4 +1,5 @@
-//! Pure. Names that two files of one folder share: the server loads one of the two, and nobody says which.
+//! Pure. Finds names that two files of one directory share: the server loads only one of the two, and it is not
+//! predictable which.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +12,11 @@ pub struct JarNameConflict {
     pub files: Vec<String>,
 }
 
-/// The clashes among files that declare these names (`name`, `provides`), by name. Names are compared without case, and a blank
-/// is an underscore, as it is for Bukkit.
+/// The conflicts among files that declare these names (`name`, `provides`), by name. Names are compared as Bukkit does:
+/// case-insensitively, with a space equal to an underscore.
 ///
-/// Source: Paper refuses the second of two plugins with one name ("Ambiguous plugin name"), and a `depend` on a name that two
-/// provide is met by either.
+/// Source: Paper refuses the second of two plugins with one name ("Ambiguous plugin name"). A `depend` on a name that
+/// two plugins provide is satisfied by either.
 pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Vec<JarNameConflict> {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort();
@@ -34,8 +35,9 @@ pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> 
         .collect()
 }
 
-/// The [`clashes`] in which `own` files have part, beside those of a set: files with the names that they declare or provide, the
-/// declared one first. An own file of the very name of one of the set is left out: it is set aside when that one comes.
+/// The [`clashes`] between unmanaged files (`own`) and the files of a version set: files with the names that they
+/// declare or provide, the declared one first. An unmanaged file with the same declared name as a file of the version
+/// set is left out, because it is displaced when that file is installed.
 pub fn clashes_of_own<'a>(set: &[(&'a str, Vec<&'a str>)], own: &[(&'a str, Vec<&'a str>)]) -> Vec<JarNameConflict> {
     let declared = |names: &[&str]| names.first().map(|name| folded(name));
     let taken: BTreeSet<Option<String>> = set.iter().map(|(_, names)| declared(names)).collect();
@@ -45,7 +47,7 @@ pub fn clashes_of_own<'a>(set: &[(&'a str, Vec<&'a str>)], own: &[(&'a str, Vec<
     found
 }
 
-/// A name as Bukkit compares it.
+/// Normalizes a name for comparison as Bukkit does.
 pub(crate) fn folded(name: &str) -> String {
     name.replace(' ', "_").to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Pure. When time alone changes an answer.
+//! Pure. Computes when time alone changes a result.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,11 @@ use crate::catalog::Catalog;
 use crate::index::ripe_at;
 use crate::request::Request;
 
-/// The first instant after `now` at which the same requests may get another answer out of the same catalog: something is out then, or old
-/// enough. None: never by time alone.
+/// The first instant after `now` at which the same requests may have another result on the same catalog, because a
+/// release is published or old enough then. `None` if time alone changes nothing.
 ///
-/// Every publication counts with every delay, whoever waits for it: rather an instant that changes nothing than one too late.
+/// Every publication is combined with every delay, whether it applies or not: an instant without a change is better
+/// than a late one.
 pub fn next_change(catalog: &Catalog, requests: &[Request], now: Timestamp) -> Option<Timestamp> {
     let of_plugins = requests.iter().flat_map(|request| request.plugins.iter().map(|wish| wish.delay));
     let mut delays: BTreeSet<SignedDuration> = requests.iter().map(|request| request.delay).chain(of_plugins).collect();

@@ -1,4 +1,5 @@
-//! Pure. What may change while everything else stays at what runs: the names of a scope, and what a request means that is about them alone.
+//! Pure. Defines the scope of a partial update: the names that may change while everything else stays at the running
+//! versions.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,22 +11,22 @@ mod restrict;
 
 pub use restrict::{Delays, Narrowed, Present, PresentPlugin, narrow};
 
-/// What may change; never empty.
+/// The parts that may change. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
-    /// Paper, with the Java and the image that it needs.
+    /// Paper, with the Java version and the image that it needs.
     pub paper: bool,
     /// Names of Plugin objects.
     pub plugins: BTreeSet<String>,
 }
 
 impl Scope {
-    /// These Plugins; None: there are none.
+    /// A scope of these Plugins. `None` if there are none.
     pub fn of_plugins(plugins: BTreeSet<String>) -> Option<Self> {
         (!plugins.is_empty()).then_some(Self { paper: false, plugins })
     }
 
-    /// Everything that a request asks for, and everything that somebody has asked for of what runs.
+    /// Everything that a request names, and every Plugin object that requested a running plugin.
     pub fn everything(request: &Request, runs: &Lock) -> Self {
         let wishes = request.plugins.iter().map(|wish| &wish.object);
         Self { paper: true, plugins: wishes.chain(asked_of(runs)).cloned().collect() }
@@ -43,19 +44,19 @@ impl Scope {
         paper.into_iter().chain(self.plugins.iter().map(plugin)).collect()
     }
 
-    /// Both.
+    /// The union of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self { paper: self.paper || other.paper, plugins: self.plugins.union(&other.plugins).cloned().collect() }
     }
 
-    /// What is left without the other.
+    /// The parts that are not in the other scope.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         Self { paper: self.paper && !other.paper, plugins: self.plugins.difference(&other.plugins).cloned().collect() }
     }
 
-    /// Whether what it names differs between two sets.
+    /// Whether the named parts differ between two version sets.
     pub fn differs(&self, a: &Lock, b: &Lock) -> bool {
         let named = |lock: &Lock| -> BTreeSet<(String, String)> {
             let plugins = lock.plugins.iter().filter(|plugin| match &plugin.reason {
@@ -68,7 +69,7 @@ impl Scope {
     }
 }
 
-/// As a request to apply now writes it.
+/// The format of a request to apply an update now.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paper = self.paper.then(|| "paper".to_owned());
@@ -77,7 +78,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The names of the Plugins that asked for what runs.
+/// The names of the Plugins that requested the running plugins.
 fn asked_of(runs: &Lock) -> impl Iterator<Item = &String> {
     runs.plugins.iter().flat_map(|plugin| match &plugin.reason {
         LockReason::RequestedBy(objects) => objects.as_slice(),

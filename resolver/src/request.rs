@@ -1,4 +1,4 @@
-//! Pure. The request: what one server wants, parsed once; every name in it is checked.
+//! Pure. Defines the request: the wanted versions of one server, parsed once, with validated names.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -18,79 +18,80 @@ mod delisted;
 pub(crate) use delisted::has_any;
 pub use delisted::{DelistedRelease, RunsOn};
 
-/// What one server wants, with the policy of its owner.
+/// The wanted versions of one server, with the policy of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
     /// `namespace/name`, or a bare name from a file without one.
     pub server: String,
-    /// What it runs as.
+    /// The server software.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// How Paper, or other software in its place, is chosen.
+    /// How the version of Paper, or of other software, is chosen.
     pub paper: PaperRequest,
-    /// Age a Paper build must have, by its own publication date.
+    /// Minimum age of a Paper build, by its own publication date.
     pub delay: SignedDuration,
-    /// The least stable build allowed.
+    /// The least stable channel of builds that is allowed.
     pub channel: BuildChannel,
-    /// The newest Minecraft that opened the world: never below. None for a server without a world.
+    /// The newest Minecraft version that opened the world. No older version is chosen. `None` for a server without a
+    /// world.
     #[serde(default)]
     pub floor: Option<Minecraft>,
-    /// What runs now. It stays a candidate whatever its channel or age. The order leaves no choice: of two uploads of one
-    /// version at one instant the later id counts, whichever runs.
+    /// The running versions. They stay candidates regardless of channel and age. The order is unambiguous: of two
+    /// uploads of one version at one instant, the later id counts, whichever runs.
     #[serde(default)]
     pub running: Option<Running>,
-    /// The plugins asked for, by the name of their Plugin object.
+    /// The requested plugins, by the name of their Plugin object.
     pub plugins: Vec<PluginRequest>,
-    /// What happens to a required dependency nobody asked for.
+    /// The treatment of required dependencies that no Plugin object requests.
     #[serde(default)]
     pub dependencies: Dependencies,
-    /// The image that is not to be chosen; None: chosen with the Java that the set needs.
+    /// A fixed image. `None` if it is chosen by the Java version that the version set needs.
     #[serde(default)]
     pub image: Option<String>,
-    /// Whether [`Self::image`] comes from the operator (`gameImage`), and not from the server's own spec.
+    /// Whether [`Self::image`] comes from the operator (`gameImage`) instead of the server's own spec.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub image_is_given: bool,
-    /// Whether an image that was chosen may change by itself.
+    /// Whether a chosen image may change automatically.
     #[serde(default)]
     pub image_policy: ImagePolicy,
-    /// JARs on the server that nobody manages here, by file.
+    /// Unmanaged JARs on the server, by file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmanaged: Vec<UnmanagedJar>,
-    /// What they do to a new Minecraft version.
+    /// Their effect on the update to a new Minecraft version.
     #[serde(default, skip_serializing_if = "UnmanagedPlugins::is_hold")]
     pub unmanaged_plugins: UnmanagedPlugins,
-    /// Whether a list that names only a hotfix sibling of a Paper counts for it.
+    /// Whether a list that names only a hotfix sibling of a Paper version counts for it.
     #[serde(default)]
     pub hotfix_siblings: HotfixSiblings,
-    /// What a release may be used for whose page lists no Minecraft version at all.
+    /// Whether a release may be used if its page lists no Minecraft version.
     #[serde(default)]
     pub unlisted: Unlisted,
-    /// What the cluster knows about versions, beside what is built in.
+    /// The facts of the cluster about versions, in addition to the built-in ones.
     #[serde(default)]
     pub facts: CompatibilityFacts,
 }
 
-/// Whether the image that runs may change by itself (`spec.imagePolicy`). Says nothing about an image that is pinned.
+/// Whether the running image may change automatically (`spec.imagePolicy`). Does not apply to a pinned image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub enum ImagePolicy {
-    /// To the newest one with the least Java that will do.
+    /// To the newest one with the lowest sufficient Java version.
     #[default]
     Follow,
-    /// To the newest one with the Java that runs now.
+    /// To the newest one with the running Java version.
     SameJava,
     /// Never.
     Keep,
 }
 
-/// How the server's Paper is chosen (`spec.updateStrategy`).
+/// How the server's Paper version is chosen (`spec.updateStrategy`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "kebab-case")]
 pub enum PaperRequest {
-    /// Newest Paper; plugins follow as far as they can and the rest is reported.
+    /// The newest Paper version. Plugins follow as far as possible, and the rest is reported.
     Latest,
-    /// Newest Paper for which every plugin has a release that works.
+    /// The newest Paper version for which every plugin has a working release.
     Auto,
     /// This Minecraft version, newest build.
     Pin {
@@ -110,47 +111,51 @@ pub enum PaperRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PluginRequest {
-    /// The name of the Plugin object: hints point at it.
+    /// The name of the Plugin object, which hints refer to.
     pub object: String,
-    /// Where it comes from.
+    /// The project.
     pub key: ProjectKey,
-    /// Which release.
+    /// The requested release.
     pub version: VersionRequest,
-    /// Patterns for those of its JARs that come (`spec.source.jars`, [`crate::jar_pattern`]); none: the main one.
+    /// Patterns for the JARs to install (`spec.source.jars`, [`crate::jar_pattern`]). Without any: the main one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jars: Vec<String>,
-    /// Age a release must have; the Plugin's own, else the server's.
+    /// Minimum age of a release: the Plugin's own delay, otherwise the server's.
     pub delay: SignedDuration,
-    /// The least stable release allowed.
+    /// The least stable channel of releases that is allowed.
     pub channel: Channel,
-    /// Whether a release older than the one that runs may be used, of this plugin and of what only others need for it.
+    /// Whether a release older than the running one may be used. Applies to this plugin and to dependencies that only
+    /// it needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
-    /// Whose word it is that it stays at the release that runs, if somebody's. Where none runs it counts for nothing.
+    /// Where the hold at the running release is set, if there is one. It has no effect if no release runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
-    /// What the user says about Minecraft versions, against or beside the list.
+    /// The user's override of Minecraft versions, in place of the list or in addition to it.
     #[serde(default)]
     pub compatibility: Option<CompatibilityOverride>,
-    /// What the user says about its versions and those of others (`spec.requires`), whatever pages and facts say.
+    /// The user's constraints on its versions and those of other plugins (`spec.requires`). They outrank pages and
+    /// facts.
     #[serde(default)]
     pub requires: Vec<Requirement>,
-    /// Plugins that belong to it (`spec.delayTogether`), by name: their releases of one night are old enough together.
+    /// Plugins that belong to it (`spec.delayTogether`), by name: their releases of one night become usable at the same
+    /// time.
     #[serde(default)]
     pub delay_together: Vec<String>,
-    /// Its `instanceSelector` as one line of JSON: a Plugin that is proposed beside it gets the same servers.
+    /// Its `instanceSelector` as one line of JSON: a Plugin that is proposed for its dependencies gets the same
+    /// servers.
     #[serde(default)]
     pub selector: Option<String>,
 }
 
-/// Which release of a plugin (`spec.updateStrategy` and `spec.version` of a Plugin).
+/// The requested release of a plugin (`spec.updateStrategy` and `spec.version` of a Plugin).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "kebab-case")]
 pub enum VersionRequest {
-    /// One release on all matched servers: the newest that works on all of them. Alone ([`crate::resolve`]) it is as `Auto`;
-    /// [`crate::resolve_fleet`] sees them together.
+    /// One release on all matched servers: the newest that works on all of them. For a single server
+    /// ([`crate::resolve`]) it is the same as `Auto`. [`crate::resolve_fleet`] solves the servers together.
     Latest,
-    /// Newest that works on this server.
+    /// The newest release that works on this server.
     Auto,
     /// Exactly this version string.
     Pin {
@@ -159,13 +164,13 @@ pub enum VersionRequest {
     },
 }
 
-/// Who holds a plugin at the release that runs (`spec.hold`).
+/// Where a hold at the running release is set (`spec.hold`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub enum Hold {
-    /// Its Plugin, on all servers.
+    /// On its Plugin, for all servers.
     Plugin,
-    /// The server, for itself alone.
+    /// On the server, for itself alone.
     Server,
 }
 
@@ -173,17 +178,17 @@ pub enum Hold {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CompatibilityOverride {
-    /// What is done with the list.
+    /// How the list is changed.
     pub mode: OverrideMode,
     /// Minecraft versions or globs such as `1.21.x`. Empty with `Replace`: compatible with everything.
     pub minecraft: Vec<String>,
-    /// Releases it is about, by version or as a line such as `5.x`; empty: all.
+    /// The releases it applies to, by version or as a line such as `5.x`. Empty for all.
     #[serde(default)]
     pub releases: Vec<String>,
 }
 
 impl CompatibilityOverride {
-    /// Whether it says something about the release of this version.
+    /// Whether it applies to the release of this version.
     pub(crate) fn is_about(&self, version: &str) -> bool {
         let of_line =
             |named: &String| named.ends_with(['x', '*']) && named.parse().is_ok_and(|line: Range| line.has(version));
@@ -191,102 +196,103 @@ impl CompatibilityOverride {
     }
 }
 
-/// What an override does with a list.
+/// How an override changes a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub enum OverrideMode {
-    /// Adds to it. What our hints write.
+    /// Adds to it. Hints use this mode.
     Add,
-    /// Stands instead of it. What the field means by default.
+    /// Replaces it. The default of the field.
     Replace,
-    /// Takes away from it.
+    /// Removes from it.
     Remove,
 }
 
-/// What happens to a required dependency nobody asked for (`spec.dependencies`).
+/// The treatment of required dependencies that no Plugin object requests (`spec.dependencies`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Dependencies {
-    /// Installed from the same source, and shown as such.
+    /// Installed from the same source, and reported.
     #[default]
     Install,
-    /// Not installed; the Plugin to write is proposed.
+    /// Not installed. The Plugin to create is proposed.
     Propose,
-    /// Refused with the Plugin that would have to be written.
+    /// Refused, with the Plugin that would have to be created.
     Forbid,
 }
 
 /// Whether a list that names a hotfix sibling counts (`spec.hotfixSiblings`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum HotfixSiblings {
-    /// It does, and the answer says so.
+    /// It counts, and the explanation states it.
     #[default]
     Trust,
-    /// It does not; the answer says which sibling is listed, and what to set.
+    /// It does not count. The explanation names the listed sibling and the field to set.
     Ask,
 }
 
-/// What a page without any Minecraft version means (`spec.unlisted`).
+/// The meaning of a page without any Minecraft version (`spec.unlisted`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Unlisted {
-    /// That it works, with a warning.
+    /// The release works, with a warning.
     #[default]
     Assume,
-    /// That nobody has said so: it is not used.
+    /// There is no evidence, so the release is not used.
     Refuse,
 }
 
-/// What runs on the server now, by the last proven lock.
+/// The running versions of the server, according to the last verified lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Running {
-    /// What it runs as.
+    /// The server software.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// Paper's Minecraft version.
+    /// The Minecraft version of Paper.
     pub minecraft: Minecraft,
-    /// Paper's build.
+    /// The build of Paper.
     pub build: u32,
-    /// Release ids of the plugins that run.
+    /// Release ids of the running plugins.
     pub releases: Vec<String>,
-    /// The projects of those that nobody asked for: they run because something needs them.
+    /// The projects of running plugins that no Plugin object requests: they run because another plugin needs them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unasked: Vec<ProjectKey>,
-    /// What the releases of sites are called: a page that has lost one says it no more. Decides nothing.
+    /// The versions of releases from sites, because the page of a delisted release no longer states it. Not used for
+    /// decisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<RunningVersion>,
-    /// Those of the releases that their pages have lost, as far as they are known: they may be kept.
+    /// The delisted releases among them, as far as they are known. They may be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<DelistedRelease>,
-    /// The image that runs, if it was chosen.
+    /// The running image, if it was chosen.
     #[serde(default)]
     pub image: Option<String>,
-    /// The Java of the image that runs, as far as it is known.
+    /// The Java version of the running image, if known.
     #[serde(default)]
     pub java: Option<u32>,
-    /// Since when, if known.
+    /// Since when they run, if known.
     #[serde(default)]
     pub since: Option<Timestamp>,
 }
 
-/// A plugin that runs, as people call it.
+/// A running plugin, by the version that users know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunningVersion {
-    /// Where it comes from.
+    /// The project.
     pub project: ProjectKey,
     /// The version as its authors write it.
     pub version: String,
 }
 
 impl Running {
-    /// The version of a project that runs although its page has it no more.
+    /// The running version of a project whose page no longer lists it.
     pub(crate) fn lost(&self, project: &Project) -> Option<&str> {
         let runs = self.versions.iter().find(|runs| runs.project == project.key)?;
         let has = project.releases.iter().any(|release| self.has(release));
         (!has).then_some(runs.version.as_str())
     }
 
-    /// The Paper that runs, or what stands in its place.
+    /// The running version of Paper, or of other software.
     pub(crate) fn paper_name(&self) -> PaperName {
         PaperName { software: self.software, minecraft: self.minecraft.clone(), build: self.build }
     }
@@ -301,13 +307,13 @@ impl Running {
         self.software == software && self.minecraft == *minecraft
     }
 
-    /// Whether a release is among those that run.
+    /// Whether a release runs.
     pub(crate) fn has(&self, release: &Release) -> bool {
         self.releases.contains(&release.id)
     }
 
-    /// What a lock makes run. The image's Java may be newer than the one that was needed. What pages have lost of it only
-    /// [`Self::with_lost`] says.
+    /// The running versions of a lock. The image's Java version may be newer than the required one. Only
+    /// [`Self::with_lost`] adds delisted releases.
     pub fn of(lock: &Lock) -> Self {
         let image_has = lock.image.as_deref().and_then(java_of_image);
         Self {
@@ -316,7 +322,7 @@ impl Running {
             build: lock.build,
             releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
             unasked: lock.unasked().cloned().collect(),
-            // A file by its URL is on no page.
+            // A file that is given by URL has no page.
             versions: lock
                 .plugins
                 .iter()

@@ -1,4 +1,4 @@
-//! Pure. Server software: what a server runs as, and what that loads.
+//! Pure. Models server software and the plugins that it loads.
 
 use std::fmt;
 
@@ -8,25 +8,25 @@ use crate::catalog::{Release, Source};
 use crate::request::Request;
 use crate::version::Minecraft;
 
-/// What a server runs as (`spec.software`).
+/// The software of a server (`spec.software`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub enum Software {
     /// Paper.
     #[default]
     Paper,
-    /// Paper with more settings and features: it loads what Paper loads, and what is made for it alone.
+    /// Paper with more settings and features: it loads Paper plugins and its own.
     Purpur,
-    /// Paper with many regions that tick on their own: it loads only plugins that say they bear that.
+    /// Paper with many regions that tick independently: it only loads plugins that declare support for it.
     Folia,
-    /// A proxy in front of servers. Its versions are its own, it has no world, and its plugins have another API.
+    /// A proxy for servers. It has its own version numbers, no world, and another plugin API.
     Velocity,
 }
 
-/// What a Paper server loads. Purpur and Folia builds are not implied by these.
+/// The loaders that a Paper server supports. Releases for Purpur or Folia only are not included.
 const PAPER_LOADS: [&str; 3] = ["bukkit", "paper", "spigot"];
 
-/// What a Purpur server loads: all of Paper's, because it is Paper with patches on top.
+/// The loaders that a Purpur server supports: all of Paper's, because it is Paper with patches on top.
 const PURPUR_LOADS: [&str; 4] = ["bukkit", "paper", "purpur", "spigot"];
 
 fn names(release: &Release, known: &[&str]) -> bool {
@@ -34,11 +34,11 @@ fn names(release: &Release, known: &[&str]) -> bool {
 }
 
 impl Software {
-    /// All that there is.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::Paper, Self::Purpur, Self::Folia, Self::Velocity];
 
-    /// The software whose builds have to be known to answer these requests, Paper first. The lists of Purpur and Folia are read by
-    /// what Paper has built, and the Java of Purpur is Paper's.
+    /// The software whose builds are needed to resolve these requests, Paper first. Lists for Purpur and Folia are
+    /// interpreted by the versions that Paper has built, and the Java version of Purpur is Paper's.
     pub fn all_of(requests: &[Request]) -> Vec<Self> {
         let runs = |software: &Self| requests.iter().any(|request| request.software == *software);
         let needed = |software: &Self| match software {
@@ -48,7 +48,8 @@ impl Software {
         Self::ALL.into_iter().filter(needed).collect()
     }
 
-    /// What the list of its builds is called where that could not be read ([`crate::catalog::Catalog::unread`]): `fill/paper`.
+    /// The name of the list of its builds, used if that could not be read ([`crate::catalog::Catalog::unread`]):
+    /// `fill/paper`.
     pub(crate) fn list(self) -> String {
         let site = match self {
             Self::Purpur => "purpur",
@@ -57,13 +58,13 @@ impl Software {
         format!("{site}/{}", self.project())
     }
 
-    /// Whether it is Paper, which no text has to name.
+    /// Whether it is Paper, which texts need not name.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
     pub(crate) fn is_paper(&self) -> bool {
         *self == Self::Paper
     }
 
-    /// Whether it is a Minecraft server, with a world: its versions are Minecraft's. A proxy has neither.
+    /// Whether it is a Minecraft server, with Minecraft's version numbers and a world. A proxy has neither.
     pub fn is_minecraft(self) -> bool {
         match self {
             Self::Paper | Self::Purpur | Self::Folia => true,
@@ -71,21 +72,22 @@ impl Software {
         }
     }
 
-    /// The least Java of a version for which nobody states one.
+    /// The minimum Java version of a version for which no source states one.
     pub(crate) fn java_of(self, version: &Minecraft) -> u32 {
         match self {
             Self::Paper | Self::Purpur | Self::Folia => version.vanilla_java(),
-            // What its newest lines need: with less, a server could be told to start on a Java that refuses it.
+            // The requirement of its newest lines: with less, a server could be started on a Java version that refuses
+            // it.
             Self::Velocity => 21,
         }
     }
 
-    /// Whose versions it has: those of Minecraft, or its own.
+    /// The origin of its version numbers: Minecraft, or the software itself.
     pub(crate) fn numbered_as(self) -> String {
         if self.is_minecraft() { "Minecraft".to_owned() } else { self.to_string() }
     }
 
-    /// Its project where its builds are published, and the start of its files' names.
+    /// The project under which its builds are published, which is also the prefix of its file names.
     pub fn project(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -95,7 +97,7 @@ impl Software {
         }
     }
 
-    /// Whether a page says that it loads a release; one that names no software at all is believed.
+    /// Whether a page states that the software loads a release. A page that names no software counts as yes.
     pub(crate) fn is_named_by(self, release: &Release) -> bool {
         release.loaders.is_empty()
             || match self {
@@ -105,7 +107,7 @@ impl Software {
             }
     }
 
-    /// Whether a release is made for servers of its kind: what it does not load of those is another matter.
+    /// Whether a release is made for servers of its kind. The software may still refuse to load it.
     pub(crate) fn is_kin_of(self, release: &Release) -> bool {
         match self {
             Self::Paper | Self::Purpur | Self::Velocity => self.is_named_by(release),
@@ -113,19 +115,19 @@ impl Software {
         }
     }
 
-    /// Whether the lists of a source are about it. The Minecraft versions on Modrinth are those of players and servers, and
-    /// bind no proxy.
+    /// Whether the lists of a source are about it. The Minecraft versions on Modrinth apply to players and servers, and
+    /// do not constrain a proxy.
     pub(crate) fn is_listed_at(self, source: Source) -> bool {
         self.is_minecraft() || source == Source::Hangar
     }
 
-    /// What a page lists for it.
+    /// The list on a page that applies to it.
     pub(crate) fn list_of(self, source: Source, release: &Release) -> &[Minecraft] {
         if self.is_listed_at(source) { &release.minecraft } else { &[] }
     }
 }
 
-/// The name people know.
+/// The display name.
 impl fmt::Display for Software {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -1,4 +1,4 @@
-//! Pure. The solve: from catalog and request to the one best set.
+//! Pure. Solves one request: from the catalog and the request to the single best version set.
 
 use std::time::Duration;
 
@@ -28,25 +28,25 @@ use group::group_context::GroupContext;
 use index_set::IndexSet;
 use provider::{Chosen, SolverProblem, find, prove};
 
-/// The chosen set, and why it is that one.
+/// The chosen version set and the explanation of the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
-    /// What should run.
+    /// The versions that should run.
     pub lock: Lock,
-    /// Why this, and why nothing newer. Always [`Explanation::Solved`].
+    /// Why these versions were chosen and no newer ones. Always [`Explanation::Solved`].
     pub explanation: Explanation,
 }
 
-/// Why there is no set.
+/// The reason why there is no version set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsolvable {
-    /// Nothing meets the request today: a definite no.
+    /// No version set satisfies the request today. This is definite.
     #[error("the request for `{}` cannot be met today", .0.server)]
     NoSolution(Box<Conflict>),
-    /// The metadata at hand cannot answer: fetch these projects, or wait until they can be read.
+    /// The available metadata cannot answer: fetch these projects, or wait until they can be read.
     #[error("the metadata at hand cannot answer the request for `{}`", .0.server)]
     Unanswerable(Box<Unanswerable>),
-    /// The search was given up within its budget.
+    /// The search stopped at its budget.
     #[error("{0}")]
     GaveUp(BudgetExceeded),
 }
@@ -61,7 +61,7 @@ impl Unsolvable {
         }
     }
 
-    /// The projects to fetch before asking again, if that is what is missing.
+    /// The projects to fetch before the next attempt, if those are missing.
     pub fn projects_to_fetch(&self) -> &[ProjectKey] {
         match self {
             Self::Unanswerable(unanswerable) => &unanswerable.fetch,
@@ -69,7 +69,7 @@ impl Unsolvable {
         }
     }
 
-    /// The builds whose bytes somebody has to see before asking again, if that is what is missing.
+    /// The builds that have to be downloaded for verification before the next attempt, if those are missing.
     pub fn builds_to_see(&self) -> &[PaperName] {
         match self {
             Self::Unanswerable(unanswerable) => &unanswerable.unseen,
@@ -78,7 +78,7 @@ impl Unsolvable {
     }
 }
 
-/// The search took more than its budget allows. Says nothing about whether an answer exists.
+/// The search needed more than its budget. It is unknown whether a solution exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -86,55 +86,55 @@ impl Unsolvable {
 pub struct BudgetExceeded {
     /// Steps taken (choices and dependency look-ups).
     pub steps: u64,
-    /// What was used up.
+    /// The limit that was reached.
     pub limit: Limit,
-    /// The plugins that were in each other's way most often, at most three, by the names people know, worst first; in the
-    /// order of the names where time was used up.
+    /// The plugins with the most conflicts, at most three, by display name, most conflicts first. At the time limit
+    /// they are sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clashing: Vec<String>,
 }
 
-/// What a search may use up. See [`Budget`].
+/// The resources that a search may use. See [`Budget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Limit {
-    /// The steps that a question may take.
+    /// The number of steps for one request.
     Steps,
-    /// The memory that a question may take.
+    /// The memory for one request.
     Memory,
-    /// The time that a question may take to compute.
+    /// The CPU time for one request.
     Time,
 }
 
-/// How much a question may cost.
+/// Limits for solving one request.
 ///
-/// What can be counted ends it first: time alone would make the answer depend on the machine. Time ends what no count
-/// foresees, and what a slow machine would be at for long.
+/// The countable limits apply first: a time limit alone would make the result depend on the machine. The time limit
+/// ends searches that no count foresees, and searches that take long on a slow machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Choices and dependency look-ups, over all solves that the answer and its explanation take.
+    /// Choices and dependency look-ups, over all solver runs for the answer and its explanation.
     pub steps: u64,
-    /// Words of 64 bits that sets of versions take, over the same. Steps alone bound no memory: two plugins with 900
-    /// releases each that chase each other make 400,000 facts in a few thousand steps.
+    /// Words of 64 bits that version sets take, over the same runs. Steps alone do not limit memory: two conflicting
+    /// plugins with 900 releases each produce 400,000 facts in a few thousand steps.
     pub words: u64,
-    /// What the thread may compute for it: time of the processor, so that what else the machine does counts nothing.
+    /// CPU time of the thread, so that other load on the machine does not count.
     pub time: Duration,
 }
 
 impl Default for Budget {
-    /// 200,000 steps, 8 million words (64 MiB, most of it for a moment) and 2 s: a real server takes about 100 steps a
-    /// solve, and the hardest question known uses up one of those in a third of that time. What it was measured on stands in
-    /// `benches/README.md`.
+    /// 200,000 steps, 8 million words (64 MiB, most of it briefly) and 2 s. A real server takes about 100 steps a
+    /// solver run, and the hardest known request reaches one of these limits in a third of that time.
+    /// `benches/README.md` names the machine.
     fn default() -> Self {
         Self { steps: 200_000, words: 8_000_000, time: Duration::from_secs(2) }
     }
 }
 
 impl Budget {
-    /// What may be taken for servers that are decided about together: for each further one 2,000 steps, 16,000 words and
-    /// 20 ms of the default. A group of 1,000 on invented projects took 11,030 steps and 5.5 million words at most, so this
-    /// leaves room, and a group of ten that is too hard ends as soon as one server would.
+    /// The budget for servers that are solved together: for each further one 2,000 steps, 16,000 words and 20 ms of the
+    /// default. A group of 1,000 on invented projects took 11,030 steps and 5.5 million words at most. So this leaves
+    /// room, and a group of ten that is too hard ends as early as a single server.
     pub(crate) fn of_a_group(self, servers: usize) -> Self {
         let further = u64::try_from(servers.saturating_sub(1)).unwrap_or(u64::MAX);
         let more = |budget: u64, part: u64| budget.saturating_add((budget / part).saturating_mul(further));
@@ -143,19 +143,20 @@ impl Budget {
     }
 }
 
-/// The one best set for a server at an instant, and why it is that one.
+/// Returns the single best version set for a server at an instant, and the explanation of the choice.
 ///
-/// Best is lexicographic: first the newest Paper, then the newest release of each plugin asked for, in the order of the
-/// objects' names; then of each plugin that those need, dependents first, which is left out when nothing needs it. The
-/// answer is unique and depends on no order in the input. Releases published after `now` do not exist.
+/// The order is lexicographic. The newest Paper version comes first, then the newest release of each requested plugin
+/// in the order of the object names. Then follow the plugins that those need, dependents first. A plugin that no other
+/// plugin needs is left out. The result is unique and does not depend on any order in the input. Releases published
+/// after `now` are ignored.
 ///
-/// Strategy `latest` of the server takes the newest Paper that may be used at all. A plugin that has nothing for it keeps
-/// the release that runs now, if there is one, and is not installed otherwise; both are reported as unfollowed.
+/// Strategy `latest` of the server takes the newest usable Paper version. A plugin without a release for it keeps its
+/// running release, or is not installed if none runs. Both cases are reported as unfollowed.
 pub fn resolve(catalog: &Catalog, request: &Request, now: Timestamp) -> Result<Resolution, Unsolvable> {
     resolve_within(catalog, request, now, Budget::default())
 }
 
-/// As [`resolve`], with a budget of one's own. The hints are left out when they would exceed it.
+/// Like [`resolve`], with a custom budget. Hints are left out if they would exceed it.
 pub fn resolve_within(
     catalog: &Catalog,
     request: &Request,
@@ -165,8 +166,8 @@ pub fn resolve_within(
     resolve_beside(catalog, request, now, budget, None)
 }
 
-/// As [`resolve_within`], of a server that has no part in what its group does as long as there is nothing for it: what is
-/// hinted at is tried with the others, who are there again when it has been followed.
+/// Like [`resolve_within`], for a member of a group that has no solution alone. A hint is tried with the whole group,
+/// because the server joins it again after the hint is applied.
 pub(crate) fn resolve_beside(
     catalog: &Catalog,
     request: &Request,
@@ -184,24 +185,25 @@ pub(crate) fn resolve_beside(
             explanation: Explanation::Solved(explain::solved::explain(&asked, &decision)),
         });
     }
-    // Also with strategy `latest`: the proof of the whole request says it better than that of Paper alone.
+    // Also with strategy `latest`: the proof of the whole request explains more than that of Paper alone.
     let question = SolverProblem::whole(&world, papers(&world));
     let proof = prove(&world, &question, &meter).map_err(Unsolvable::GaveUp)?;
     let asked = explain::ExplainContext { company, ..asked };
     Err(Unsolvable::NoSolution(Box::new(explain::unsolvable::explain(&asked, &question, &proof))))
 }
 
-/// A question whose catalog has been read into tables, so that the solve can be measured without them.
+/// A request whose tables are built, so that benchmarks can measure the solver without them.
 #[doc(hidden)]
 pub struct PreparedTables<'a>(CandidateIndex<'a>);
 
 impl<'a> PreparedTables<'a> {
-    /// Reads what [`resolve`] would read.
+    /// Reads the same data as [`resolve`].
     pub fn of(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unsolvable> {
         CandidateIndex::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(catalog, request, gap))
     }
 
-    /// The Paper that [`resolve`] would choose, else the proof that there is none; nothing is explained.
+    /// The Paper version that [`resolve`] would choose. Without one, the proof that there is none is still computed,
+    /// but not explained.
     pub fn paper(&self) -> Result<Option<&'a Minecraft>, BudgetExceeded> {
         let Self(world) = self;
         let meter = BudgetMeter::new(Budget::default());
@@ -213,12 +215,12 @@ impl<'a> PreparedTables<'a> {
     }
 }
 
-/// Why the server does not run `target`: which plugins are ready for it and which are not.
+/// Explains why the server does not run `target`: which plugins support it and which do not.
 pub fn why_not(catalog: &Catalog, request: &Request, target: &Minecraft, now: Timestamp) -> Result<WhyNot, Unsolvable> {
     why_not_within(catalog, request, target, now, Budget::default())
 }
 
-/// As [`why_not`], with a budget of one's own. The hints are left out when they would exceed it.
+/// Like [`why_not`], with a custom budget. Hints are left out if they would exceed it.
 pub fn why_not_within(
     catalog: &Catalog,
     request: &Request,
@@ -232,16 +234,16 @@ pub fn why_not_within(
     explain::why_not_version::explain(&asked, target).map_err(Unsolvable::GaveUp)
 }
 
-/// What a request comes down to, without the explanation. For proving hints.
+/// The result for a request without its explanation, for verifying hints.
 pub(crate) struct SolveOutcome {
     pub(crate) paper: explain::PaperName,
     /// Names of the plugins that strategy `latest` leaves behind.
     pub(crate) unfollowed: Vec<String>,
-    /// Names and versions of the plugins that are chosen.
+    /// Names and versions of the chosen plugins.
     pub(crate) plugins: Vec<(String, String)>,
 }
 
-/// What a request comes down to; `None` when there is nothing. Its world is made while there are steps to ask it with.
+/// The result for a request. `None` if there is no solution. The index is only built if the budget has steps left.
 pub(crate) fn outcome<'w>(
     world: impl FnOnce() -> Result<CandidateIndex<'w>, Gap>,
     meter: &BudgetMeter,
@@ -260,12 +262,12 @@ fn unanswerable(catalog: &Catalog, request: &Request, gap: Gap) -> Unsolvable {
     Unsolvable::Unanswerable(Box::new(Unanswerable::lacking(catalog, request, gap)))
 }
 
-/// What was decided.
+/// The solution of a request.
 pub(crate) struct Decision {
     pub(crate) chosen: Chosen,
-    /// The question it answers: with `latest`, what is left of the whole one.
+    /// The problem that it solves. With `latest`, the remaining part of the whole problem.
     pub(crate) question: SolverProblem,
-    /// Plugins that strategy `latest` left behind, and the release (its place) that stays.
+    /// Plugins that strategy `latest` left behind, with the position of the release that stays.
     pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
 }
 
@@ -281,7 +283,7 @@ impl Decision {
     }
 }
 
-/// Answers the request, following its strategy; `None`: nothing answers it.
+/// Solves the request with its strategy. `None` if there is no solution.
 pub(crate) fn decide(world: &CandidateIndex<'_>, meter: &BudgetMeter) -> Result<Option<Decision>, BudgetExceeded> {
     let question = SolverProblem::whole(world, papers(world));
     let follows = matches!(world.request.paper, PaperRequest::Latest);
@@ -292,13 +294,13 @@ pub(crate) fn decide(world: &CandidateIndex<'_>, meter: &BudgetMeter) -> Result<
     }
 }
 
-/// The Papers that the strategy leaves open.
+/// The Paper versions that the strategy allows.
 pub(crate) fn papers(world: &CandidateIndex<'_>) -> IndexSet {
     wished(&world.papers, &world.request.paper)
 }
 
-/// Strategy `latest`: as many plugins as can follow, in the order of their names; what runs stays (with what
-/// it needs), the rest is left out.
+/// Strategy `latest`: updates as many plugins as possible, in the order of their names. Other running plugins stay
+/// (with their dependencies), and the rest is left out.
 fn follow(
     world: &CandidateIndex<'_>,
     whole: &SolverProblem,
@@ -307,11 +309,11 @@ fn follow(
     let mut question = whole.clone();
     let asked = whole.insisted();
     for &shelf in &asked {
-        // Not installed at first, but never another release than the pinned one.
+        // Not installed at first, but never a release other than the pinned one.
         question.root[shelf] = whole.root[shelf].union(&IndexSet::absent());
     }
     question.keep_running_needs(world);
-    // None: not even Paper alone.
+    // `None` means that Paper alone has no solution either.
     let Some(mut chosen) = find(world, &question, meter)? else { return Ok(None) };
     let mut unfollowed = Vec::new();
     for &shelf in &asked {

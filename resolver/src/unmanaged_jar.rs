@@ -1,4 +1,5 @@
-//! Pure. JARs that people put on a server themselves: packages with one release each, of which nobody publishes a list.
+//! Pure. Models unmanaged JARs: files that users put on a server, each with a single release and without a published
+//! list.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,52 +7,53 @@ use crate::name_conflict::{JarNameConflict, clashes_of_own, folded};
 use crate::request::Request;
 use crate::version::{Minecraft, glob};
 
-/// A JAR in `plugins/` that is not ours.
+/// A JAR in `plugins/` that Nightshift does not manage.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UnmanagedJar {
     /// Its name in `plugins/`.
     pub file: String,
-    /// 64 hex digits; None: an agent before this field has seen it, and nothing can be said about its bytes.
+    /// 64 hex digits. `None` if an agent without this field reported the JAR. Then its bytes are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// 128 hex digits, for Modrinth, which knows no sha256; None: as above.
+    /// 128 hex digits, for Modrinth, which has no sha256. `None` as above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha512: Option<String>,
-    /// What its description calls it; None: it is no plugin that could be read.
+    /// The plugin name in its descriptor. `None` if it is not a readable plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Further names that it satisfies the `depend` of others with.
+    /// Further names with which it satisfies the `depend` of other plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,
-    /// Names without which it does not load, by its description.
+    /// Names without which it does not load, according to its descriptor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depend: Vec<String>,
-    /// The least Minecraft that loads it, by its description; None: that states none, or nobody has read it.
+    /// The minimum Minecraft version that loads it, according to its descriptor. `None` if the descriptor states none,
+    /// or the JAR was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Minecraft>,
-    /// The least Java that loads it, by its main class; None: nobody has read it.
+    /// The minimum Java version that loads it, according to its main class. `None` if the JAR was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
-    /// Minecraft versions, or globs such as `1.21.x`, for which the owner of the server has checked exactly these bytes.
+    /// Minecraft versions, or globs such as `1.21.x`, for which the user has checked exactly these bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted: Vec<String>,
 }
 
-/// What JARs of people's own do to a new Minecraft version (`spec.unmanagedPlugins`).
+/// The effect of unmanaged JARs on the update to a new Minecraft version (`spec.unmanagedPlugins`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum UnmanagedPlugins {
-    /// It waits until somebody says that they run there.
+    /// The update waits until a user declares that they run on it.
     #[default]
     Hold,
-    /// It comes, and the answer says so.
+    /// The update is applied, with a warning.
     Warn,
-    /// As if they were not there.
+    /// Unmanaged JARs have no effect.
     Ignore,
 }
 
 impl UnmanagedPlugins {
-    /// Whether this is the usual one.
+    /// Whether this is the default.
     pub fn is_hold(&self) -> bool {
         *self == Self::Hold
     }
@@ -63,19 +65,19 @@ impl UnmanagedJar {
         self.names().any(|own| folded(own) == folded(name))
     }
 
-    /// The names under which other plugins find it, its own first.
+    /// The names under which other plugins find it, its own name first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.name.iter().chain(&self.provides).map(String::as_str)
     }
 
-    /// Whether somebody has checked it for this Minecraft.
+    /// Whether a user has checked it for this Minecraft version.
     pub(crate) fn is_trusted(&self, minecraft: &Minecraft) -> bool {
         self.trusted.iter().any(|pattern| glob::matches(pattern, minecraft))
     }
 }
 
-/// Names that a file of people's own and another one of `plugins/` would both declare or provide; the files of `managed` among
-/// the others.
+/// Names that an unmanaged file and another file in `plugins/` would both declare or provide. The files of `managed`
+/// are among the others.
 pub(crate) fn shared_names<'a>(request: &'a Request, managed: &[(&'a str, Vec<&'a str>)]) -> Vec<JarNameConflict> {
     let own = request.unmanaged.iter().filter_map(|jar| {
         jar.name.as_ref()?;

@@ -1,8 +1,9 @@
-//! Pure. Text that others wrote, made fit to be shown: of bounded length, and without what moves a cursor.
+//! Pure. Sanitizes untrusted text for display: limits its length, and removes terminal control characters.
 
 use std::borrow::Cow;
 
-/// A text of at most about `most` characters: of a longer one the start and the end, which says more than the start alone.
+/// Shortens a text to about `most` characters. It keeps the start and the end, which is more informative than the start
+/// alone.
 #[cfg(any(feature = "jar", test))]
 pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
@@ -15,8 +16,8 @@ pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…{}", &text[..head], &text[tail..]))
 }
 
-/// A line without what a terminal obeys or what turns the order of letters around: titles and versions come from
-/// upstream, and their authors may write anything into them.
+/// Removes terminal control characters and Unicode direction marks from a line. Titles and versions come from upstream,
+/// and their authors may write anything into them.
 pub(crate) fn visible(line: &str) -> Cow<'_, str> {
     if line.contains(is_hidden) { Cow::Owned(line.replace(is_hidden, "")) } else { Cow::Borrowed(line) }
 }
@@ -28,7 +29,7 @@ pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     if text.contains(is_hidden) { Cow::Owned(text.replace(is_hidden, "")) } else { Cow::Borrowed(text) }
 }
 
-/// Control characters (ANSI sequences begin with one), and Unicode's marks of direction.
+/// Control characters (ANSI sequences begin with one), and Unicode direction marks.
 fn is_hidden(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

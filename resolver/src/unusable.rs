@@ -1,4 +1,4 @@
-//! Pure. Why a release or a build exists and may still not be chosen.
+//! Pure. Defines the reasons why an existing release or build may not be chosen.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -10,100 +10,103 @@ use crate::request::{Hold, ImagePolicy};
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// Why a release exists but may not be used. It takes part in the solve with this reason, so that the answer can name it.
+/// The reason why an existing release may not be used. It takes part in the solve with this reason, so that the
+/// explanation can name it.
 ///
-/// The text is made in `explain::words` only.
+/// Only `explain::phrases` renders it as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unusable {
-    /// Less stable than the Plugin allows.
+    /// It is less stable than the Plugin allows.
     Channel {
-        /// What its authors call it.
+        /// Its channel.
         is: Channel,
-        /// The least stable that the Plugin allows.
+        /// The least stable channel that the Plugin allows.
         allowed: Channel,
     },
-    /// Younger than `updateDelay`.
+    /// It is younger than `updateDelay`.
     HeldBack {
         /// The instant from which it may be used.
         ripe_at: Timestamp,
-        /// The delay that holds it.
+        /// The delay.
         delay: SignedDuration,
     },
-    /// Old enough itself; what belongs to it and came out in the same night is not.
+    /// It is old enough itself, but a companion release of the same night is not.
     HeldBackTogether {
         /// The instant from which both may be used.
         ripe_at: Timestamp,
-        /// The delay of the other one.
+        /// The delay of the companion.
         delay: SignedDuration,
-        /// The other plugin.
+        /// The companion plugin.
         with: String,
         /// Its release of that night.
         version: String,
-        /// The Plugin object of the other one.
+        /// The Plugin object of the companion.
         object: String,
     },
-    /// The server runs a newer one, and plugins rarely read what a newer release of them wrote.
+    /// The server runs a newer one. Plugins rarely read data that a newer release of them wrote.
     Older {
-        /// The version that runs.
+        /// The running version.
         than: String,
     },
-    /// Somebody holds the plugin at the release that runs.
+    /// A hold keeps the plugin at the running release.
     Held {
-        /// The version that runs.
+        /// The running version.
         at: String,
         /// The Plugin object.
         object: String,
-        /// Whose word it is.
+        /// Where the hold is set.
         by: Hold,
     },
-    /// A patch of it came out within its delay: the patch's own date counts.
+    /// A patch for it was published within its delay: the date of the patch counts.
     Superseded {
-        /// The version that came after it.
+        /// The patch version.
         by: String,
     },
-    /// The source links to somewhere else: there is no file to verify.
+    /// The source links to another site, so there is no file to verify.
     NoFile,
-    /// It has no file of a name that `spec.source.jars` asks for.
+    /// It has no file that matches a pattern of `spec.source.jars`.
     NoSuchJar {
         /// The pattern.
         jar: String,
-        /// What its files are called, without version, at most 8.
+        /// The names of its files, without versions, at most 8.
         has: Vec<String>,
     },
-    /// A pattern of `spec.source.jars` means several of its files.
+    /// A pattern of `spec.source.jars` matches several of its files.
     SeveralJars {
         /// The pattern.
         jar: String,
-        /// What those are called, without version, at most 8.
+        /// The names of those, without versions, at most 8.
         several: Vec<String>,
     },
-    /// The source gives no hash we could verify the file by.
+    /// The source gives no hash to verify the file with.
     NoChecksum,
-    /// Made for other software only: its page says so, or its JAR does not say what the server's software asks for.
+    /// It is made for other software only: its page says so, or its JAR does not declare support for the server's
+    /// software.
     WrongSoftware {
-        /// What it is published for.
+        /// The software it is published for.
         loaders: Vec<String>,
-        /// What the server runs as.
+        /// The server software.
         #[serde(default, skip_serializing_if = "Software::is_paper")]
         software: Software,
     },
-    /// Its source has no word for the server's software, and nobody has read its JAR.
+    /// Its source has no field for the server's software, and its JAR was not read.
     SoftwareUnsaid {
-        /// What the server runs as.
+        /// The server software.
         software: Software,
     },
-    /// Its JAR is written for a newer Minecraft (`api-version`) than the Paper in question: no reason on any other Paper.
+    /// Its JAR requires a newer Minecraft version (`api-version`) than the Paper version in question. This is no reason
+    /// on other Paper versions.
     ApiVersion {
-        /// The least Minecraft that loads it.
+        /// The minimum Minecraft version that loads it.
         needs: Minecraft,
     },
     /// It needs a project that could not be read.
     NeedsUnread {
         /// The project, as the release names it.
         project: String,
-        /// Why it could not be read.
+        /// The reason why it could not be read.
         because: String,
     },
     /// Its JAR needs a plugin by a name that no plugin of the server has.
@@ -111,141 +114,143 @@ pub enum Unusable {
         /// The name, as its JAR writes it.
         plugin: String,
     },
-    /// A fact that no page states has it need a plugin by a name that leads nowhere.
+    /// According to a fact that no page states, it needs a plugin whose name matches no project.
     NeedsUnknown {
         /// The name, as the fact writes it.
         plugin: String,
-        /// Why no project of that name could be read.
+        /// The reason why no project of that name could be read.
         because: String,
-        /// Names of plugins of the server next to it, at most 3.
+        /// Similar names of plugins of the server, at most 3.
         nearest: Vec<String>,
-        /// Whose fact it is.
+        /// The source of the fact.
         says: FactSource,
     },
-    /// It needs projects nobody asked for, and `dependencies: Propose` is set: Plugins for them are proposed.
+    /// It needs projects that no Plugin object requests, and `dependencies: Propose` is set: Plugins for them are
+    /// proposed.
     NeedsProposed {
-        /// The projects' names, and where they are.
+        /// The names of the projects, and their keys.
         projects: Vec<(String, ProjectKey)>,
     },
     /// Its page lists no Minecraft version at all, and `unlisted: Refuse` is set.
     Unlisted,
-    /// It needs a project nobody asked for, and `dependencies: Forbid` is set.
+    /// It needs a project that no Plugin object requests, and `dependencies: Forbid` is set.
     NeedsForbidden {
-        /// The project's name.
+        /// The name of the project.
         project: String,
     },
-    /// A Paper version none of whose builds is stable enough.
+    /// No build of the Paper version is stable enough.
     BuildChannel {
-        /// The most stable channel it has a build on.
+        /// The most stable channel with a build.
         best: BuildChannel,
-        /// The least stable that the server allows.
+        /// The least stable channel that the server allows.
         allowed: BuildChannel,
     },
-    /// A Paper version without any build (legal upstream) or without the pinned one.
+    /// The Paper version has no build (legal upstream), or not the pinned one.
     NoBuild {
-        /// The build that was asked for, if one was.
+        /// The pinned build, if any.
         asked: Option<u32>,
-        /// Real builds next to it, newest first, at most 3.
+        /// Existing builds close to it, newest first, at most 3.
         nearest: Vec<u32>,
     },
-    /// A snapshot, pre-release or release candidate: used only when pinned, or with `channel: Alpha`.
+    /// It is a snapshot, pre-release or release candidate: used only if pinned, or with `channel: Alpha`.
     Preview,
-    /// Older than what opened the world: a world cannot go back.
+    /// It is older than the version that opened the world, and a world cannot return to an older version.
     BelowFloor {
-        /// The newest Minecraft that opened the world.
+        /// The newest Minecraft version that opened the world.
         floor: Minecraft,
     },
-    /// JARs of people's own are on the server, and nobody knows whether they run on it.
+    /// Unmanaged JARs are on the server that are not known to run on it.
     Unmanaged {
-        /// Their names in `plugins/`, in order.
+        /// Their names in `plugins/`, sorted.
         files: Vec<String>,
     },
-    /// A JAR of people's own is on the server that would not load with it.
+    /// An unmanaged JAR is on the server that would not load with it.
     UnmanagedRefused {
         /// Its name in `plugins/`.
         file: String,
-        /// Why it would not.
+        /// The reason why it would not load.
         because: Box<Unusable>,
     },
-    /// A JAR of people's own is on the server that it does not go with.
+    /// An unmanaged JAR is on the server that is incompatible with it.
     BesideFile {
         /// Its name in `plugins/`.
         file: String,
-        /// Which plugin that is, by the bytes of the file.
+        /// The project that it was identified as, by its bytes.
         project: String,
         /// Its version.
         version: String,
-        /// Who says that they do not go together.
+        /// The source of the incompatibility.
         apart: Box<GroupSplit>,
     },
-    /// The image, which is not to be chosen, carries one build of Paper, and it is another one.
+    /// The image is fixed and bundles one build of Paper, which is another one.
     ImageCarries {
-        /// The Minecraft version that it carries.
+        /// The bundled Minecraft version.
         minecraft: Minecraft,
-        /// The build that it carries.
+        /// The bundled build.
         build: u32,
-        /// The image, as it was written.
+        /// The image, as written.
         image: String,
     },
-    /// The image, which is not to be chosen, has an older Java than this Paper, or the class files of this plugin, need.
+    /// The image is fixed and has an older Java version than this Paper version, or the class files of this plugin,
+    /// need.
     JavaTooOld {
-        /// What is needed.
+        /// The required Java version.
         needs: u32,
-        /// What the image has, by its tag.
+        /// The Java version of the image, according to its tag.
         has: u32,
-        /// The image, as it was written.
+        /// The image, as written.
         image: String,
     },
-    /// The image that runs has an older Java than this Paper, or the class files of this plugin, need, and
-    /// `spec.imagePolicy` holds it.
+    /// The running image has an older Java version than this Paper version, or the class files of this plugin, need,
+    /// and `spec.imagePolicy` holds it.
     JavaHeld {
-        /// What is needed.
+        /// The required Java version.
         needs: u32,
-        /// What the image that runs has.
+        /// The Java version of the running image.
         has: u32,
-        /// What holds it.
+        /// The policy.
         policy: ImagePolicy,
     },
-    /// No published image has a Java that this Paper, or the class files of this plugin, need.
+    /// No published image has the Java version that this Paper version, or the class files of this plugin, need.
     NoImage {
-        /// What is needed.
+        /// The required Java version.
         java: u32,
     },
 }
 
-/// Why a release does not go with a JAR of people's own whose release is known.
+/// The source of an incompatibility between a release and an unmanaged JAR whose release is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "says", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum GroupSplit {
-    /// The page of the file has it as incompatible.
+    /// The page of the file excludes the release.
     FileExcludes,
-    /// Its page has the file as incompatible.
+    /// The release's page excludes the file.
     Excludes,
-    /// The page of the file names another release of it.
+    /// The page of the file names another release of the plugin.
     FileNames,
-    /// Its page names another release of what the file is.
+    /// The release's page names another release of the file's project.
     Names,
-    /// A fact that no page states: the file needs another version of it.
+    /// By a fact that no page states, the file needs another version of the plugin.
     FileNeeds {
         /// The fact.
         #[serde(deserialize_with = "passing_over")]
         fact: UsedFact,
     },
-    /// A fact that no page states: it needs another version of what the file is.
+    /// By a fact that no page states, the release needs another version of the file's project.
     Needs {
         /// The fact.
         #[serde(deserialize_with = "passing_over")]
         fact: UsedFact,
     },
-    /// Nobody states it: by their dates the file is taken to need a newer version of it.
+    /// A guess from publication dates: the file needs a newer version of the plugin.
     FileGuessed {
-        /// Its plugin, by the name people know.
+        /// The plugin, by display name.
         needs: String,
         /// The guessed minimum.
         at_least: String,
     },
-    /// Nobody states it: by their dates it is taken to need a newer version of what the file is.
+    /// A guess from publication dates: the release needs a newer version of the file's project.
     Guessed {
         /// The guessed minimum.
         at_least: String,
@@ -253,12 +258,13 @@ pub enum GroupSplit {
 }
 
 impl Unusable {
-    /// Whether it is the release's own, on every server and for all time. With such a one running, a plugin may go down:
-    /// what else a release waits for (a Paper, a Java, a dependency, a date) is a matter of the server, or ends.
+    /// Whether the reason lies in the release itself, on every server and permanently. If such a release runs, the
+    /// plugin may be downgraded. All other reasons (a Paper version, a Java version, a dependency, a date) depend on
+    /// the server or end.
     pub fn is_its_own(&self) -> bool {
         match self {
             Self::NoFile | Self::NoChecksum | Self::WrongSoftware { .. } => true,
-            // What is asked for may be too much.
+            // The request may name files that do not exist.
             Self::NoSuchJar { .. }
             | Self::SeveralJars { .. }
             | Self::Channel { .. }
@@ -289,12 +295,12 @@ impl Unusable {
         }
     }
 
-    /// Whether a date is all that the release waits for.
+    /// Whether the release only waits for a date.
     pub(crate) fn only_waits(&self) -> bool {
         matches!(self, Self::HeldBack { .. } | Self::HeldBackTogether { .. })
     }
 
-    /// The JARs of people's own that it is about, by their names in `plugins/`.
+    /// The unmanaged JARs that it is about, by their names in `plugins/`.
     pub(crate) fn own_files(&self) -> &[String] {
         if let Self::Unmanaged { files } = self {
             files
@@ -305,7 +311,7 @@ impl Unusable {
         }
     }
 
-    /// Whether the server itself refuses to load it. That is no list and no policy: nobody's word changes it.
+    /// Whether the server itself refuses to load it. Unlike a list or a policy, no override changes that.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::WrongSoftware { .. }

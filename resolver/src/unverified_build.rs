@@ -1,7 +1,7 @@
-//! Pure. Builds whose source gives an md5 and nothing stronger: what they are is known once somebody has seen their bytes.
+//! Pure. Handles unverified builds, whose source gives only an md5: their content is known after a download.
 //!
-//! An md5 can be made for other bytes, so no lock rests on one. Such a build takes part in the solve like any other, and the set that
-//! would have it is no answer yet: only the one that is chosen has to be brought.
+//! Other bytes with the same md5 can be produced, so a lock never relies on one. Such a build takes part in the solve
+//! like any other, but a version set with it is not a result yet. Only the chosen build has to be downloaded.
 
 use crate::catalog::{Artifact, Catalog};
 use crate::explain::text::named;
@@ -9,19 +9,19 @@ use crate::explain::{PaperName, Unanswerable};
 use crate::index::{CandidateIndex, Gap};
 use crate::solve::{Decision, Unsolvable};
 
-/// The 32 hex digits of a file of which an md5 is all that is known.
+/// The 32 hex digits of a file for which only an md5 is known.
 pub(crate) fn announced_md5(file: &Artifact) -> Option<&str> {
     let digits = file.hash.as_deref()?.strip_prefix("md5:")?;
     (digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// What a build that nobody could look at is called in [`Catalog::unread`].
+/// The key in [`Catalog::unread`] of a build that could not be downloaded.
 pub(crate) fn subject(PaperName { software, minecraft, build }: &PaperName) -> String {
     let project = software.project();
     format!("{project}/{project}/{minecraft}/{build}")
 }
 
-/// Whether a build is published and nobody has seen its bytes.
+/// Whether a build is published and was not downloaded for verification yet.
 #[cfg(feature = "cli")]
 pub(crate) fn is_unseen(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> bool {
     let versions = catalog.versions(*software).iter().filter(|version| version.minecraft == *minecraft);
@@ -29,7 +29,7 @@ pub(crate) fn is_unseen(catalog: &Catalog, PaperName { software, minecraft, buil
     builds.any(|build| announced_md5(&build.file).is_some())
 }
 
-/// Refuses a set of which nobody knows what its build is.
+/// Refuses a version set with an unverified build.
 pub(crate) fn refuse_unseen(
     catalog: &Catalog,
     world: &CandidateIndex<'_>,

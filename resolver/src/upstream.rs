@@ -1,27 +1,31 @@
-//! Edge (reads). The clients for Fill, PurpurMC, Hangar, Modrinth and Docker Hub: they fill the [`catalog`](crate::catalog).
+//! Edge (reads). Clients for Fill, PurpurMC, Hangar, Modrinth and Docker Hub that build the
+//! [`catalog`](crate::catalog).
 //!
-//! Everything read is kept in memory and, in a compact form, on disk; a page is asked for again only when its time is up,
-//! with `If-None-Match` where the upstream gave an `ETag`. When an upstream fails, what was read before is used and the
-//! [`CatalogBuild`] says so. Time is an argument of [`Fetcher::catalog`]; nothing here reads a clock.
+//! Every page that is read is cached in memory and, in a compact form, on disk. A page is requested again only after
+//! its [`Ttl`], with `If-None-Match` where the upstream gave an `ETag`. When an upstream fails, the cached page is used
+//! and the [`CatalogBuild`] reports the failure. Time is an argument of [`Fetcher::catalog`]. This module reads no
+//! clock.
 //!
-//! # Requests this makes
+//! # Requests per upstream
 //!
 //! | when | Fill | each Modrinth project | each Hangar project | Docker Hub |
 //! |---|---|---|---|---|
-//! | nothing stored | 1 + one per Paper version not older than [`CatalogQuery::oldest`] | 2 | 1 + one per 25 releases, + 1 if several pages | at most 3 |
+//! | cache is empty | 1 + one per Paper version not older than [`CatalogQuery::oldest`] | 2 | 1 + one per 25 releases, + 1 if several pages | at most 3 |
 //! | within [`Ttl`] | 0 | 0 | 0 | 0 |
-//! | every 5 minutes | 1 + 3 (the newest versions) + one per version with a new build; 304 if unchanged | – | – | – |
+//! | every 5 minutes | 1 + 3 (the newest versions) + one per version with a new build (304 if unchanged) | – | – | – |
 //! | every 10 minutes | – | 1 | 1 | – |
 //! | every hour | – | – | – | 1 |
-//! | every day | one per older version; 304 if unchanged | 2 | as if nothing was stored | – |
+//! | every day | one per older version (304 if unchanged) | 2 | as with an empty cache | – |
 //!
-//! PurpurMC is asked where a server runs as Purpur: as Fill is, but each version has to be asked about by itself, because its list of
-//! versions names no builds. The JAR of a build that a set would have is downloaded once: its source gives an md5 only.
+//! PurpurMC is read where a server runs Purpur. It is read as Fill is, but with one request per version, because its
+//! list of versions contains no builds. The JAR of a build that a version set would contain is downloaded once, because
+//! PurpurMC publishes only an md5.
 //!
-//! A file that a Plugin names by its address is downloaded once, whatever its size, and read; nothing is asked about it again.
+//! A file that a Plugin names by its URL is downloaded once, whatever its size, and read. No further request is made
+//! for it.
 //!
-//! All are paced per upstream (Hangar 4 a second, Modrinth 5), at most 8 at the same time, and a page asked
-//! for by many at once is requested once.
+//! Requests are rate-limited per upstream (Hangar and Modrinth 4 a second), and at most 8 run at the same time.
+//! Concurrent requests for the same page are merged into one.
 
 mod catalog_builder;
 mod disk_cache;
@@ -50,9 +54,9 @@ pub use error::{Blame, FetchError, StartError, in_words};
 pub use fetcher::{CatalogQuery, Fetcher, Settings, Ttl};
 pub use http::{RetryPolicy, client};
 
-/// Where each API is: what its paths are appended to.
+/// Base URL of each API. Request paths are appended to it.
 ///
-/// Plain `http` is accepted here, and only here, because an admin wrote it.
+/// Plain `http` is accepted here, and only here, because an admin configures these URLs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstreams {
     /// PaperMC's downloads, by default `https://fill.papermc.io/v3`.
@@ -81,7 +85,7 @@ impl Default for Upstreams {
 }
 
 impl Upstreams {
-    /// All of them: what has the origin of one is trusted as that one is.
+    /// All base URLs. A URL with the origin of one of them is trusted as that one is.
     pub fn all(&self) -> Vec<Url> {
         Upstream::ALL.into_iter().map(|upstream| self.base(upstream).clone()).collect()
     }
@@ -96,7 +100,7 @@ impl Upstreams {
         }
     }
 
-    /// The address of a path below an upstream's base; each segment is escaped, so a name cannot leave its place.
+    /// The URL of a path below an upstream's base. Each segment is escaped, so a name cannot add path segments.
     fn at(&self, upstream: Upstream, segments: &[&str], query: &[(&str, &str)]) -> Url {
         let mut url = self.base(upstream).clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -109,7 +113,7 @@ impl Upstreams {
     }
 }
 
-/// One of the five we read.
+/// One of the five upstreams that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Upstream {
     /// PaperMC's build service.
@@ -125,10 +129,10 @@ pub enum Upstream {
 }
 
 impl Upstream {
-    /// All of them, in order.
+    /// All upstreams, in order.
     pub const ALL: [Self; 5] = [Self::Fill, Self::Purpur, Self::Hangar, Self::Modrinth, Self::DockerHub];
 
-    /// Who publishes the builds of a software.
+    /// The upstream that publishes the builds of a server software.
     pub(crate) fn of_builds(software: Software) -> Self {
         match software {
             Software::Purpur => Self::Purpur,
@@ -136,7 +140,7 @@ impl Upstream {
         }
     }
 
-    /// A name for metrics: a closed set.
+    /// Name for metrics, from a closed set.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fill => "fill",
@@ -148,7 +152,7 @@ impl Upstream {
     }
 }
 
-/// The name people know.
+/// The name that users know.
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

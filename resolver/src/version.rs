@@ -1,4 +1,4 @@
-//! Pure. Versions: Minecraft's own numbers, and the strings that plugin authors write.
+//! Pure. Models versions: Minecraft's own numbers, and the strings that plugin authors write.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,11 +13,11 @@ pub mod hotfix;
 pub mod lenient;
 pub mod range;
 
-/// A Minecraft version: ordered by what it means, printed as it was written.
+/// A Minecraft version. It is ordered by its meaning and printed as it was written.
 ///
 /// `1.21.11 < 26.1 < 26.1.1`, snapshot < pre-release < release candidate < release, and `26.1` equals `26.1.0`. Weekly
-/// snapshots (`24w05b`) and names that follow no scheme (`3D Shareware v1.34`) sort below every numbered version: the
-/// order among them is total but means nothing, and none of them ever equals a release.
+/// snapshots (`24w05b`) and names without a scheme (`3D Shareware v1.34`) sort below every numbered version. The order
+/// among them is total but meaningless, and none of them ever equals a release.
 #[derive(Debug, Clone)]
 pub struct Minecraft {
     /// Shared: a catalog holds tens of thousands of these, most of them copies of a few lists.
@@ -25,10 +25,10 @@ pub struct Minecraft {
     key: Key,
 }
 
-/// What the order rests on. The order of the variants is the order of the versions.
+/// The sort key. The order of the variants is the order of the versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Key {
-    /// Follows no scheme: told apart by its text.
+    /// Follows no scheme, so its text identifies it.
     Other,
     /// `24w05b`
     Weekly { year: u16, week: u16, letter: u8 },
@@ -36,7 +36,7 @@ enum Key {
     Numbered { parts: [u16; 3], stage: ReleaseStage, count: u16 },
 }
 
-/// How far a numbered version is from its release.
+/// The stage of a numbered version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum ReleaseStage {
     Snapshot,
@@ -45,12 +45,12 @@ enum ReleaseStage {
     Release,
 }
 
-/// Text that cannot name a Minecraft version at all.
+/// Text that cannot be a Minecraft version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a Minecraft version; write it as in `1.21.10` or `26.1`")]
 pub struct NotAMinecraftVersion(String);
 
-/// Longer texts are rejected: no real name is half as long, and versions go into names and labels.
+/// Limit of characters: real names are at most half as long, and versions are used in names and labels.
 const LONGEST: usize = 48;
 
 impl Minecraft {
@@ -59,12 +59,12 @@ impl Minecraft {
         matches!(self.key, Key::Numbered { stage: ReleaseStage::Release, .. })
     }
 
-    /// As it was written.
+    /// The version as written.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// The three numbers, when it has numbers.
+    /// The three numbers, if it has numbers.
     pub fn parts(&self) -> Option<[u16; 3]> {
         match self.key {
             Key::Numbered { parts, .. } => Some(parts),
@@ -72,7 +72,7 @@ impl Minecraft {
         }
     }
 
-    /// The Java that Mojang runs it with, for versions where Fill states none.
+    /// The Java version that Mojang uses for it, for versions where Fill states none.
     ///
     /// Source: `javaVersion` of Mojang's version manifest, as recorded by nix-minecraft (`vanilla-versions.json`).
     pub fn vanilla_java(&self) -> u32 {
@@ -82,7 +82,7 @@ impl Minecraft {
             Some(parts) if parts >= [1, 18, 0] => 17,
             Some(parts) if parts >= [1, 17, 0] => 16,
             Some(_) => 8,
-            // Snapshots are run by people who chose them by name; the newest Java is the one that starts most of them.
+            // Users choose snapshots by name, and the newest Java starts most of them.
             None => 25,
         }
     }
@@ -133,7 +133,7 @@ fn numbered(text: &str) -> Option<Key> {
         }
         (ReleaseStage::Release, 0)
     } else {
-        // Velocity does not count its snapshots.
+        // Velocity does not number its snapshots.
         let word_ends = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let stage = match rest[..word_ends].trim_end_matches(['-', ' ', '.']).to_ascii_lowercase().as_str() {
             "snapshot" => ReleaseStage::Snapshot,
@@ -151,7 +151,7 @@ fn numbered(text: &str) -> Option<Key> {
 }
 
 fn number(text: &str) -> Option<u16> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) { None } else { text.parse().ok() }
 }
 
@@ -201,7 +201,7 @@ impl Serialize for Minecraft {
 
 impl<'de> Deserialize<'de> for Minecraft {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Takes the text where it stands: a catalog holds tens of thousands of these.
+        /// Parses the text without copying it: a catalog holds tens of thousands of these.
         struct Text;
         impl serde::de::Visitor<'_> for Text {
             type Value = Minecraft;

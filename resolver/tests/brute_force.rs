@@ -1,4 +1,4 @@
-//! Pure. The solve against trying everything, on random small problems: solvable or not, and the best answer.
+//! Pure. Compares the solver with exhaustive search on random small problems: solvability, and the best answer.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has to fail")]
 
@@ -96,28 +96,29 @@ use oracle::Outcome;
 use problem::Problem;
 use rules::Book;
 
-/// Whether this run tries everything that there is to try: `make test-all` says so. `make test` tries a part of it.
+/// Whether this run tests all problems, as `make test-all` does. `make test` tests a part of them.
 fn is_thorough() -> bool {
     std::env::var_os("NIGHTSHIFT_THOROUGH").is_some()
 }
 
-/// Problems of one run that are tried against trying everything. Eight thousand take a minute and a half of one core without optimisation.
+/// Problems of one run that are compared with exhaustive search. Eight thousand take a minute and a half of one core
+/// without optimization.
 fn problems() -> u64 {
     if is_thorough() { 100_000 } else { 8_000 }
 }
 
-/// A quarter, or all of it in a thorough run.
+/// A quarter of the number, or all of it in a thorough run.
 fn share_of(all: u64) -> u64 {
     if is_thorough() { all } else { all / 4 }
 }
 
-/// How many of a kind have to come up in such a share, where this is the least in a thorough run. Half as many as are expected: the fewer there
-/// are, the more their number varies. Kinds that are rare have to come up in a thorough run only.
+/// How many cases of a kind a run must contain, if `all` is the minimum of a thorough run. Other runs need half the
+/// expected number, because small numbers vary more. Rare kinds must occur only in a thorough run.
 fn least_of(all: u64) -> u64 {
     if is_thorough() { all } else { all / 8 }
 }
 
-/// The first seed of a run. `NIGHTSHIFT_SEED` moves all of them: other problems are drawn then than in every other run.
+/// The first seed of a run. `NIGHTSHIFT_SEED` shifts all seeds, so that other problems are generated.
 fn first_seed() -> u64 {
     std::env::var("NIGHTSHIFT_SEED").map_or(0, |seed| seed.parse().expect("NIGHTSHIFT_SEED is a number"))
 }
@@ -141,17 +142,18 @@ fn outcome(answer: &Result<Resolution, Unsolvable>) -> Outcome {
     }
 }
 
-/// Steps for a whole answer.
+/// Steps for a complete answer.
 const ENOUGH: u64 = 200_000;
-/// Steps that mostly do for the set, and leave few for the explanation: 100,000 whole ones would take minutes.
+/// Steps that usually suffice for the version set and leave few for the explanation. 100,000 complete answers would
+/// take minutes.
 const JUST_THE_SET: u64 = 40;
 
-/// What the answer to a problem comes down to, or what is wrong with it.
+/// The outcome of a problem, or the error in its answer.
 fn fault(problem: &Problem, steps: u64) -> Result<Outcome, String> {
     let Problem { catalog, request, now } = problem;
     let answer = resolve_within(catalog, request, *now, Budget { steps, ..Budget::default() });
     if let Some(build) = answer.as_ref().err().and_then(|unsolvable| unsolvable.builds_to_see().first()) {
-        // Somebody looks at it: that very build is in the answer then.
+        // Verifies the build. The answer must then contain exactly that build.
         let seen = Problem { catalog: software::seen(catalog, build), ..problem.clone() };
         let outcome = fault(&seen, steps)?;
         let is_it = matches!(&outcome, Outcome::Chosen { minecraft, build: number, .. }
@@ -176,7 +178,7 @@ fn fault(problem: &Problem, steps: u64) -> Result<Outcome, String> {
     if complaints.is_empty() { Ok(found) } else { Err(complaints.join("; ")) }
 }
 
-/// How many answers there were of each kind.
+/// Number of answers of each kind.
 #[derive(Debug, Default)]
 struct Tally {
     chosen: u64,
@@ -196,15 +198,15 @@ impl Tally {
     }
 }
 
-/// One in so many seeds is tried as two servers, too.
+/// One in this many seeds is also tested as two servers.
 const ONE_IN: u64 = 8;
 
-/// Whether the answers of two servers are those that trying everything finds; `None`: nothing was to be tried.
+/// Compares the answers of two servers with exhaustive search. `None` if there is no expected answer.
 fn pair_fault(pair: &Pair, steps: u64) -> Option<Result<[Outcome; 2], String>> {
     let expected = joint::expected(pair)?;
     let budget = Budget { steps, ..Budget::default() };
     let mut seen = pair.clone();
-    // By name, as the requests of a pair are.
+    // Sorted by name, as the requests of a pair.
     let mut answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget);
     let to_see = |answers: &[(String, Result<Resolution, Unsolvable>)]| {
         answers.iter().find_map(|(_, answer)| answer.as_ref().err()?.builds_to_see().first().cloned())
@@ -263,7 +265,7 @@ fn try_all(seeds: std::ops::Range<u64>) {
             }
         }
     }
-    // Else they would prove little.
+    // Otherwise the test would prove little.
     assert!(tally.chosen > all / 4 && tally.nothing > all / 5, "too much of one kind: {tally:?}");
     assert!(tally.left_behind > all / 20 && tally.unknown > all / 200, "too few of a kind: {tally:?}");
     census.is_enough(all);

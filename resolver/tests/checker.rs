@@ -1,4 +1,4 @@
-//! Edge (reads). The checker of locks: it passes every lock of the recorded data, and notices each way to break one.
+//! Edge (reads). Tests the lock checker: it accepts every lock of the recorded data, and detects each way to break one.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
 
@@ -46,7 +46,7 @@ mod texts;
 
 use recorded::{request, wish};
 
-/// Twelve days on which something had just happened or had been waited for.
+/// Twelve days on or before which a relevant release was published.
 const DAYS: [&str; 12] = [
     "2023-06-20",
     "2023-09-30",
@@ -63,7 +63,8 @@ const DAYS: [&str; 12] = [
 ];
 const FOUR: [&str; 4] = ["viaversion", "viabackwards", "discordsrv", "griefprevention"];
 
-/// More that are asked for together, and how their answers are called. The last three are known by git tags only.
+/// Further combinations of plugins, with the names of their snapshots. The last three plugins are known by git tags
+/// only.
 const MORE: [(&str, &[&str]); 2] = [
     ("four-that-go-on-on-twelve-days", &["viaversion", "viabackwards", "multiverse-core", "BlueMap"]),
     ("worlds-on-twelve-days", &["griefprevention", "multiverse-core", "worldedit", "worldguard", "essentialsx"]),
@@ -73,7 +74,7 @@ fn at(day: &str) -> Timestamp {
     format!("{day}T18:00:00Z").parse().unwrap()
 }
 
-/// The recorded data with every 20th of the 1,300 alphas and betas, none of which is on the channel: with all of them a
+/// The recorded data with every 20th of the 1,300 alphas and betas, which are not on the channel. With all of them, a
 /// thousand solves would take minutes.
 fn mostly_releases() -> Catalog {
     let mut catalog = recorded::catalog();
@@ -87,7 +88,8 @@ fn mostly_releases() -> Catalog {
     catalog
 }
 
-/// The set in one line, and checked. Steps for the set alone: the texts are not asked for.
+/// The version set on one line, after the checker accepts it. The budget covers only the solve, because the texts are
+/// not used.
 fn chosen(catalog: &Catalog, request: &Request, day: &str) -> String {
     match resolve_within(catalog, request, at(day), Budget { steps: 400, ..Budget::default() }) {
         Ok(Resolution { lock, explanation }) => {
@@ -103,7 +105,7 @@ fn chosen(catalog: &Catalog, request: &Request, day: &str) -> String {
     }
 }
 
-/// Neighbours with the same set in one line.
+/// Merges adjacent Paper versions with the same version set to one line.
 fn rows(table: &mut String, papers: &[(&Minecraft, String)]) {
     let mut from = 0;
     for at in 1..=papers.len() {
@@ -116,7 +118,7 @@ fn rows(table: &mut String, papers: &[(&Minecraft, String)]) {
     }
 }
 
-/// Compares a text with the one that was looked at.
+/// Compares a text with its reviewed snapshot.
 fn saved(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
@@ -124,7 +126,7 @@ fn saved(name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// What a day has for a set: by each strategy, and on each Paper that was out.
+/// The version sets of one day: by each strategy, and on each published Paper version.
 fn page(catalog: &Catalog, plugins: &[&str], day: &str) -> String {
     let ask = |paper: PaperRequest| {
         let mut request = request(paper, &[]);
@@ -191,7 +193,7 @@ fn every_recorded_minimum_of_viabackwards_is_honoured_on_each_day_it_was_out() {
             assert!(numbers(via) >= numbers(least), "{}: ViaVersion {via} on {day}", release.version);
             honoured += 1;
         }
-        // The newest that is too old, whatever Paper: a definite no.
+        // The newest release that is too old, on every Paper version: there must be no solution.
         let released = viaversion.releases.iter().filter(|via| via.channel == Channel::Release);
         let older =
             released.filter(|via| numbers(&via.version) < numbers(least)).max_by_key(|via| numbers(&via.version));
@@ -212,7 +214,7 @@ fn good() -> (Catalog, Request, Timestamp, Lock) {
     (catalog, request, now, lock)
 }
 
-/// What is done to a lock, how, and what the checker says.
+/// A defect: its name, the change, and the expected complaint.
 type Break<'x> = (&'static str, &'x dyn Fn(&mut Lock), &'static str);
 
 #[test]
@@ -260,14 +262,14 @@ fn the_checker_notices_each_way_to_break_a_lock() {
     }
 }
 
-/// A guess that no dates give.
+/// A guess that no publication dates support.
 fn guess() -> Guess {
     let text = |text: &str| text.to_owned();
     let (plugin, version, needs, at_least) = (text("ViaBackwards"), text("5.7.1"), text("ViaVersion"), text("5.6.0"));
     Guess { plugin, version, published: None, needs, at_least, at_least_published: None }
 }
 
-/// What was guessed for a lock is guessed again, and a fact of it that nobody says is noticed.
+/// Guesses of a lock are computed again, and a fact without a source is detected.
 #[test]
 fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
     let (mut catalog, mut request, now, plain) = good();
@@ -282,7 +284,7 @@ fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
     let found = unsaid(&other, &catalog, &request, now).unwrap();
     assert!(matches!(found.as_slice(), [StaleFact::GuessChanged { now: None, .. }]), "{found:?}");
 
-    // A release that no table has: what it needs is guessed.
+    // A release that is in no table, so its minimum is guessed.
     let project = catalog.projects.iter_mut().find(|project| project.name == "ViaBackwards").unwrap();
     let release = project.releases.iter_mut().find(|release| release.version == "5.7.1").unwrap();
     release.version = "5.7.1.9".to_owned();
@@ -297,7 +299,7 @@ fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
     let found = unsaid(&guessed, &moved, &request, now).unwrap();
     let [StaleFact::GuessChanged { guess, now: Some(least) }] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((guess, least.at_least.as_str()), (known, "5.7.0"));
-    // Of a release that is gone it is said that it is gone, and of other software nothing.
+    // For a removed release only the removal is reported, and for other software nothing is.
     let project = moved.projects.iter_mut().find(|project| project.name == "ViaBackwards").unwrap();
     project.releases.retain(|release| release.version != "5.7.1.9");
     assert_eq!(unsaid(&guessed, &moved, &request, now).unwrap(), []);
@@ -324,7 +326,8 @@ fn the_tag_of_a_locked_image_is_read_again() {
     assert_eq!(broken(&|lock| (lock.image, lock.image_java) = (None, None)), []);
 }
 
-/// A release with a second JAR, which its Plugin names: part of the lock, and missed where it lacks or is another one.
+/// A release with a second JAR that its Plugin names. It is part of the lock, and a missing or different one is
+/// detected.
 #[test]
 fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
     let (mut catalog, mut request, now, before) = good();
@@ -357,7 +360,8 @@ fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
     assert!(found.iter().any(|found| found.contains("is not as the catalog has it")), "{found:?}");
 }
 
-/// A dependency whose release, or all, its page has lost, asked about from files: nobody says what runs. That it is gone is the whole answer.
+/// A dependency that is delisted, alone or with its whole project. The query is from files, so no running version is
+/// known, and the removal is the whole answer.
 #[test]
 fn a_dependency_that_its_page_has_lost_is_gone_and_nothing_else() {
     let (catalog, request, now, lock) = good();

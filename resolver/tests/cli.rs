@@ -1,4 +1,5 @@
-//! Edge (reads). The `resolver` command as a user runs it, against the replaying upstream: exit code, stdout and stderr.
+//! Edge (reads). Tests the `resolver` command as a user runs it, against the replaying upstream: exit code, stdout and
+//! stderr.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be set up has failed, and says where")]
 
@@ -56,10 +57,10 @@ mod what_if;
 #[path = "cli/windows.rs"]
 mod windows;
 
-/// What the replay and the command both take for now.
+/// The current time of both the replay and the command.
 const NOW: &str = "2026-01-21T12:00:00Z";
 
-/// The replay, and the cache that all questions share so that the upstream is read once.
+/// The replay, and the cache that all tests share so that the upstream is read once.
 struct World {
     runtime: Runtime,
     upstream: State,
@@ -67,13 +68,13 @@ struct World {
 }
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
-    // Its own threads: the tests block in the commands they run.
+    // With its own threads, because the tests block in the commands they run.
     let runtime = Runtime::new().unwrap();
     let (upstream, _task) = runtime.block_on(fixtures::upstream::spawn(NOW.parse().unwrap())).unwrap();
     World { runtime, upstream, cache: tempfile::tempdir().unwrap() }
 });
 
-/// A folder with manifests, in which commands are run.
+/// A directory with manifests, in which commands are run.
 struct Desk(TempDir);
 
 impl Desk {
@@ -137,7 +138,7 @@ fn shown(output: &Output) -> String {
     shown
 }
 
-/// A server called `lobby` with a window, and these further lines of its spec.
+/// A server named `lobby` with a window, and these further lines of its spec.
 fn server(spec: &str) -> String {
     format!(
         "apiVersion: nightshift.dev/v1alpha1\nkind: PaperMCServer\n\
@@ -146,7 +147,7 @@ fn server(spec: &str) -> String {
     )
 }
 
-/// A Plugin of Modrinth for all servers of `games`, and these further fields of its spec.
+/// A Plugin from Modrinth for all servers of `games`, and these further fields of its spec.
 fn plugin(project: &str, more: &str) -> String {
     format!(
         "---\napiVersion: nightshift.dev/v1alpha1\nkind: Plugin\nmetadata: {{name: {project}, namespace: games}}\n\
@@ -154,20 +155,21 @@ fn plugin(project: &str, more: &str) -> String {
     )
 }
 
-/// The server of most tests: newest Paper that ViaBackwards, DiscordSRV and GriefPrevention all have a release for.
+/// The server of most tests: the newest Paper for which ViaBackwards, DiscordSRV and GriefPrevention all have a
+/// release.
 fn lobby() -> String {
     let plugins = ["viabackwards", "discordsrv", "griefprevention"].map(|project| plugin(project, "")).concat();
     server("  updateStrategy: auto\n") + &plugins
 }
 
-/// Compares with the kept snapshot; addresses differ from run to run.
+/// Compares with the snapshot. Addresses are replaced, because they differ from run to run.
 fn assert_shown(name: &str, shown: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.set_snapshot_path("cli/snapshots");
     settings.add_filter(r"http://127\.0\.0\.1:\d+", "[upstream]");
-    // The replay's Paper JARs name its address, so they are others in each run.
+    // The replay's Paper JARs contain its address, so their hashes differ in each run.
     settings.add_filter(r"/files/[0-9a-f]{64}/", "/files/[sha256]/");
     settings.add_filter(r#""sha256:[0-9a-f]{64}""#, "\"sha256:[hex]\"");
     settings.add_filter(r"sha256:[0-9a-f]{12}…", "sha256:[hex]…");

@@ -1,4 +1,5 @@
-//! Pure. Versions, locks and saved metadata, whatever their text: no panic, in time, and what is accepted can be written and read again.
+//! Pure. Fuzz tests for versions, locks and saved metadata: no panic, limited time, and accepted input survives writing
+//! and reading.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has to fail")]
 
@@ -32,7 +33,7 @@ fn now() -> Timestamp {
     "2026-01-20T18:00:00Z".parse().unwrap()
 }
 
-/// The recorded metadata, so little of it that a change hits something that matters.
+/// A small part of the recorded metadata, so that most changes affect the answer.
 fn small() -> Catalog {
     let mut catalog = recorded::catalog();
     catalog.paper.retain(|paper| paper.minecraft.is_release());
@@ -51,7 +52,7 @@ fn request() -> Request {
     recorded::request(PaperRequest::Auto, &NAMES)
 }
 
-/// Reads a text as JSON: an error says where, and a value comes back as the same one.
+/// Reads a text as JSON: an error contains its position, and a value is unchanged after it is written and read.
 fn json<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
     match serde_json::from_slice::<T>(bytes) {
         Ok(value) => {
@@ -87,7 +88,7 @@ fn any_version_keeps_its_text_and_every_order_is_an_order() {
             prop_assert!([&a, &b, &c].iter().any(|text| text.as_str() == version.as_str()));
             prop_assert!(glob::matches("*", version) == version.is_release());
             glob::matches(&a, version);
-            // Whoever is a sibling has it as one.
+            // Being hotfix siblings is symmetric.
             prop_assert!(hotfix::siblings(version).all(|other| hotfix::siblings(other).any(|back| back == version)));
             version.vanilla_java();
         }
@@ -139,7 +140,7 @@ fn a_lock_is_read_or_refused_with_its_place() {
     });
 }
 
-/// The answers to a question, each in words and as JSON.
+/// All answers to a query, as text and as JSON.
 fn answers(catalog: &Catalog, request: &Request) {
     let steps = Budget { steps: 400, ..Budget::default() };
     let answer = resolve_within(catalog, request, now(), steps);

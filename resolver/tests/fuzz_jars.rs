@@ -1,4 +1,4 @@
-//! Edge (writes). JARs and the descriptions in them, whatever their bytes.
+//! Edge (writes). Fuzz tests for JARs and the descriptors in them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has to fail")]
 
@@ -20,7 +20,7 @@ use fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
 const BUKKIT: &str = "name: ViaBackwards\nversion: 5.7.1\nmain: a.b.Main\napi-version: '1.20'\ndepend: [ViaVersion]\nsoftdepend:\n- Geyser\nloadbefore: ProtocolLib\nprovides: [Old]\nlibraries: ['org.x:y:1']\nfolia-supported: true\ncommands:\n  via: {aliases: [v], description: \"it: does\"}\n";
 const PAPER: &str = "name: New\nversion: '2'\nmain: a.B\napi-version: '1.21'\ndependencies:\n  bootstrap:\n    Boot: {}\n  server:\n    Hard: {load: BEFORE, required: true}\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";
 
-/// What is read of a file; whatever it says is short enough to be told.
+/// The metadata of a file. Errors are short enough to be displayed.
 fn read(path: &Path, bytes: &[u8]) -> Option<PluginFacts> {
     std::fs::write(path, bytes).unwrap();
     match facts(path) {
@@ -130,12 +130,12 @@ fn archives_that_are_made_to_be_slow_are_not() {
     let path = directory.path().join("x.jar");
     let good = archive(&[Entry::new("plugin.yml", BUKKIT)]);
     let (start, end) = good.split_at(good.len() - 22);
-    // The mark of an end, again and again: each is a place where the archive might end.
+    // The end-of-archive marker, repeated. The archive might end at each of them.
     let ends = [start, &end.repeat(50_000)[..]].concat();
     let marks = b"PK\x05\x06".repeat(1 << 18);
     let large = b"PK\x06\x07".repeat(1 << 18);
     let mut many = end.to_vec();
-    // It says that it has 65,535 entries.
+    // The header claims 65,535 entries.
     many[8..12].fill(0xff);
     for (what, bytes) in [("ends", ends), ("marks", marks), ("large marks", large), ("many", [start, &many].concat())] {
         in_time(what, || read(&path, &bytes));

@@ -1,4 +1,4 @@
-//! Edge (reads). The answers on the real data: 66 Paper versions, 886 ViaVersion releases, 517 ViaBackwards releases.
+//! Edge (reads). Tests answers on recorded data: 66 Paper versions, 886 ViaVersion releases, 517 ViaBackwards releases.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
 
@@ -71,7 +71,7 @@ fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
         (OverrideMode::Add, "2026-01-20", "1.21.11"),
         (OverrideMode::Replace, "2026-01-20", "1.21.11"),
         (OverrideMode::Add, "2025-12-20", "1.21.10"),
-        // 1.21.10 was taken away, and DiscordSRV was not listed for 1.21.11 yet.
+        // The override removes 1.21.10, and DiscordSRV did not list 1.21.11 yet.
         (OverrideMode::Replace, "2025-12-20", "none"),
     ] {
         let mut request = request(PaperRequest::Auto, &THREE);
@@ -110,23 +110,23 @@ fn every_hint_was_proven_on_the_real_lists_too() {
     let catalog = recorded::catalog();
     let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2025-12-20")).unwrap();
     let Explanation::Solved(solved) = &resolution.explanation else { panic!("a resolution explains a yes") };
-    // Two plugins hold 1.21.11: one override alone would change nothing, and is not offered.
+    // Two plugins block 1.21.11. One override alone would change nothing and is not suggested.
     assert_eq!(solved.hints.len(), 1, "{:?}", solved.hints);
     assert_eq!(solved.hints[0].steps.len(), 2);
     assert_eq!(solved.hints[0].gives.minecraft.as_str(), "1.21.11");
 }
 
-/// The others refuse the `ViaVersion` of the day before them.
+/// The other releases reject the `ViaVersion` of the day before them.
 const ACCEPT_THE_DAY_BEFORE: [&str; 4] = ["4.9.1", "5.3.1", "5.4.1", "5.4.2"];
 
 #[test]
 fn twenty_four_of_28_releases_of_viabackwards_refuse_the_viaversion_of_the_day_before() {
     let mut catalog = recorded::catalog();
-    // Only what they are to each other is asked: not on which Paper and what else, nor by which page.
+    // Only the relation between the two is tested, without Paper versions, other dependencies and pages.
     for project in &mut catalog.projects {
         project.releases.retain(|release| {
             let recorded = release.published < Some(recorded::READ_AT.parse().unwrap());
-            // The first of ViaBackwards is for Fabric alone.
+            // The first release of ViaBackwards is for Fabric only.
             let meant = project.name == "ViaVersion" || release.loaders.iter().any(|loader| loader == "paper");
             meant && recorded && release.channel == Channel::Release
         });
@@ -139,10 +139,10 @@ fn twenty_four_of_28_releases_of_viabackwards_refuse_the_viaversion_of_the_day_b
     let releases = |name: &str| catalog.projects.iter().find(|project| project.name == name).unwrap().releases.clone();
     let mut backwards = releases("ViaBackwards");
     backwards.sort_by_key(|release| release.published);
-    // 4.8.1 was published twice: the first time counts.
+    // 4.8.1 was published twice. The first publication counts.
     backwards.dedup_by(|again, first| again.version == first.version);
     assert_eq!(backwards.len(), 28);
-    // The answer with the newest ViaVersion of an instant alone.
+    // The answer with only the newest ViaVersion of that time.
     let with = |release: &Release, instant: Timestamp| {
         let out = releases("ViaVersion").into_iter().filter(|via| via.published <= Some(instant));
         let newest = out.max_by_key(|via| via.published).unwrap();

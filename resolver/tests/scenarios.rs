@@ -1,4 +1,4 @@
-//! Edge (reads). Scenarios: one file each, a small catalog, a request, and what the answer must say.
+//! Edge (reads). Runs the scenarios: each file has a small catalog, requests, and the expected answer.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a scenario that cannot be read has to fail")]
 
@@ -62,7 +62,7 @@ fn scenario(path: &Path) -> datatest_stable::Result<()> {
 }
 
 impl Scenario {
-    /// What each server asks for, that of the scenario's own first.
+    /// The requests of all servers, the scenario's own server first.
     fn requests(&self) -> Vec<Request> {
         let others = self.server.iter().map(|(name, another)| self.request(name, &another.request));
         let copies = self.server.iter().flat_map(|(name, another)| {
@@ -72,13 +72,13 @@ impl Scenario {
     }
 }
 
-/// A question with what is expected of its answers, in whichever way it is written down.
+/// A query with its expected answers, from either format of a scenario file.
 struct Asked {
     name: String,
     at: Timestamp,
     catalog: Catalog,
     requests: Vec<Request>,
-    /// Of the first of these servers; the answers to all others are not looked at.
+    /// The expected answers of the first servers. The answers of further servers are not checked.
     expected: Vec<Expect>,
     budget: Budget,
 }
@@ -101,7 +101,7 @@ impl Asked {
         Ok(Self { name: scenario.name, at: scenario.at, catalog, requests, expected, budget })
     }
 
-    /// The answer for each server, checked.
+    /// The checked answer for each server.
     fn pages(&self) -> Vec<String> {
         let Self { name: _, at, catalog, requests, expected, budget } = self;
         if let ([request], [expect]) = (requests.as_slice(), expected.as_slice()) {
@@ -117,7 +117,7 @@ impl Asked {
             .collect()
     }
 
-    /// What is missed on this server, and the answer to why.
+    /// The subject of the why-not query about this server, and its answer.
     fn missed(&self, request: &Request, expect: &Expect) -> Option<(String, Explanation)> {
         let Self { name: _, at, catalog, requests, expected: _, budget } = self;
         let told = |no: Unsolvable| no.explanation();
@@ -143,7 +143,7 @@ impl Asked {
         Some((missed.clone(), why.map_or_else(told, Explanation::WhyNotRelease)))
     }
 
-    /// Everything that the answers say, and as of when.
+    /// All explanations, each with its time.
     fn explanations(&self) -> Vec<(Explanation, Timestamp)> {
         let Self { name: _, at, catalog, requests, expected, budget } = self;
         let answers = resolve_fleet(catalog, requests, *at, *budget).into_iter();
@@ -153,7 +153,7 @@ impl Asked {
     }
 }
 
-/// Compares an answer with what is expected of it, and returns its text.
+/// Compares an answer with the expected one, and returns its text.
 fn check(
     at: Timestamp,
     catalog: &Catalog,
@@ -196,7 +196,7 @@ fn check(
         if let Some(held_by) = &expect.held_by {
             assert_eq!(&resolution.explanation.held_by(), held_by, "{text}");
         }
-        // The checker knows the rules of the sites, where every release has a date and a list.
+        // The checker supports only the sites, where every release has a date and a list.
         if request.plugins.iter().all(|wish| wish.key.source != Source::Url) {
             assert_eq!(checker::complaints(catalog, request, at, &resolution.lock), [""; 0], "{text}");
         }
@@ -224,7 +224,7 @@ fn check(
     text
 }
 
-/// The answer on one line: bounded, of whole sentences, and it names somebody who holds where somebody does.
+/// The summary of an answer: one line of limited length in whole sentences, which names a blocker if there is one.
 fn on_one_line(explanation: &Explanation) -> String {
     let line = explanation.summary();
     let is_whole = line.lines().count() == 1 && line.ends_with('.') && !line.contains("..") && !line.contains('…');
@@ -238,7 +238,7 @@ fn on_one_line(explanation: &Explanation) -> String {
     format!("\n-- on one line --\n{line}\n")
 }
 
-/// What is written as JSON is read as what was written, also where a newer version adds fields.
+/// JSON output is read back unchanged, also with additional fields of a newer version.
 fn assert_survives_json(explanation: &Explanation) {
     let text = serde_json::to_string(explanation).unwrap();
     assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), *explanation, "{text}");
@@ -254,7 +254,8 @@ fn scenario_files() -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The page of all reasons and hints is what the scenarios and the tests of `verify` say, and there is none that they do not show.
+/// The page of all reasons and hints consists of the output of the scenarios and of the `verify` tests, which show
+/// every one of them.
 fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
     let mut answers = Vec::new();
     for file in &scenario_files()? {
@@ -281,14 +282,15 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
     Ok(())
 }
 
-/// The rows of the list of features, and those of what admins need, that the solve, its words, its locks and `adopt` answer for.
+/// The rows of the feature list and of the admins' needs that the solver, its texts, its locks and `adopt` fulfill.
 const ROWS: [&str; 33] = [
     "H02", "L060", "L061", "L062", "L063", "L064", "L065", "L066", "L067", "L068", "L074", "W01", "W02", "W04", "W10",
     "W11", "W22", "W24", "W25", "W28", "F01", "F02", "F03", "F14", "F20", "B1", "B5", "B6", "B7", "B8", "C2", "C3",
     "D",
 ];
 
-/// Each row is cited in the `why` of a scenario that shows it. (The path is that of this file: the harness asks for one.)
+/// Each row is cited in the `why` of a scenario that shows it. The path argument is that of this file, because the
+/// harness requires one.
 fn every_row_is_cited(_: &Path) -> datatest_stable::Result<()> {
     let mut cited = String::new();
     for file in scenario_files()? {

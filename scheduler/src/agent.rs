@@ -1,7 +1,7 @@
-//! Edge (writes). What runs inside each server pod: [`init`] before the server, [`sidecar`] beside it, [`stop`] as its preStop hook.
+//! Edge (writes). Runs inside each server pod: [`init`] before the server, [`sidecar`] beside it, and [`pre_stop_hook`] as its preStop hook.
 //!
-//! One static binary, three commands. The init container makes the volume ready or waits; the sidecar sees, stages, announces and
-//! saves; the hook only asks the sidecar to stop the server, and returns as soon as that was sent.
+//! One static binary has three commands. The init container prepares the volume or waits. The sidecar observes, stages, announces and saves. The
+//! hook only asks the sidecar to stop the server, and returns as soon as the sidecar has sent `stop`.
 
 mod announce;
 mod api;

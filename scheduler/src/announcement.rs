@@ -1,29 +1,30 @@
-//! Pure. Which lines players read before their server stops, when, and in which words. The times are true: a line that is
-//! late says what is really left, and a line that was missed is not made up for.
+//! Pure. Computes which countdown lines players read before their server stops, when, and in which words.
+//!
+//! The times are true. A late line states the time that is really left, and a missed line is not repeated later.
 
 use jiff::{SignedDuration, Timestamp};
 
 pub mod locale;
 pub mod placeholder;
 
-/// The times left, in seconds, at which a line is said, most first. Far apart while there is time to finish a fight, each
-/// second while there is only time to stand still. Those above five minutes are for countdowns that are set to be longer.
+/// The remaining times, in seconds, at which a line is sent, longest first. The gaps are wide while there is time to finish a fight, and one
+/// second long at the end. The values above five minutes are for countdowns that are configured to be longer.
 const MARKS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
-/// A line to say.
+/// A line to send to players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnnouncementLine {
-    /// When to say it; now, if it is not later than now.
+    /// When to send the line. At once, if this is not later than now.
     pub at: Timestamp,
-    /// What to say is left, in whole seconds; see [`in_words`]. The `last_said` of the next question.
+    /// The remaining time to state, in whole seconds. See [`in_words`]. Pass it as `last_said` to the next call of [`next_line`].
     pub left: SignedDuration,
-    /// One of the few that are worth a title across the screen: the first, one minute, and each of the last ten seconds. More
-    /// would hide the game from those who have minutes to end what they do.
+    /// Whether the line is also shown as a title across the screen: the first line, one minute, and each of the last ten seconds. More titles
+    /// would hide the game from players who have minutes left to finish.
     pub is_big: bool,
 }
 
 impl AnnouncementLine {
-    /// What to say is left when the line is said at `now`: another one before it may have had to wait for the server. None: the
+    /// The remaining time to state when the line is sent at `now`, because another line may have had to wait for the server first. `None`: the
     /// countdown is over.
     pub fn left_at(&self, ends: Timestamp, now: Timestamp) -> Option<SignedDuration> {
         let left = whole_seconds(ends.duration_since(now));
@@ -31,14 +32,14 @@ impl AnnouncementLine {
     }
 }
 
-/// Times left, in seconds, that are worth a title.
+/// Whether a line with this remaining time, in seconds, is worth a title.
 const fn is_big(left: i64) -> bool {
     left == 60 || left <= 10
 }
 
-/// The next line of a countdown, or None when there is nothing more to say.
+/// The next line of a countdown, or `None` when no line is left.
 ///
-/// `last_said` is what the last line said was left; None before the first, which is said at once, however long the
+/// `last_said` is the remaining time that the last line stated, and `None` before the first line. The first line is due at once, however long the
 /// countdown is.
 pub fn next_line(ends: Timestamp, last_said: Option<SignedDuration>, now: Timestamp) -> Option<AnnouncementLine> {
     let left = whole_seconds(ends.duration_since(now));
@@ -53,7 +54,7 @@ pub fn next_line(ends: Timestamp, last_said: Option<SignedDuration>, now: Timest
     Some(AnnouncementLine { at: ends.checked_sub(left).unwrap_or(now), left, is_big: is_big(mark) })
 }
 
-/// The time left as people say it: `5 minutes`, `1 minute`, `30 seconds`, `4 minutes 50 seconds`, `1 hour 30 minutes`.
+/// The remaining time in English: `5 minutes`, `1 minute`, `30 seconds`, `4 minutes 50 seconds`, `1 hour 30 minutes`.
 pub fn in_words(left: SignedDuration) -> String {
     let seconds = whole_seconds(left);
     if seconds <= 0 {
@@ -67,12 +68,12 @@ pub fn in_words(left: SignedDuration) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A begun second counts: 9.97 s are the ten seconds that were promised.
+/// Rounds up to whole seconds: 9.97 s are shown as the ten seconds that were announced.
 fn whole_seconds(left: SignedDuration) -> i64 {
     left.as_secs() + i64::from(left.subsec_nanos() > 0)
 }
 
-/// A first line that comes a moment late still says `5 minutes`, not `4 minutes 58 seconds`.
+/// Rounds to ten seconds above one minute: a first line that is slightly late still states `5 minutes`, not `4 minutes 58 seconds`.
 const fn rounded(seconds: i64) -> i64 {
     if seconds > 60 { (seconds + 5) / 10 * 10 } else { seconds }
 }
@@ -87,7 +88,7 @@ mod tests {
         ENDS - SignedDuration::from_secs(seconds)
     }
 
-    /// Everything that is said in a countdown of this length, if each line is said when it is due.
+    /// All remaining times that are stated in a countdown of this length, if each line is sent when it is due.
     fn said(notice: i64) -> Vec<i64> {
         lines(notice).iter().map(|line| line.left.as_secs()).collect()
     }
@@ -121,7 +122,7 @@ mod tests {
         // The server hung from the first minute on and answers again with 7.4 s left.
         let late = next_line(ENDS, minute, left(8) + SignedDuration::from_millis(600)).unwrap();
         assert_eq!(late.left.as_secs(), 8);
-        // It hung for a while, but the next mark is still ahead.
+        // The server hung for a while, but the next mark is still ahead.
         let ahead = next_line(ENDS, minute, left(45)).unwrap();
         assert_eq!((ahead.left.as_secs(), ahead.at), (30, left(30)));
     }

@@ -1,9 +1,8 @@
-//! Pure, without features. Copies of a server that are kept apart from it: what a copy is, which ones are kept, and (feature `edge`) the
-//! tar archive that it is made as.
+//! Pure, without features. Defines the backups of a server, which of them are kept, and (feature `edge`) the tar archive that stores one.
 //!
-//! What a copy holds, why it was taken and how long it stays does not depend on how it is kept: [`Contents`], [`Trigger`] and [`retention`] know
-//! nothing of archives, so that another way of keeping one (a snapshot of the volume) can stand beside [`archive`] and [`shelf`]. It would have
-//! a record without a [`Checksum`].
+//! The contents of a backup, its trigger and its retention do not depend on how it is stored. [`Contents`], [`Trigger`] and [`retention`] do not
+//! depend on archives, so that another form of storage (a volume snapshot) can be added beside [`archive`] and [`repository`]. Its record would
+//! have no [`Checksum`].
 
 #[cfg(feature = "edge")]
 pub mod archive;
@@ -24,127 +23,127 @@ pub mod size;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The form of what is written here. A record with another number was written by another version, and is not touched.
+/// The format version of the records. A record with another number was written by another version, and is not changed.
 pub const FORMAT: u32 = 1;
 
-/// Which part of a server's directory a copy holds.
+/// The part of a server's directory that a backup contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Contents {
-    /// All world folders, found by what is in them, and nothing else.
+    /// All world folders, detected by their content, and no other files.
     Worlds,
-    /// All but the world folders: settings, plugins and their data.
+    /// All except the world folders: settings, plugins and their data.
     ServerFiles,
     /// Both.
     Everything,
 }
 
 impl Contents {
-    /// It holds the worlds.
+    /// Whether it contains the worlds.
     pub const fn has_worlds(self) -> bool {
         matches!(self, Self::Worlds | Self::Everything)
     }
 
-    /// It holds what is not a world.
+    /// Whether it contains files outside of worlds.
     pub const fn has_server_files(self) -> bool {
         matches!(self, Self::ServerFiles | Self::Everything)
     }
 }
 
-/// Why a copy was taken.
+/// Why a backup was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Trigger {
-    /// Between the stop and the start of an update: the server does not run.
+    /// For an update, between stop and start. The server is not running.
     BeforeUpdate,
-    /// By the clock, while the server runs.
+    /// On schedule, while the server runs.
     Scheduled,
-    /// Because somebody asked for one, while the server runs.
+    /// On a user's request, while the server runs.
     OnDemand,
 }
 
-/// One copy that is whole and was read back. The record that lies beside it.
+/// A complete and verified backup. This is the record stored beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Backup {
     /// [`FORMAT`].
     pub format: u32,
-    /// Its name: the instant, and the first digits of the lock that had run; a number for the second of one second. Sorts by time.
+    /// Its name: the instant and the first digits of the lock that had run. A second backup in the same second gets a number. Names sort by time.
     pub id: String,
-    /// When it was begun: nothing later is in it.
+    /// When it began. It contains no later data.
     pub started_at: Timestamp,
-    /// When it had been read back.
+    /// When it was verified.
     pub completed_at: Timestamp,
-    /// Why.
+    /// Why it was taken.
     pub trigger: Trigger,
-    /// What of.
+    /// The part that it contains.
     pub contents: Contents,
-    /// The digest of the lock that ran before, or that runs; None on a volume where none of ours ever ran.
+    /// The digest of the lock that ran before, or that runs. `None` on a volume where no Nightshift lock ever ran.
     pub lock: Option<String>,
-    /// The digest of the lock that it was taken for; None: for none, the server ran.
+    /// The digest of the lock that it was taken for. `None`: for no lock, because the server ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// The request that it was taken for, of a server that ran.
+    /// The request that it was taken for, on a running server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// The newest Minecraft that had opened any of the worlds; None if nothing says.
+    /// The newest Minecraft that had opened any of the worlds. `None` if it is unknown.
     pub minecraft: Option<String>,
-    /// Minecraft's own number for it.
+    /// Minecraft's own number for that version.
     pub data_version: Option<u32>,
     /// The world folders in it, relative to the server's directory, in order.
     pub folders: Vec<String>,
-    /// What lies there and is not in it, because it can not be: links to nothing, sockets; of a server that ran, what was gone before it
-    /// was read. The first [`LEFT_OUT_NAMED`] of them.
+    /// Items that could not be included: links to nothing, sockets, and on a running server files that disappeared before they were read. The
+    /// first [`LEFT_OUT_NAMED`] of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// Files of a server that ran which somebody wrote to while they were read: what is in the copy may be of two minds. The first
+    /// Files of a running server that were written to while they were read, so their content in the backup may be inconsistent. The first
     /// [`LEFT_OUT_NAMED`] of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The server's log had told of damage to its worlds before it was taken. Not written when false: agents from before it was known take a
-    /// record with the field for none of theirs.
+    /// Whether the server's log had reported damage to its worlds before the backup. Not written when false, because older agents reject a record
+    /// with an unknown field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_damage: bool,
-    /// How it is sealed.
+    /// Its checksums.
     pub seal: Checksum,
 }
 
 impl Backup {
-    /// An update could be gone back from with it: it holds the worlds, and was taken while nothing ran.
+    /// Whether an update can be rolled back with it: it contains the worlds, and was taken while no server ran.
     pub fn is_way_back(&self) -> bool {
         self.contents.has_worlds() && self.trigger == Trigger::BeforeUpdate
     }
 }
 
-/// How many names [`Backup::left_out`] and [`Backup::changed`] have at most: enough to see what kind of thing it is.
+/// The maximum number of names in [`Backup::left_out`] and [`Backup::changed`]. It is enough to recognize the kind of file.
 pub const LEFT_OUT_NAMED: usize = 20;
 
-/// Whether somebody may write to the files while they are read.
+/// Whether files may be written to while they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveReads {
-    /// Nobody may: a file that changes or is gone is an error.
+    /// No process writes: a file that changes or disappears is an error.
     Still,
-    /// A server that runs, with saving switched off: its plugins go on writing.
+    /// The server runs with autosave off, and its plugins may write.
     Live,
 }
 
-/// What must come out when a copy is read back.
+/// The expected checksums of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Checksum {
-    /// Files in it.
+    /// The number of files in it.
     pub files: u64,
-    /// Their sizes together, in bytes.
+    /// The sum of their sizes, in bytes.
     pub bytes: u64,
-    /// Size of the archive in bytes.
+    /// The size of the archive in bytes.
     pub archive_bytes: u64,
-    /// SHA-256 of the archive: 64 hex digits, as `sha256sum` prints them.
+    /// The SHA-256 of the archive: 64 hex digits, as `sha256sum` prints them.
     pub archive_sha256: String,
-    /// SHA-256 of the list of files.
+    /// The SHA-256 of the list of files.
     pub list_sha256: String,
 }
 
-/// The name of a copy that is begun at `at`, of a server that ran `lock`.
+/// The name of a backup that begins at `at`, of a server that ran `lock`.
 pub fn id_of(at: Timestamp, lock: Option<&str>) -> String {
     let digits = lock.and_then(|lock| lock.get(..8)).unwrap_or("none");
     format!("{}-{digits}", at.strftime("%Y%m%dT%H%M%SZ"))

@@ -1,8 +1,9 @@
-//! Pure, without features. **When** may a server change, what is the next safe step, and (features `edge` and `agent`) the
-//! hands at the server: RCON, the plugin directory, the alarm clock.
+//! Pure, without features. Decides when a server may change and which safe step is next, and (features `edge` and
+//! `agent`) acts on the server.
 //!
-//! The crate knows neither Kubernetes nor the resolver. The decisions are [`maintenance::Windows::gate`] and
-//! [`rollout::next_step`]; both take `now` as an argument and touch nothing.
+//! The features add RCON, the plugin directory, and the alarm clock. The crate depends neither on Kubernetes nor on the
+//! resolver. The decisions are [`maintenance::Windows::gate`] and [`rollout::next_step`]. Both take `now` as an
+//! argument and have no side effects.
 
 #[cfg(feature = "agent")]
 pub mod agent;

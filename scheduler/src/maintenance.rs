@@ -1,25 +1,24 @@
-//! Pure. May a server be taken down now, until when, and if not, when?
+//! Pure. Computes whether a server may be taken down now, until when, and if not, when it may be.
 //!
-//! The gate is level-triggered: it is computed from `now` alone, so a late, early or repeated wake-up asks again and gets
-//! the same answer. Nothing but this module decides it; the alarm clock only wakes somebody who asks.
+//! The gate is level-triggered: it is computed from `now` alone. A late, early or repeated wake-up therefore gets the same answer. Only this
+//! module decides it. The alarm clock only wakes callers that ask.
 //!
-//! **Several windows unite.** Windows that overlap or touch are one opening: it begins with the first and ends with the
-//! last of them, so an announcement made in the first minutes of a night still counts when the next window joins in. An
-//! opening that would last for ever is cut: one that began before yesterday, counted in UTC, begins anew at each midnight
-//! UTC. So no opening is longer than 48 hours, nothing that was announced in one lives on for weeks, and two openings never
-//! overlap. A server without windows is the same case: each day UTC is one opening (so the deadline of `WaitForEmpty`, which
-//! counts from the opening, is over soon after midnight there: whoever wants to wait for players sets a window).
+//! **Several windows unite.** Windows that overlap or touch are one opening, from the start of the first to the end of the last. An announcement
+//! made in the first minutes of a night therefore still counts when the next window joins. An opening that would never end is cut: if it began
+//! before yesterday, counted in UTC, it begins anew at each midnight UTC. So no opening is longer than 48 hours, no announcement stays valid for
+//! weeks, and two openings never overlap. For a server without windows, each day UTC is one opening. The deadline of `WaitForEmpty` counts from
+//! the opening, so it is over soon after midnight there. Users who want to wait for players set a window.
 //!
-//! **Blackouts win**, over windows and over a person's request. One that begins ends the opening, and what is left of the
-//! window after it is another opening: nothing that was announced before counts behind it.
+//! **Blackouts win**, over windows and over a user's request. The start of a blackout ends the opening. The rest of the window after the blackout
+//! is another opening, and earlier announcements do not count in it.
 //!
-//! **The last part of a window** may be closed to what has not begun (`latestStart`). Each window has its own: where they
-//! overlap, something may begin while one of them allows it.
+//! **The last part of a window** may be closed to updates that have not begun (`latestStart`). Each window has its own. Where windows overlap, an
+//! update may begin while one of them allows it.
 //!
-//! **Outside of windows** may come what is urgent, and what nobody would notice; see [`Windows::without_windows`] and
+//! **Outside of windows**, urgent updates and updates that no player would notice may run. See [`Windows::without_windows`] and
 //! [`crate::rollout::opportunistic`].
 //!
-//! **Restarts by the clock** need no window; see [`Restarts`]. Neither do copies of a server that goes on running; see [`BackupTimes`].
+//! **Scheduled restarts** need no window. See [`Restarts`]. Online backups need no window either. See [`BackupTimes`].
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -36,11 +35,11 @@ pub use cron_expr::{Field, FieldProblem};
 pub use restart_schedule::{DueRestart, Restarts};
 pub use window::{Window, WindowError, WindowField};
 
-/// How old a request to apply now, or for a copy, may be when it is first seen. Longer than it takes to arrive, also by way of git; short
-/// enough that an annotation found in a restored backup starts nothing.
+/// How old a request to apply now, or for a backup, may be when it is first observed. It is longer than a request takes to arrive, also through
+/// git. It is short enough that an annotation found in a restored cluster backup starts nothing.
 const REQUEST_COUNTS: SignedDuration = SignedDuration::from_mins(5);
 
-/// How far in the future such a request may seem to be: the clock of whoever wrote it is not ours.
+/// How far in the future such a request may seem to be, because the author's clock may differ from the operator's.
 const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long the gate stays open after a request: countdown (5 minutes), save, stop, and one more try.
@@ -48,45 +47,43 @@ const OPEN_BY_HAND: SignedDuration = SignedDuration::from_mins(30);
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// How many openings and ends of blackouts are looked at for one that the other does not spoil. Windows that blackouts leave
-/// anything of are found after a few; a schedule whose every window is spoilt costs this many looks at each question, which
-/// is milliseconds.
+/// How many openings and ends of blackouts are examined to find an instant at which an update may begin. Windows that blackouts leave any part of
+/// are found after a few. A schedule whose every window is covered costs this many lookups per call, which takes milliseconds.
 const LOOKS: usize = 500;
 
 /// Whether a server may be taken down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// It may, from the first instant up to, and not at, the last.
+    /// It may be taken down, from the first instant up to, and not at, the last.
     Open {
-        /// When this opening began. Names it: what was announced in another one counts for nothing.
+        /// When this opening began. It identifies the opening: announcements made in another opening do not count.
         opened_at: Timestamp,
-        /// When it is over.
+        /// When this opening ends.
         until: Timestamp,
     },
-    /// What has begun in this opening may end; nothing else begins.
+    /// An update that has begun in this opening may finish. No other update may begin.
     NoNewStarts {
-        /// When this opening began, as of [`Self::Open`].
+        /// When this opening began, as in [`Self::Open`].
         opened_at: Timestamp,
-        /// When it is over.
+        /// When this opening ends.
         until: Timestamp,
-        /// When something may begin again, always in the future. None as of [`Self::Shut`].
+        /// When an update may begin again, always in the future. `None` as in [`Self::Shut`].
         opens: Option<Timestamp>,
     },
-    /// It may not.
+    /// It may not be taken down.
     Shut {
-        /// When something may begin, always in the future. None: no window comes again, or blackouts spoil the next
-        /// 250 and more.
+        /// When an update may begin, always in the future. `None`: no window follows, or blackouts cover the next 250 and more.
         opens: Option<Timestamp>,
     },
 }
 
 impl Gate {
-    /// The gate that a person opens with the annotation `nightshift.dev/apply-now: <unix seconds>`, or None if the request
-    /// counts for nothing. It skips the windows, for 30 minutes from the instant that was written.
+    /// The gate that a user opens with the annotation `nightshift.dev/apply-now: <unix seconds>`, or `None` if the request does not count. The
+    /// request skips the windows for 30 minutes from the instant that the user wrote.
     ///
-    /// A request must be at most 5 minutes old when it is first seen. `accepted` says that it was: the caller keeps the
-    /// value it accepted, because the countdown alone takes longer than that. It outranks
-    /// the windows, also one that is open: otherwise its `opened_at`, and with it the countdown, would begin again with them.
+    /// A request must be at most 5 minutes old when it is first observed. `accepted` states that it was. The caller keeps the value it accepted,
+    /// because the countdown alone takes longer than that. The request outranks the windows, also an open one. Otherwise its `opened_at`, and
+    /// with it the countdown, would begin again when a window opens.
     pub fn by_hand(asked_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Self> {
         let age = now.duration_since(asked_at);
         let counts = if accepted { OPEN_BY_HAND } else { REQUEST_COUNTS };
@@ -96,7 +93,7 @@ impl Gate {
         Some(Self::Open { opened_at: asked_at, until: asked_at + OPEN_BY_HAND })
     }
 
-    /// When this opening is over. None: the gate is shut.
+    /// When this opening ends. `None`: the gate is shut.
     pub fn until(self) -> Option<Timestamp> {
         match self {
             Self::Open { until, .. } | Self::NoNewStarts { until, .. } => Some(until),
@@ -104,7 +101,7 @@ impl Gate {
         }
     }
 
-    /// When something may begin next, while nothing may now. None: something may, or never again by itself.
+    /// When an update may begin next, while none may now. `None`: an update may begin now, or never again by itself.
     pub fn opens(self) -> Option<Timestamp> {
         match self {
             Self::Open { .. } => None,
@@ -112,7 +109,7 @@ impl Gate {
         }
     }
 
-    /// Is the gate shut at some time before this instant?
+    /// Whether the gate is shut at some time before this instant.
     pub fn shuts_before(self, instant: Timestamp) -> bool {
         match self {
             Self::Open { until, .. } | Self::NoNewStarts { until, .. } => until < instant,
@@ -121,14 +118,14 @@ impl Gate {
     }
 }
 
-/// All windows of one server, and what wins over them.
+/// All windows of one server, and its blackouts.
 #[derive(Debug, Clone)]
 pub struct Windows {
-    /// They unite: the gate is open when one of them is.
+    /// The windows. They unite: the gate is open when one of them is.
     pub windows: Vec<Window>,
-    /// False: the windows are written down but not used, and the server may be changed at any time. The same as no windows.
+    /// False: the windows are ignored, and the server may be changed at any time, as if it had no windows.
     pub enabled: bool,
-    /// While one of them is on, the gate is shut.
+    /// While one of these is active, the gate is shut.
     pub blackouts: Vec<Blackout>,
 }
 
@@ -141,9 +138,9 @@ impl Windows {
         let Some(began) = run else {
             return Gate::Shut { opens: self.begins_after(now) };
         };
-        // What is left of a window behind a blackout is another opening.
+        // The rest of a window after a blackout is another opening.
         let began = self.blackouts.iter().filter_map(|blackout| blackout.ended_by(now)).fold(began, Ord::max);
-        // Both cuts are the instant at which this very computation begins to answer with another `opened_at`.
+        // Both cuts are the instants at which this computation begins to return another `opened_at`.
         let (opened_at, cut) =
             if began < yesterday { (today, today + DAY) } else { (began, midnight(began) + DAY + DAY) };
         let blackouts = self.blackouts.iter().filter_map(|blackout| blackout.begins_after(now));
@@ -155,8 +152,8 @@ impl Windows {
         }
     }
 
-    /// The gate that a person opens, as [`Gate::by_hand`] has it. None also when a blackout is on, or was on since the
-    /// request: it would have to be asked again.
+    /// The gate that a user opens, as in [`Gate::by_hand`]. `None` also when a blackout is active, or was active since the request. The user must
+    /// then repeat the request.
     pub fn by_hand(&self, asked_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Gate> {
         let Gate::Open { opened_at, until } = Gate::by_hand(asked_at, accepted, now)? else { return None };
         let came_between = |blackout: &Blackout| {
@@ -169,8 +166,8 @@ impl Windows {
         Some(Gate::Open { opened_at, until })
     }
 
-    /// The gate for what waits for no window and is there `since` this instant: open but for blackouts, cut at each midnight
-    /// as without windows. What waits for players counts from `since` on the first day.
+    /// The gate for updates that do not wait for a window and have been pending `since` this instant. It is open except during blackouts, and cut
+    /// at each midnight as without windows. On the first day, the wait for players counts from `since`.
     pub fn without_windows(&self, since: Timestamp, now: Timestamp) -> Gate {
         let at_any_time = Self { windows: Vec::new(), enabled: false, blackouts: self.blackouts.clone() };
         match at_any_time.gate(now) {
@@ -179,14 +176,14 @@ impl Windows {
         }
     }
 
-    /// The blackout that is on, and when it is over: of several, the one that lasts longest.
+    /// The active blackout and its end. Of several, the one that ends last.
     pub fn blackout_at(&self, now: Timestamp) -> Option<(&Blackout, Timestamp)> {
         let on = self.blackouts.iter().filter_map(|blackout| Some((blackout, blackout.until(now)?)));
         on.max_by_key(|(_, until)| *until)
     }
 
-    /// When something may begin next: in another opening if the gate is open. What a user wants to know, and what the alarm
-    /// is set to. None as of [`Gate::Shut`].
+    /// When an update may begin next. If the gate is open, this is in the opening after it. Users see this instant, and the alarm is set to it.
+    /// `None` as in [`Gate::Shut`].
     pub fn next_opening(&self, now: Timestamp) -> Option<Timestamp> {
         match self.gate(now) {
             Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
@@ -197,13 +194,13 @@ impl Windows {
         }
     }
 
-    /// Whether something may begin at this instant.
+    /// Whether an update may begin at this instant.
     fn may_begin(&self, now: Timestamp) -> bool {
         let allowed = self.at_any_time() || self.used().iter().any(|window| window.may_begin(now));
         allowed && self.blackouts.iter().all(|blackout| blackout.until(now).is_none())
     }
 
-    /// When something may begin next, if it may not now. That can only be where a window opens or a blackout is over.
+    /// When an update may begin next, if it may not now. Only the start of a window or the end of a blackout can be that instant.
     fn begins_after(&self, now: Timestamp) -> Option<Timestamp> {
         let mut at = now;
         for _ in 0..LOOKS {
@@ -226,8 +223,8 @@ impl Windows {
         self.used().is_empty()
     }
 
-    /// When the windows that are open now, and those that they overlap or touch, began. Anything before `enough` means
-    /// "earlier than that". None: no window is open.
+    /// When the windows that are open now, and those that they overlap or touch, began. The result may be any instant before `enough` if they
+    /// began earlier than that. `None`: no window is open.
     fn run_began(&self, now: Timestamp, enough: Timestamp) -> Option<Timestamp> {
         if self.at_any_time() {
             return Some(Timestamp::MIN);
@@ -246,7 +243,7 @@ impl Windows {
         }
     }
 
-    /// When the windows that are open now, and those that they overlap or touch, are over; `cut` at the latest.
+    /// When the windows that are open now, and those that they overlap or touch, end. The result is `cut` at the latest.
     fn run_ends(&self, now: Timestamp, cut: Timestamp) -> Timestamp {
         if self.at_any_time() {
             return cut;
@@ -262,8 +259,8 @@ impl Windows {
     }
 }
 
-/// `at + by`, at the end of time if it is beyond it: facts, specs and what a server says of itself come from outside, and any
-/// text has an answer.
+/// `at + by`, or the end of time if the sum is beyond it. Facts, specs and answers of servers are external input, so any value must have a
+/// result.
 pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -1,7 +1,9 @@
-//! Pure. What one look at a server finds, and what should run there instead. Decided upon in [`crate::rollout`].
+//! Pure. Defines the observation of a server and the goal it is compared with.
 //!
-//! Nothing in here is a phase. What must survive a restart of the operator is a fact (see [`RecordedFacts`]), and a fact names
-//! everything that makes it true.
+//! [`crate::rollout`] decides from them.
+//!
+//! No type here is a stored phase. State that must survive a restart of the operator is a fact (see [`RecordedFacts`]), and a fact names every
+//! condition that makes it true.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,127 +16,127 @@ pub use facts::{
 
 use crate::protocol;
 
-/// What should run, and how politely we get there.
+/// The revision that should run, and how the operator may get there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goal {
     /// The rendered pod template that should run.
     pub revision: Revision,
     /// The world format of the goal's Minecraft.
     pub world: DataVersion,
-    /// How much the players have a say.
+    /// How far players can delay the stop.
     pub policy: PlayerPolicy,
     /// How long players are warned before their server stops.
     pub notice: SignedDuration,
-    /// How long the countdown is with nobody on (`players.emptyNotice`), and how much is left of a longer one when nobody has been on for as
-    /// long. Not zero: between the look and the stop somebody may join, and a few lines in the chat are better than none.
-    /// Whoever joins when it is over is warned by the hook that stops the server.
+    /// The length of the countdown with no players online (`players.emptyNotice`). A longer countdown is also cut to this when nobody has been
+    /// online for as long. It is not zero: a player may join between the observation and the stop, and a few chat lines are better than none. The
+    /// pre-stop hook warns players who join after the countdown.
     pub empty_notice: SignedDuration,
-    /// `gracefulShutdown.timeout`: how long we keep asking an agent or a server that does not answer.
+    /// `gracefulShutdown.timeout`: how long the operator retries an agent or a server that does not answer.
     pub patience: SignedDuration,
-    /// A restart of what runs, by the clock, where one is due.
+    /// The scheduled restart of the running revision, if one is due.
     pub restart: Option<RestartDue>,
-    /// Whether the pod may be evicted from a node that is to be emptied.
+    /// Whether the pod may be evicted from a node that is drained.
     pub eviction: EvictionSeen,
 }
 
 /// Whether a pod may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvictionSeen {
-    /// At any time. The hook that stops the server warns and saves.
+    /// At any time. The pre-stop hook warns players and saves the world.
     Always,
-    /// When players were told, in the time that they have before an update, and the world is on the disk.
+    /// After players were warned, with the same notice as before an update, and after the world was saved to disk.
     Announced,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
-/// A restart without an update that is due for the server that runs.
+/// A restart without an update that is due for the running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartDue {
     /// The instant of its schedule.
     pub due: Timestamp,
-    /// When it is too late to stop the server for it.
+    /// After this instant, it is too late to stop the server for it.
     pub until: Timestamp,
-    /// How much the players have a say in it; a deadline counts from `due`.
+    /// How far players can delay the restart. A deadline counts from `due`.
     pub policy: PlayerPolicy,
-    /// It is begun only while nobody is on, and left out if that does not come.
+    /// The restart begins only while nobody is online, and is left out if that never happens.
     pub only_empty: bool,
-    /// An update that begins no later than this is this restart. Not after `due`: none is.
+    /// An update that begins no later than this replaces the restart. If it is not after `due`, no update does.
     pub gives_way_until: Timestamp,
 }
 
-/// How much the players have a say in when their server restarts.
+/// How far players can delay a restart of their server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlayerPolicy {
-    /// They are told, and then it happens.
+    /// Players are warned, and then the server stops.
     Announce,
-    /// Wait until nobody is on; then, or when the deadline is over, announce all the same.
+    /// The operator waits until nobody is online. Then, or when the deadline is over, it announces the stop all the same.
     WaitForEmpty {
-        /// Counted from the instant the window opened.
+        /// Counted from the instant at which the window opened.
         deadline: SignedDuration,
     },
-    /// Nobody is asked or told by us. What the stopping hook does is its own matter.
+    /// The operator neither waits for players nor warns them. The pre-stop hook behaves as usual.
     Ignore,
 }
 
-/// One look at the world. Before a step that cannot be undone the edge reads it live, never from a cache.
+/// One observation of the cluster and the server. Before a step that cannot be undone, the edge reads it live, never from a cache.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each of them is a fact of its own, and any of them goes with any other"
 )]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// None: there is no `StatefulSet` of ours.
+    /// The `StatefulSet`. `None`: Nightshift's `StatefulSet` does not exist.
     pub set: Option<StatefulSetView>,
-    /// None: there is no pod.
+    /// The pod. `None`: no pod exists.
     pub pod: Option<PodView>,
-    /// Who is on, by the agent of this pod.
+    /// The players online, as the agent of this pod reports them.
     pub players: Players,
-    /// Since when the server of this pod has said, without a gap, that nobody is on. None: somebody is, or nobody knows.
+    /// Since when the server of this pod has reported, without a gap, that nobody is online. `None`: somebody is, or it is not known.
     pub empty_since: Option<Timestamp>,
-    /// The proof of this pod.
+    /// The verification of this pod.
     pub verdict: Verification,
     /// The world on the volume.
     pub world: WorldState,
     /// The node that the pod is on.
     pub node: NodeState,
-    /// The files of the goal lie on the volume, verified.
+    /// The files of the goal are on the volume, verified.
     pub staged: bool,
-    /// The images of the goal, on the node of the pod of now.
+    /// The images of the goal, on the node of the current pod.
     pub images: ImagesOnNode,
-    /// The order under which the settled revision puts the plugins' data back stands. Whoever kept none says true: there is nothing to
-    /// order, and nothing to wait for.
+    /// The request that makes the stable revision restore the plugins' data is written. Callers that keep no plugin data set this to true: they
+    /// have no request to write and no reason to wait.
     pub data_ordered: bool,
-    /// A person wants the worlds of a copy in the place of those on the volume. What is settled can open them, and the order for it is still
-    /// to be given.
+    /// A user requested to replace the worlds on the volume with those of a backup. The stable revision can open them, and the restore request is
+    /// not written yet.
     pub copy_asked: bool,
-    /// The process of what settled has ended with an error again and again, and still may.
+    /// The process of the stable revision has ended with an error repeatedly, and may do so again.
     pub crash_loop: bool,
-    /// Whether the agent of this pod knows what was announced.
+    /// Whether the agent of this pod knows the recorded announcement.
     pub agent_memory: AgentMemory,
-    /// What is remembered.
+    /// The recorded facts.
     pub facts: RecordedFacts,
 }
 
 impl Observation {
-    /// What was announced to the pod of now about this act.
+    /// The announcement of this disruption to the current pod, if any.
     pub fn told(&self, act: Disruption) -> Option<Announced> {
         let pod = self.pod?;
         self.facts.announced.filter(|it| it.act == act && it.pod == pod.uid)
     }
 
-    /// The format that the worlds have, or may be brought to at any moment by the server that is there: nothing older can open them.
+    /// The format that the worlds have, or that the current pod's server may convert them to at any moment. No older Minecraft can open them.
     pub fn least_world(&self) -> DataVersion {
         self.pod.map_or(self.world.floor, |pod| self.world.floor.max(pod.world))
     }
 
-    /// Since when the node of the pod of now has been marked, as far as that is recorded.
+    /// Since when the node of the current pod has been marked for draining, if that is recorded.
     pub fn draining_since(&self) -> Option<Timestamp> {
         let pod = self.pod?;
         self.facts.draining.filter(|it| it.pod == pod.uid).map(|it| it.since)
     }
 
-    /// The pod of now came after a restart by the clock, and has not proven itself yet.
+    /// Whether the current pod was created after a scheduled restart and is not verified yet.
     pub fn is_restarted(&self) -> bool {
         let another = |pod: PodView| self.facts.restarted.is_some_and(|restarted| restarted.pod != pod.uid);
         self.pod.is_some_and(another)
@@ -144,109 +146,109 @@ impl Observation {
 /// The `StatefulSet`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatefulSetView {
-    /// The hash of what *stands* in `spec.template`, foreign fields included; never an annotation of ours.
+    /// The hash of the actual `spec.template`, including fields of other managers. It is never read from an annotation.
     pub template: Revision,
-    /// The revision behind `status.currentRevision`: what a lost pod comes back as while the door is closed.
+    /// The revision behind `status.currentRevision`. A lost pod is recreated with it while the partition is closed.
     pub current: Revision,
     /// The revision behind `status.updateRevision`.
     pub update: Revision,
-    /// `status.observedGeneration` is the newest one. Without it, `current == update` speaks about the template before.
+    /// Whether `status.observedGeneration` is the newest one. Otherwise `current == update` is about the previous template.
     pub observed: bool,
     /// The partition.
     pub door: Partition,
-    /// `replicas: 0`, whoever did it.
+    /// `replicas: 0`, whoever set it.
     pub asleep: bool,
 }
 
 /// The partition of the rolling update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Partition {
-    /// `partition: 1`: a lost pod comes back at [`StatefulSetView::current`], whatever the template says.
+    /// `partition: 1`: a lost pod is recreated with [`StatefulSetView::current`], whatever the template contains.
     Closed,
-    /// `partition: 0`: the controller replaces a pod that is not of the template.
+    /// `partition: 0`: the controller replaces a pod that does not match the template.
     Open,
 }
 
-/// The pod that exists now.
+/// The current pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodView {
-    /// Its UID: another pod of the same name is another pod.
+    /// Its UID. A later pod of the same name has another one.
     pub uid: PodUid,
-    /// The template it was made from.
+    /// The template it was created from.
     pub revision: Revision,
     /// The world format of its Minecraft.
     pub world: DataVersion,
-    /// How far it got.
+    /// The phase of its server.
     pub life: PodPhase,
 }
 
-/// Whether the node of a pod is to be emptied.
+/// Whether the node of a pod is to be drained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeState {
-    /// Nodes cannot be read, or have not been read yet. Nothing is begun and nothing is ended on that.
+    /// Nodes cannot be read, or have not been read yet. In this state no drain begins or ends.
     Unknown,
-    /// It is not, or there is no pod on one.
+    /// The node is not to be drained, or the pod is not on a node.
     Stays,
-    /// It is cordoned, or an autoscaler has marked it.
+    /// The node is cordoned, or an autoscaler has marked it.
     Leaves,
 }
 
-/// What the agent of a pod knows of the announcement that is remembered.
+/// Whether the agent of a pod knows the recorded announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentMemory {
-    /// It counts it down, has done so, or cannot be asked; or nothing was announced.
+    /// The agent is counting it down, has done so, or cannot be reached. Also when no announcement is recorded.
     Kept,
-    /// It counts down something else, or nothing: the one that was told has died.
+    /// The agent is counting down another announcement or none: the agent that received this one has restarted.
     Lost,
 }
 
-/// Whether the node of the pod of now has the images that the goal runs. Whoever does not, pulls them while the server is down.
+/// Whether the node of the current pod has the images of the goal. A node without them pulls them while the server is down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImagesOnNode {
-    /// It has them all, or there is no pod on a node that would have to.
+    /// The node has them all, or no pod is on a node that would need them.
     Here,
-    /// It is being asked, or pulls them.
+    /// The node is being asked, or is pulling them.
     OnTheirWay,
-    /// It could not pull one when it was tried last. Stands until it could.
+    /// The last attempt to pull one failed. This stays until an attempt succeeds.
     Failed,
-    /// It cannot be asked, for a reason that says nothing about them: whatever is missing is pulled while the server is down.
+    /// The node cannot be asked, for a reason unrelated to the images. Missing images are pulled while the server is down.
     Unknown,
 }
 
-/// How far a pod got. Says nothing about players: a server whose ping is late is still [`PodPhase::Up`].
+/// The phase of the server in a pod. It is independent of players: a server whose ping is late is still [`PodPhase::Up`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodPhase {
-    /// Has never been Ready.
+    /// The pod has never been Ready.
     Starting {
-        /// Moves on as long as the log or the world folder changes: a start that moves is not stuck.
+        /// Moves on as long as the log or the world folder changes, because a start with progress is not stuck.
         gives_up_at: Timestamp,
     },
-    /// Has been Ready, and the server's process runs.
+    /// The pod has been Ready, and the server process is running.
     Up,
-    /// Has been Ready, and the server's process is not there: a crash in place.
+    /// The pod has been Ready, and the server process is not running: it crashed in place.
     Down,
-    /// The init container refuses to open the world, and has written why.
+    /// The init container refuses to open the world, and has written the reason.
     Refused,
-    /// Is being deleted.
+    /// The pod is being deleted.
     Stopping {
-        /// The end of the grace period and a minute on top. Who stops longer is on a node that is gone.
+        /// The end of the grace period plus one minute. The node of a pod that stops for longer is considered lost.
         lost_at: Timestamp,
     },
 }
 
-/// Who is on.
+/// The players online.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Players {
-    /// Agent *or* server does not answer. Counts as somebody.
+    /// The agent *or* the server does not answer. Counts as players online.
     Unknown {
-        /// When the last answer came.
+        /// When the last answer arrived.
         since: Timestamp,
     },
-    /// The server says zero.
+    /// The server reports zero players.
     Nobody,
-    /// The server says this many, at least one.
+    /// The server reports this many players, at least one.
     Some(u32),
-    /// The server answers, and its ping does not say how many. Counts as somebody.
+    /// The server answers, and its ping does not contain a count. Counts as players online.
     Hidden,
 }
 
@@ -260,35 +262,35 @@ impl From<protocol::PlayerCount> for Players {
     }
 }
 
-/// The proof of the pod that is seen now. It always ends.
+/// The verification of the observed pod. It always ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verification {
     /// Not decided yet.
     Pending {
-        /// When it is decided at the latest. A server that crash-loops after its first Ready has no start deadline any
-        /// more, so the proof needs one of its own.
+        /// When it is decided at the latest. A server that crash-loops after its first Ready has no start deadline any more, so the verification
+        /// needs its own.
         until: Timestamp,
     },
-    /// Version, plugins, worlds and datapacks are what they should be, for the settling time.
+    /// Version, plugins, worlds and datapacks matched the expectation for the whole settling time.
     Passed,
-    /// Something could not be read. Kept, and told.
+    /// Some result could not be read. The revision is kept, and the operator reports it.
     Unproven,
-    /// Something is worse than before.
+    /// Some result is worse than before.
     Failed,
 }
 
-/// The world on the volume, and what could bring it back.
+/// The world on the volume, and the state of its backups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorldState {
-    /// The newest format that any world on the volume has: no Minecraft below it is ever started.
+    /// The newest format of any world on the volume. No Minecraft below it is ever started.
     pub floor: DataVersion,
-    /// False: old and new layout side by side, a move that did not end.
+    /// False: the old and new layout exist side by side, because a move did not finish.
     pub whole: bool,
-    /// The format of the cold copy that the init container took before the revision on trial first opened the world.
+    /// The format of the offline backup that the init container took before the candidate revision first opened the world.
     pub backup: Option<DataVersion>,
-    /// Somebody was on since that copy.
+    /// Whether players were online since that backup.
     pub played_since: bool,
-    /// A restore is ordered for the settled revision. Whoever takes no cold copies says true: there is nothing to order, and
-    /// nothing to wait for.
+    /// A restore is requested for the stable revision. Callers that take no offline backups set this to true: they have no request to write and
+    /// no reason to wait.
     pub restore_ordered: bool,
 }

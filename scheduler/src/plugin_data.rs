@@ -1,13 +1,13 @@
-//! Edge (writes). The data folders of plugins whose JAR changes, and the server's own settings where Paper does: kept with the set that ran, and
-//! put back when the next one fails.
+//! Edge (writes). Saves the data folders of plugins whose JAR changes, and the server's own settings when Paper changes, and restores them on
+//! failure.
 //!
-//! A plugin migrates its configuration or its database at the first start of a new version, and the version before cannot read that. So does
-//! Paper: it raises the number in `config/paper-global.yml`, and drops what is a game rule now from `server.properties`. So
-//! they are copied before a swap, to `.nightshift/kept`, while no server runs. When the set goes back, they come
-//! back by a rename, and what the failed set wrote goes to `.nightshift/failed`. Nothing but old copies is ever deleted.
+//! A plugin migrates its configuration or its database at the first start of a new version, and the previous version cannot read that. Paper does
+//! the same: it raises the number in `config/paper-global.yml`, and removes settings from `server.properties` that are now game rules. So they
+//! are copied to `.nightshift/kept` before a swap, while no server runs. On a rollback they are restored by a rename, and the data of the failed
+//! version set is moved to `.nightshift/failed`. Only old copies are ever deleted.
 //!
-//! Of the plugins that stay as they are, and of folders that are too large, the settings are kept with the set too, to `.nightshift/kept-settings`.
-//! Nothing puts those back but a person.
+//! For unchanged plugins, and for folders that are too large, only the settings are saved, to `.nightshift/kept-settings`. Only a user restores
+//! those.
 
 mod config_files;
 mod copy;
@@ -30,46 +30,46 @@ use crate::protocol::plugin_data::{DataPiece, PluginData};
 use crate::staging::fs_ops;
 use crate::staging::{RecordError, StagedManifest, Volume, read_record};
 
-/// Data and settings were neither kept nor put back, or not all of them: nothing starts, and it is tried again.
+/// Data and settings were not saved or restored, or only in part. The server does not start, and the agent retries.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
-    /// A record of ours cannot be read.
+    /// A record on the volume cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The place could not be looked at.
+    /// A path could not be read.
     #[error("could not read `{path}`")]
     Read {
-        /// Which.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Somebody has put something there since the exchange began.
+    /// A file was created at this path after the exchange began.
     #[error("`{path}` lies where something belongs that is put back: move it away")]
     InTheWay {
-        /// What.
+        /// The path.
         path: String,
     },
-    /// The journal of an earlier exchange names a place that it must not.
+    /// The journal of an earlier exchange contains a path that is not allowed.
     #[error(
         "the journal `.nightshift/plugin-data-back.json` names `{name}`, which is no place of ours: remove the file"
     )]
     Journal {
-        /// As it stands there.
+        /// The name as written in the journal.
         name: String,
     },
 }
 
-/// The record of the last change of the set. One that cannot be read says nothing: it is written anew with the next change.
+/// The record of the last change of the version set. An unreadable record counts as none, and is written anew with the next change.
 pub fn last(volume: &Volume) -> Option<PluginData> {
     read_record(&volume.plugin_data_path()).unwrap_or(None)
 }
 
-/// The folder in `plugins` where a server lets the plugin of this name keep its data; None for a name that no server takes.
+/// The folder in `plugins` in which a server keeps the data of the plugin with this name. `None` for a name that servers reject.
 ///
 /// Letters, digits, `_`, `.`, `-` and blanks, which become `_`: `PluginDescriptionFile` of the Bukkit API, read from Paper's source.
 fn folder_of(plugin: &str) -> Option<String> {
@@ -78,8 +78,8 @@ fn folder_of(plugin: &str) -> Option<String> {
     (!folder.is_empty() && folder.chars().all(plain) && folder != "." && folder != "..").then_some(folder)
 }
 
-/// What Paper reads or writes at its start, in the server's directory (<https://docs.papermc.io/paper/reference/configuration/>); `paper.yml`
-/// until Minecraft 1.18. Not what people's commands write, such as `ops.json` and `whitelist.json`.
+/// The files that Paper reads or writes at its start, in the server's directory (<https://docs.papermc.io/paper/reference/configuration/>).
+/// `paper.yml` exists until Minecraft 1.18. Files that user commands write, such as `ops.json` and `whitelist.json`, are not included.
 ///
 /// Sorted.
 const SERVER_SETTINGS: [&str; 8] = [
@@ -92,14 +92,14 @@ const SERVER_SETTINGS: [&str; 8] = [
     "server.properties",
     "spigot.yml",
 ];
-/// The one of them that is a folder.
+/// The only folder among them.
 const SETTINGS_FOLDER: &str = "config";
 
-/// Where the server's own lie beside the folders of plugins, below a place of ours. No plugin's folder has such a name.
+/// The folder for the server's own settings, beside the folders of plugins. No plugin's folder has such a name.
 const BESIDE_PLUGINS: &str = "@server";
 
 impl DataPiece {
-    /// Where it lies on the volume.
+    /// Its path on the volume.
     fn here(&self, volume: &Volume) -> PathBuf {
         match self {
             Self::OfPlugin(folder) => volume.plugins().join(folder),
@@ -107,7 +107,7 @@ impl DataPiece {
         }
     }
 
-    /// Where it lies below the place that it is kept in or set aside to.
+    /// Its path below the directory in which it is saved or displaced to.
     fn below(&self, place: &Path) -> PathBuf {
         match self {
             Self::OfPlugin(folder) => place.join(folder),
@@ -115,7 +115,7 @@ impl DataPiece {
         }
     }
 
-    /// One that is named so could be kept by us.
+    /// Whether Nightshift could have saved a piece with this name.
     fn is_ours(&self) -> bool {
         match self {
             Self::OfPlugin(folder) => folder_of(folder).as_ref() == Some(folder),
@@ -131,8 +131,8 @@ impl DataPiece {
     }
 }
 
-/// What a step may change: the folders whose plugins are not the same in both sets, by any byte of their JARs (those that go, come or change),
-/// and the server's own settings, if Paper is not the same.
+/// The pieces that an update may change. They include the folders of plugins whose JARs differ between both version sets by any byte (removed,
+/// added or changed). They also include the server's own settings, if Paper differs.
 fn pieces_that_change(ran: &StagedManifest, comes: &FileSet) -> BTreeSet<DataPiece> {
     let old = ran.files.values().filter_map(|managed| Some((managed.plugin.as_deref()?, &managed.hash)));
     let new = comes.plugins.iter().filter_map(|file| Some((file.plugin.as_deref()?, &file.hash)));
@@ -144,25 +144,25 @@ fn pieces_that_change(ran: &StagedManifest, comes: &FileSet) -> BTreeSet<DataPie
     folders.chain(settings).collect()
 }
 
-/// The other folders of the set that ran: their plugins stay as they are while these pieces change.
+/// The other folders of the previous version set: their plugins stay unchanged while these pieces change.
 fn folders_that_stay(ran: &StagedManifest, change: &BTreeSet<DataPiece>) -> BTreeSet<String> {
     let plugins = ran.files.values().filter_map(|managed| managed.plugin.as_deref());
     let changes = |folder: &String| change.contains(&DataPiece::OfPlugin(folder.clone()));
     plugins.filter_map(folder_of).filter(|folder| !changes(folder)).collect()
 }
 
-/// What lies at the place of a piece.
+/// The content at the path of a piece.
 enum PieceState {
     Nothing,
-    /// It can be exchanged for another by renames.
+    /// It can be exchanged by renames.
     Piece,
-    /// A link, a file in a folder's place or the other way round, or on another file system.
+    /// A link, a file in place of a folder or the reverse, or on another file system.
     NoPiece,
-    /// In words.
+    /// The reason as text.
     Unreadable(String),
 }
 
-/// Looks without following a link. What is said to be a piece can be moved: nothing must fail once an exchange has begun.
+/// Checks without following a link. An accepted piece can be moved, because no step may fail once an exchange has begun.
 fn look(volume: &Volume, piece: &DataPiece) -> PieceState {
     let device = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.dev());
     let path = piece.here(volume);
@@ -177,7 +177,7 @@ fn look(volume: &Volume, piece: &DataPiece) -> PieceState {
     if is_behind_a_link || !is_of_its_kind || !is_here {
         return PieceState::NoPiece;
     }
-    // A file is moved by who may write to its folder, whatever it says itself; a folder by who may write to both.
+    // Moving a file needs write access to its parent folder, whatever its own mode. Moving a folder needs write access to both.
     let moves = [path.parent().unwrap_or(volume.root()), if found.is_dir() { &path } else { volume.root() }];
     let refusal = |place: &Path| rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK).err();
     match moves.into_iter().find_map(refusal) {
@@ -186,14 +186,14 @@ fn look(volume: &Volume, piece: &DataPiece) -> PieceState {
     }
 }
 
-/// Whether the path, relative to the server's directory, lies right below one of ours.
+/// Whether the path, relative to the server's directory, is directly below one of Nightshift's directories.
 fn is_right_below(path: &str, ours: &Path) -> bool {
     let Ok(rest) = Path::new(path).strip_prefix(ours) else { return false };
     let mut parts = rest.components();
     matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
 }
 
-/// The names right below a directory that are directories, in order; none if it is not there.
+/// The names of the directories directly below a directory, in order. Empty if it does not exist.
 fn directories(of: &Path) -> Result<Vec<String>, Error> {
     let error = |source| Error::Read { path: of.display().to_string(), source };
     let mut names = Vec::new();
@@ -205,7 +205,7 @@ fn directories(of: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// The path as a record has it.
+/// The path as written in records.
 fn relative(volume: &Volume, path: &Path) -> PathBuf {
     path.strip_prefix(volume.root()).unwrap_or(path).to_owned()
 }

@@ -1,18 +1,18 @@
-//! Pure. What operator and agent say to each other: HTTP on the pod's port [`PORT`], JSON bodies, each request signed.
+//! Pure. Defines the protocol between operator and agent: HTTP on the pod's port [`PORT`] with JSON bodies and signed requests.
 //!
-//! | request | who asks | answer |
+//! | request | sent by | response |
 //! |---|---|---|
 //! | `GET /started`, `GET /ready` | kubelet, unsigned | 200, or 503 and a sentence |
 //! | `GET /v1/report` | operator | [`AgentReport`] |
-//! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
-//! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end. 409 with `not_now` during the flush of a copy |
-//! | `POST /v1/call-off` with [`CancelAnnouncement`] | operator | 204; another act, or none, is left alone |
+//! | `POST /v1/stage` with [`FileSet`] | operator | 202, with progress in the next report |
+//! | `POST /v1/announce` with [`Announce`] | operator | 202, idempotent for the same disruption and end. 409 with `not_now` during a backup's flush |
+//! | `POST /v1/call-off` with [`CancelAnnouncement`] | operator | 204. Announcements of other disruptions stay |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
-//! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |
-//! | `POST /v1/keep` with [`KeepCopy`] | operator | 204; what was said last counts |
-//! | `POST /v1/players` | operator | [`PlayerCount`], asked over RCON now |
+//! | `POST /v1/backup` with [`HotCopy`] | operator | 202, idempotent for the same request, with progress in the next report |
+//! | `POST /v1/keep` with [`KeepCopy`] | operator | 204. The last request counts |
+//! | `POST /v1/players` | operator | [`PlayerCount`], read over RCON now |
 //!
-//! The operator pulls nothing else; the agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
+//! The operator pulls no other data. The agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
 
 pub mod announce;
 mod backups;
@@ -40,26 +40,26 @@ use plugin_data::PluginData;
 use restore::NewVolume;
 pub use restore::Restored;
 
-/// The first words of what the init container leaves behind when a volume without a world is to get that of a copy, and does not.
+/// The start of the termination message when a volume without a world should be restored from a backup, and is not.
 pub const NOT_RESTORED: &str = "NOT RESTORED: ";
 
-/// The first words of what the init container leaves behind when it does not go on because there is no copy.
+/// The start of the termination message when the init container does not continue because a backup failed.
 pub const NO_BACKUP: &str = "NO BACKUP: ";
 
-/// The first words of a [`LastStop::why`] of an end that nobody asked for: a crash, a kill, or `/stop` in the game. How the process ended
-/// tells which; the kubelet knows that.
+/// The start of [`LastStop::why`] when the process ended without a requested stop: a crash, a kill, or `/stop` in the game. The exit code tells
+/// which, and the kubelet knows it.
 pub const NOBODY_ASKED: &str = "the process ended and nobody had asked this agent";
 
-/// The first words of a [`LastStop::why`] of an end that no agent was there to see.
+/// The start of [`LastStop::why`] when no agent observed the end.
 pub const NOBODY_SAW: &str = "nobody saw the process end";
 
-/// The port of the agent in each server pod; start-up and readiness probes of the server container ask here too.
+/// The port of the agent in each server pod. The startup and readiness probes of the server container use it too.
 pub const PORT: u16 = 8470;
 
-/// How long a stop with its save may take where nothing else is said, in seconds: that of `agent stop` and of `spec.gracefulShutdown.timeout`.
+/// The default time for a stop with its save, in seconds. It applies to `agent stop` and `spec.gracefulShutdown.timeout`.
 pub const STOP_TIMEOUT_SECONDS: u64 = 300;
 
-/// The directory on the volume that belongs to Nightshift; everything we remember there is below it.
+/// The directory on the volume that belongs to Nightshift and contains all its records.
 pub const OUR_DIR: &str = ".nightshift";
 
 /// A file's hash with the name of its algorithm, as `sha256:<hex>`, `sha512:<hex>` or `sha1:<hex>`.
@@ -73,39 +73,39 @@ pub struct FileHash(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct File {
-    /// Where it lies, relative to the server's directory: `plugins/ViaVersion-5.7.1.jar`, `cache/mojang_1.21.10.jar`.
+    /// Its path, relative to the server's directory: `plugins/ViaVersion-5.7.1.jar`, `cache/mojang_1.21.10.jar`.
     pub path: String,
-    /// What its content must hash to.
+    /// The expected hash of its content.
     pub hash: FileHash,
-    /// Size in bytes, when the source says it.
+    /// Its size in bytes, if the source publishes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The source's own address, asked directly when no store answers at a first start.
+    /// The URL at the source, used if no store answers at a first start.
     pub url: String,
-    /// For a plugin: the name in its plugin.yml. None for server files.
+    /// For a plugin: the name in its plugin.yml. `None` for server files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// For a plugin: further names that it satisfies the `depend` of others with.
+    /// For a plugin: additional names that satisfy the `depend` of other plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,
 }
 
-/// All files of one lock: what the server directory is made equal to. The key `files.json` of the lock ConfigMap.
+/// All files of one lock, to which the server directory is made equal. Stored under the key `files.json` of the lock ConfigMap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FileSet {
-    /// The digest of the lock these files belong to: 64 hex digits.
+    /// The digest of the lock of these files: 64 hex digits.
     pub lock: String,
     /// The Minecraft version that will open the world.
     pub minecraft: String,
-    /// Paper's build of it.
+    /// Paper's build of that version.
     pub build: u32,
-    /// Minecraft's own number for the world format (`world_version` of `version.json` in the server's JAR), where known.
+    /// Minecraft's own number for the world format (`world_version` of `version.json` in the server's JAR), if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_version: Option<u32>,
-    /// The server's JAR; `PAPER_CUSTOM_JAR` points at its `path`.
+    /// The server's JAR. `PAPER_CUSTOM_JAR` points at its `path`.
     pub server: File,
-    /// Files beside it that a start would otherwise fetch from the Internet (Mojang's JAR, libraries).
+    /// Other files that a start would otherwise download from the Internet (Mojang's JAR, libraries).
     #[serde(default)]
     pub support: Vec<File>,
     /// The managed plugins, ordered by path.
@@ -114,8 +114,8 @@ pub struct FileSet {
 }
 
 impl FileSet {
-    /// Whether it can open worlds of this data version, which the lock of this digest ran last: a world cannot go back. Where a number is
-    /// missing, only those that it ran itself.
+    /// Whether it can open worlds of this data version, which the lock with this digest ran last. Worlds cannot be converted back. If a number is
+    /// missing, it opens only worlds that it ran itself.
     pub fn opens(&self, data_version: Option<u32>, lock: Option<&str>) -> bool {
         match (data_version, self.data_version) {
             (Some(theirs), Some(ours)) => theirs <= ours,
@@ -124,50 +124,51 @@ impl FileSet {
     }
 }
 
-/// What the agent has seen. Nothing in it is older than `at`.
+/// The agent's report. No part of it is older than `at`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentReport {
-    /// When this was put together, by the clock of the pod's node.
+    /// When the report was created, by the clock of the pod's node.
     pub at: Timestamp,
-    /// The pod this agent lives in.
+    /// The UID of the agent's pod.
     pub pod_uid: String,
     /// The server's process.
     pub server: Server,
-    /// Who is on, by the last server-list ping.
+    /// The players online, by the last server-list ping.
     pub players: PlayerCount,
-    /// Since when nobody has been on, by pings that leave no gap. None: somebody is on, nobody knows, or the agent does not count it.
+    /// Since when the server has been empty, by pings without a gap. `None`: players are online, the count is unknown, or the agent does not
+    /// track it.
     #[serde(default)]
     pub empty_since: Option<Timestamp>,
     /// The digest of the lock that the plugin directory was made equal to at this pod's start (from the volume's manifest).
     pub lock: Option<String>,
-    /// Managed files whose content is not what the lock says, and files that declare a managed plugin's name.
+    /// Managed files whose content differs from the lock, and files that declare a managed plugin's name.
     #[serde(default)]
     pub drift: Vec<String>,
-    /// JARs in `plugins/` that are not ours, by file name.
+    /// Unmanaged JARs in `plugins/`, by file name.
     #[serde(default)]
     pub unmanaged: Vec<String>,
-    /// The same JARs with what they are; empty from an agent that does not look into them.
+    /// The same JARs with their descriptions. Empty from an agent that does not read them.
     #[serde(default)]
     pub unmanaged_jars: Vec<UnmanagedJar>,
-    /// JARs of people that made room for managed plugins and lie where they were moved still, the last one first.
+    /// Unmanaged JARs that were displaced by managed plugins and still exist at their new path, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<ReplacedJar>,
-    /// Locks whose files all lie on the volume, verified.
+    /// Locks whose files are all on the volume, verified.
     #[serde(default)]
     pub staged: Vec<String>,
-    /// The staging that is under way or failed last.
+    /// The staging in progress, or the last one that failed.
     #[serde(default)]
     pub staging: Option<Staging>,
     /// The world on the volume.
     pub world: WorldSeen,
-    /// The worlds and datapacks that this start has opened; None until they were looked at, or the agent does not know of them.
+    /// The worlds and datapacks that this start has opened. `None` until they were checked, or if the agent does not support it.
     #[serde(default)]
     pub loaded: Option<Loaded>,
-    /// What the server's log has told of damage to the worlds; None: nothing, or the agent does not read it.
+    /// The damage to worlds that the server's log reports. `None`: no damage, or the agent does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<DamageTold>,
-    /// How the server stopped last.
+    /// The server's last stop.
     #[serde(default)]
     pub last_stop: Option<LastStop>,
     /// True if RCON answered on the pod's own address, where it must not.
@@ -176,33 +177,34 @@ pub struct AgentReport {
     /// The announcement that is running or has ended.
     #[serde(default)]
     pub announced: Option<Announce>,
-    /// The copies of this server; None from one that takes none.
+    /// The backups of this server. `None` from a server without backups.
     #[serde(default)]
     pub backups: Option<BackupsSeen>,
-    /// The plugins' data that were kept before the set changed last; None: none were, or the agent does not know of it.
+    /// The plugins' data that was saved before the last change of the version set. `None`: no data was saved, or the agent does not support it.
     #[serde(default)]
     pub plugin_data: Option<PluginData>,
-    /// What came of the order for a volume without a world; None: there was none at any start, or the agent does not know of it.
+    /// The result of the restore request for a volume without a world. `None`: no start had one, or the agent does not support it.
     #[serde(default)]
     pub new_volume: Option<NewVolume>,
 }
 
-/// An order to put back what a failed set has changed, for the init container. The key `restore.json` of a `ConfigMap` that it mounts.
+/// A request to revert the changes of a failed version set, for the init container. Stored under the key `restore.json` of a `ConfigMap` that it
+/// mounts.
 ///
-/// It is obeyed by the set it names: for the worlds only if that cannot open them as they are, for the plugins' data only if nobody may
-/// have played since.
+/// It is executed by the version set it names. The worlds are restored only if that version set cannot open them as they are. The plugins' data
+/// is restored only if nobody may have played since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreOrder {
-    /// The digest of the lock that comes back: 64 hex digits.
+    /// The digest of the lock to return to: 64 hex digits.
     pub to: String,
-    /// The digest of the lock that failed. The copy that was taken before it is meant.
+    /// The digest of the lock that failed. The backup that was taken before it is restored.
     pub failed: String,
-    /// Somebody may have played since when it was ordered: the init container looks for itself, and leaves the worlds alone then. For the
-    /// plugins' data it always does.
+    /// Whether players may have been online when the request was written. The init container then checks itself, and keeps the worlds if players
+    /// were online. For the plugins' data it always checks.
     pub unless_played: bool,
-    /// False: the worlds stay as they are in any case. Not written when true: agents from before the plugins' data were kept do not
-    /// know the field.
+    /// False: the worlds stay as they are in any case. Not written when true, because agents from before plugin data was supported do not know
+    /// the field.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub worlds: bool,
 }
@@ -216,79 +218,79 @@ fn is_true(it: &bool) -> bool {
     *it
 }
 
-/// A JAR in `plugins/` that is not ours. All of it is somebody's own text, cut to what a status takes.
+/// An unmanaged JAR in `plugins/`. All fields are untrusted text, cut to the length that a status allows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnmanagedJar {
-    /// Its name in `plugins/`.
+    /// Its file name in `plugins/`.
     pub file: String,
-    /// Of its bytes: 64 hex digits.
+    /// The SHA-256 of its bytes: 64 hex digits.
     pub sha256: String,
-    /// The same in sha512, 128 hex digits; None: the agent is of an older version.
+    /// The same in sha512, 128 hex digits. `None`: the agent is older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha512: Option<String>,
-    /// What its description calls it; None: it holds no plugin that can be read.
+    /// The plugin name in its description. `None`: it contains no readable plugin.
     #[serde(default)]
     pub name: Option<String>,
-    /// The version that its description states.
+    /// The version in its description.
     #[serde(default)]
     pub version: Option<String>,
-    /// Further names that it satisfies the `depend` of others with.
+    /// Additional names that satisfy the `depend` of other plugins.
     #[serde(default)]
     pub provides: Vec<String>,
     /// Names without which it does not load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depend: Vec<String>,
-    /// The `api-version` that its description states: an older server refuses it.
+    /// The `api-version` in its description. An older server refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// The Java that its main class was compiled for; None: that class is not there, or the agent is of an older version.
+    /// The Java version for which its main class was compiled. `None`: that class is missing, or the agent is older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
 }
 
-/// A JAR of somebody's own that made room for a managed plugin. Both relative to the server's directory.
+/// An unmanaged JAR that was displaced by a managed plugin. Both paths are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplacedJar {
-    /// Where it lay.
+    /// The original path.
     pub file: String,
-    /// Where it lies now.
+    /// The current path.
     pub place: String,
 }
 
-/// The server's process as the agent sees it.
+/// The server's process, as the agent observes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Server {
-    /// No process holds the world's `session.lock` and nothing answers on the game port.
+    /// No process holds the world's `session.lock`, and the game port does not answer.
     Absent,
-    /// The process lives and has not answered a ping since its start.
+    /// The process is running and has not answered a ping since its start.
     Starting {
-        /// When the log or the world last changed: a start that moves is not stuck.
+        /// When the log or the world last changed: a start with progress is not stuck.
         progress_at: Timestamp,
     },
     /// It has answered a ping since its start.
     Up {
         /// When it first answered.
         since: Timestamp,
-        /// When it last answered; silence here is a tick stall or a hang.
+        /// When it last answered. A long silence is a tick stall or a hang.
         answered_at: Timestamp,
-        /// The Minecraft version in the ping, as the server says it (`Paper 1.21.10` is cut to `1.21.10`).
+        /// The Minecraft version in the ping (`Paper 1.21.10` is cut to `1.21.10`).
         minecraft: String,
-        /// Paper's build as the server's own log says it, once read.
+        /// Paper's build from the server's own log, once it is read.
         build: Option<u32>,
-        /// Plugins of this start from the log and `bukkit:plugins`; None until both were read.
+        /// The plugins of this start from the log and `bukkit:plugins`. `None` until both were read.
         plugins: Option<BTreeMap<String, PluginSeen>>,
     },
-    /// `stop` was sent or SIGTERM seen; it has not ended yet.
+    /// `stop` was sent or SIGTERM was received, and it has not ended yet.
     Stopping {
-        /// Since when.
+        /// When it began to stop.
         since: Timestamp,
     },
 }
 
-/// One plugin as the server itself says it.
+/// One plugin, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginSeen {
@@ -298,18 +300,18 @@ pub struct PluginSeen {
     pub enabled: bool,
 }
 
-/// Who is on.
+/// The players online.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "who", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum PlayerCount {
-    /// Nobody can be asked, since then. Counts as somebody.
+    /// The server cannot be asked. Counts as players online.
     Unknown {
-        /// The last time an answer came.
+        /// When the last answer arrived.
         since: Timestamp,
     },
-    /// The server said zero.
+    /// The server reported zero.
     Nobody,
-    /// The server said this many.
+    /// The server reported this many.
     Some {
         /// At least 1.
         count: u32,
@@ -317,7 +319,7 @@ pub enum PlayerCount {
 }
 
 impl PlayerCount {
-    /// How many, if that is known.
+    /// The number of players, if it is known.
     pub const fn count(self) -> Option<u32> {
         match self {
             Self::Unknown { since: _ } => None,
@@ -331,13 +333,13 @@ impl PlayerCount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Staging {
-    /// Which lock.
+    /// The digest of the lock.
     pub lock: String,
-    /// Files that lie on the volume already.
+    /// The number of files that are already on the volume.
     pub done: u32,
-    /// Files in all.
+    /// The total number of files.
     pub of: u32,
-    /// Why it stopped, in words for the user; None while it runs.
+    /// Why it stopped, as text for the user. `None` while it runs.
     pub error: Option<String>,
 }
 
@@ -345,13 +347,13 @@ pub struct Staging {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorldSeen {
-    /// The highest Minecraft version that any `level.dat` names; None before the first start.
+    /// The highest Minecraft version in any `level.dat`. `None` before the first start.
     pub floor: Option<Floor>,
-    /// False: old and new layout side by side, a move that did not end.
+    /// False: the old and new layout exist side by side, because a move did not finish.
     pub whole: bool,
 }
 
-/// The newest Minecraft that opened a world: it can never go below this.
+/// The newest Minecraft that opened a world. No older one can open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Floor {
@@ -361,65 +363,66 @@ pub struct Floor {
     pub data_version: u32,
 }
 
-/// What `last-stop.json` on the volume says.
+/// The content of `last-stop.json` on the volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastStop {
-    /// When the process was gone, or was there last if nobody saw it go.
+    /// When the process had ended, or when it was last observed if its end was not.
     pub at: Timestamp,
-    /// Whether `save-all flush` was confirmed by its text, or the log says that all was saved in a stop that was asked for, or that nobody saw.
+    /// Whether all worlds were saved. Either `save-all flush` was confirmed by its answer, or the log shows a save in a stop that was requested
+    /// or not observed.
     pub saved: bool,
-    /// In words: what asked for the stop, and what went wrong if anything did.
+    /// The reason as text: who requested the stop, and any error.
     pub why: String,
-    /// How many were on when it was asked for; None: nobody asked this agent, or it could not be known.
+    /// How many players were online when it was requested. `None`: no stop was requested from this agent, or the number was unknown.
     #[serde(default)]
     pub players: Option<u32>,
-    /// When all was saved last, as far as is known: the server says nothing of what it saves by itself. None also from an older agent.
+    /// The last known save of all worlds: the server does not log its automatic saves. `None` also from an older agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_at: Option<Timestamp>,
-    /// When the process was seen first: no two have the same. None: no agent had seen it, or it is an older agent.
+    /// When the process was first observed, which is unique to it. `None`: no agent had observed it, or the agent is older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
 }
 
-/// Bring the world to the disk now.
+/// A request to save the world to disk now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Save {
-    /// How long the server may take, in seconds: longer than the worst tick stall.
+    /// The timeout in seconds. It is longer than the worst tick stall.
     pub timeout_seconds: u32,
 }
 
-/// What came of a save.
+/// The result of a save.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Saved {
-    /// The answer held `Saved the game`.
+    /// Whether the answer contained `Saved the game`.
     pub confirmed: bool,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
-    /// What the server said instead, or why it could not be asked.
+    /// The server's other answer, or why it could not be asked.
     pub problem: Option<String>,
 }
 
-/// The body of every answer that is not 2xx.
+/// The body of every response that is not 2xx.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRefusal {
-    /// What is wrong and what to do, for the operator's log and the user's condition.
+    /// The error and its fix, for the operator's log and the user's condition.
     pub error: String,
-    /// Where the two clocks differ by more than is accepted: by how many seconds the agent's is ahead of the operator's; below 0, behind.
+    /// If the clocks differ by more than is accepted: how many seconds the agent's clock is ahead of the operator's. Below 0 it is behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead: Option<i64>,
-    /// The fence of another operator that has taken over from the one who asks.
+    /// The fence of another operator that has taken over from the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<u64>,
-    /// Nothing is wrong: the same is done when it is asked again in a moment.
+    /// No error: the same request succeeds when it is repeated shortly after.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_now: bool,
 }
 
 impl RequestRefusal {
-    /// One for a reason that is only told.
+    /// A refusal with only a reason.
     pub fn because(error: impl Into<String>) -> Self {
         Self { error: error.into(), clock_ahead: None, fence: None, not_now: false }
     }

@@ -1,7 +1,7 @@
-//! Edge (writes). A Minecraft server's console over RCON: a few typed commands, a deadline on every wait, one command in flight.
+//! Edge (writes). Controls a Minecraft server's console over RCON: typed commands, a timeout for every wait, one command in flight.
 //!
-//! The `rcon` crate speaks the protocol, in the mode that expects one packet per reply and sends no end marker: real servers lose or
-//! refuse a second packet that arrives together with the first, even 100 ms later (`rcon-facts.md`, 2.3). Commands always carry their
+//! The `rcon` crate implements the protocol. It is used in the mode that expects one packet per reply and sends no end marker. Real servers lose
+//! or refuse a second packet that arrives together with the first, even 100 ms later (`rcon-facts.md`, 2.3). Commands always include their
 //! namespace, because plugins replace the bare names. An unanswered command may have run.
 
 mod frame_validator;
@@ -20,26 +20,26 @@ use frame_validator::PacketGuard;
 pub use responses::Online;
 use responses::TitleKind;
 
-/// The longest body that a server reads; it drops a longer one silently (measured: 1446 works, 1447 does not).
+/// The longest body that a server reads, in bytes. It drops a longer one silently (measured: 1446 works, 1447 does not).
 pub const LONGEST_COMMAND: usize = 1446;
 
-/// A server splits replies at this many UTF-16 units. A reply of exactly this length may have more behind it.
+/// A server splits replies at this many UTF-16 units. A reply of exactly this length may continue in another packet.
 const FULL_PACKET: usize = 4096;
 
-/// How long connecting and the password may take. Both are answered by a thread of their own, so a tick stall does not matter.
+/// The timeout for connecting and for the password. A separate thread of the server answers both, so a tick stall does not matter.
 const OPENING: Duration = Duration::from_secs(5);
 
-/// The password of RCON. Never printed.
+/// The password of RCON. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RconPassword(String);
 
 impl RconPassword {
-    /// Takes the text as it stands in the Secret.
+    /// Takes the text from the Secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for the server's own file and for the wire only.
+    /// The text, only for the server's own file and for the connection.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -60,66 +60,66 @@ impl fmt::Debug for RconPassword {
 /// Why a command has no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens, or the network is in the way.
+    /// The port is closed, or the network blocks the connection.
     #[error("RCON at {address} cannot be reached")]
     Unreachable {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The server said no. Trying again changes nothing.
+    /// The server refused the password. Retrying does not help.
     #[error("RCON at {address} refuses the password: is `rcon.password` in server.properties ours?")]
     WrongPassword {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
-    /// The connection ended before the password was answered: a server that is starting, stopping or very old. Not a wrong password.
+    /// The connection ended before the password was answered: a server that is starting, stopping or very old. The password may be right.
     #[error("RCON at {address} closed the connection before it answered the password")]
     ClosedBeforeAnswer {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the socket said.
+        /// The error of the socket.
         #[source]
         source: io::Error,
     },
-    /// No answer in time. The command may have run, and its answer may still come: the connection is gone.
+    /// No answer arrived in time. The command may have run. Its answer may still arrive, so the connection is closed.
     #[error("no answer to `{command}` within {seconds} s; it may have run all the same")]
     Timeout {
-        /// Without its arguments.
+        /// The command without its arguments.
         command: &'static str,
-        /// The deadline.
+        /// The timeout in seconds.
         seconds: u64,
     },
     /// The connection ended between command and answer. The command may have run.
     #[error("the connection ended before `{command}` was answered; it may have run all the same")]
     Lost {
-        /// Without its arguments.
+        /// The command without its arguments.
         command: &'static str,
-        /// What the socket said.
+        /// The error of the socket.
         #[source]
         source: io::Error,
     },
-    /// Not sent at all.
+    /// The command was not sent.
     #[error("`{command}` with its text has {bytes} bytes, a server reads at most {LONGEST_COMMAND}")]
     TooLong {
-        /// Without its arguments.
+        /// The command without its arguments.
         command: &'static str,
-        /// How many.
+        /// Its length.
         bytes: usize,
     },
-    /// The answer is longer than one packet; the rest was not waited for.
+    /// The answer is longer than one packet, and the rest was not awaited.
     #[error("the answer to `{command}` does not fit into one packet, so it is not complete")]
     Incomplete {
-        /// Without its arguments.
+        /// The command without its arguments.
         command: &'static str,
     },
 }
 
-/// A console that is opened by the first command and closed by [`Console::close`] or by dropping it.
+/// A console that the first command opens. [`Console::close`] or dropping it closes it.
 ///
-/// A real server logs two lines for each connection, so one act uses one console.
+/// A real server logs two lines for each connection, so one task uses one console.
 pub struct Console {
     address: SocketAddr,
     password: RconPassword,
@@ -127,12 +127,12 @@ pub struct Console {
 }
 
 impl Console {
-    /// A console at `address`; nothing is sent yet.
+    /// A console at `address`. No data is sent yet.
     pub fn new(address: SocketAddr, password: RconPassword) -> Self {
         Self { address, password, connection: None }
     }
 
-    /// Ends the connection, if there is one. The next command opens a new one.
+    /// Closes the connection, if one is open. The next command opens a new one.
     pub fn close(&mut self) {
         self.connection = None;
     }
@@ -142,7 +142,7 @@ impl Console {
         self.connection.is_some()
     }
 
-    /// Says the password, if this has not been done on this connection.
+    /// Connects and sends the password, if this has not been done yet.
     pub async fn open(&mut self) -> Result<(), Error> {
         if self.connection.is_none() {
             self.connection = Some(self.connect().await?);
@@ -150,38 +150,39 @@ impl Console {
         Ok(())
     }
 
-    /// Who is on, by `minecraft:list`. A text without the two numbers is [`Online::Unknown`].
+    /// The players online, by `minecraft:list`. A text without the two numbers is [`Online::Unknown`].
     pub async fn list(&mut self, within: Duration) -> Result<Online, Error> {
         Ok(responses::online(&self.ask("minecraft:list", "", within).await?))
     }
 
-    /// Brings the world to the disk and answers the server's words. Done only if [`responses::says_saved`] finds the confirmation in them.
+    /// Saves the world to disk and returns the server's answer. It succeeded only if [`responses::says_saved`] finds the confirmation in it.
     pub async fn save_flush(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-all", " flush", within).await
     }
 
-    /// Has the world written, what has changed of it and whatever was written before, and answers the server's words, as [`Self::save_flush`].
+    /// Has the server write its world: changed data, and data that it has written before. Returns the server's answer, as [`Self::save_flush`]
+    /// does.
     pub async fn save(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-all", "", within).await
     }
 
-    /// Whether the server has this dimension (`minecraft:creative`) open. None: the text says neither.
+    /// Whether the server has this dimension (`minecraft:creative`) open. `None`: the answer confirms neither.
     pub async fn has_dimension(&mut self, key: &str, within: Duration) -> Result<Option<bool>, Error> {
         let answer = self.ask("minecraft:execute", &responses::in_dimension_arguments(key), within).await?;
         Ok(responses::has_dimension(&answer))
     }
 
-    /// Switches automatic saving off and answers the server's words; [`responses::saving`] reads them.
+    /// Switches autosave off and returns the server's answer, for [`responses::saving`].
     pub async fn save_off(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-off", "", within).await
     }
 
-    /// Switches automatic saving on and answers the server's words; [`responses::saving`] reads them.
+    /// Switches autosave on and returns the server's answer, for [`responses::saving`].
     pub async fn save_on(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-on", "", within).await
     }
 
-    /// Stops the server. Any answer will do, and so will the end of the connection: some servers end without a word.
+    /// Stops the server. Any answer counts, and so does the end of the connection, because some servers end without an answer.
     pub async fn stop(&mut self, within: Duration) -> Result<(), Error> {
         self.open().await?;
         match self.ask("minecraft:stop", "", within).await {
@@ -190,30 +191,30 @@ impl Console {
         }
     }
 
-    /// The plugins by name, true for those that are enabled (green). None if the text is not such a list.
+    /// The plugins by name, true for enabled (green) ones. `None` if the text is not such a list.
     pub async fn plugins(&mut self, within: Duration) -> Result<Option<BTreeMap<String, bool>>, Error> {
         Ok(responses::plugins(&self.ask("bukkit:plugins", "", within).await?))
     }
 
-    /// Shows a text in the chat to everybody who is on.
+    /// Shows a text in the chat to all players.
     pub async fn tellraw_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
         self.ask("minecraft:tellraw", &responses::tellraw_arguments(text), within).await.map(drop)
     }
 
-    /// Shows the first line of a text above the hotbar to everybody who is on. It fades after three seconds.
+    /// Shows the first line of a text above the hotbar to all players. It fades after three seconds.
     pub async fn action_bar_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
         self.ask("minecraft:title", &responses::title_arguments(TitleKind::ActionBar, text), within).await.map(drop)
     }
 
-    /// Shows `title` large to everybody who is on, with the first line of `below` beneath it. For how long is the players' own
-    /// setting, or another plugin's, and stays that.
+    /// Shows `title` in large letters to all players, with the first line of `below` beneath it. The duration follows the players' own setting or
+    /// that of another plugin, and is not changed.
     pub async fn title_all(&mut self, title: &str, below: &str, within: Duration) -> Result<(), Error> {
-        // It waits for its title.
+        // The subtitle waits for its title.
         self.ask("minecraft:title", &responses::title_arguments(TitleKind::Subtitle, below), within).await?;
         self.ask("minecraft:title", &responses::title_arguments(TitleKind::Title, title), within).await.map(drop)
     }
 
-    /// Disconnects everybody who is on, with a reason that they read. Fine if nobody is.
+    /// Disconnects all players, with a reason that they read. It also succeeds without players.
     pub async fn kick_all(&mut self, reason: &str, within: Duration) -> Result<(), Error> {
         self.ask("minecraft:kick", &responses::kick_arguments(reason), within).await.map(drop)
     }
@@ -236,14 +237,14 @@ impl Console {
         }
     }
 
-    /// One command, one answer. The connection survives only if the answer came whole and in time.
+    /// Sends one command and reads one answer. The connection is kept only if the whole answer arrived in time.
     async fn ask(&mut self, command: &'static str, arguments: &str, within: Duration) -> Result<String, Error> {
         let body = format!("{command}{arguments}");
         if body.len() > LONGEST_COMMAND {
             return Err(Error::TooLong { command, bytes: body.len() });
         }
         self.open().await?;
-        // Taken out, so that a caller who stops waiting (a select, an abort) leaves no connection with a late answer behind.
+        // Taken out, so that a cancelled caller (a select, an abort) leaves no connection with a late answer behind.
         let mut connection = self.connection.take().expect("`open` has just put it there");
         let answer = in_time(command, within, connection.cmd(&body)).await?;
         if answer.encode_utf16().count() == FULL_PACKET {

@@ -1,11 +1,11 @@
-//! Pure. What is the next safe step of an update, or what is it waiting for?
+//! Pure. Computes the next safe step of an update, or the reason why it waits.
 //!
-//! One step per pass and no stored phase: each pass looks at the world and answers again, so a crash between any two steps
-//! resumes by looking. What must be remembered is a fact, and a fact names all that makes it true. The edge does a step
-//! only with what it saw (uid, resourceVersion, pod UID), and not after its `not_after`.
+//! It takes one step per pass and stores no phase. Each pass observes the cluster and computes the answer again, so a crash between any two steps
+//! needs no recovery. State that must be remembered is a fact, and a fact names every condition that makes it true. The edge executes a step only
+//! with what it observed (uid, resourceVersion, pod UID), and not after the step's `not_after`.
 //!
-//! The function is small enough to be looked at from all sides: `tests/rollout_model.rs` explores it together with a model
-//! of the `StatefulSet` controller, pods, players, people and faults, state by state.
+//! The function is small enough to be explored exhaustively. `tests/rollout_model` runs it against a model of the `StatefulSet` controller, pods,
+//! players, users and faults, state by state.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -30,40 +30,39 @@ use crate::observation::{
 use roll_forward::{go_forward, is_touched, refuses_newer_worlds, who_decides};
 use stop_preconditions::{StopPreconditions, clear_to_stop, clear_to_update};
 
-/// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
-/// in trouble a minute.
+/// How much of the window must be left for a step that stops a server. The controller needs 0.2 s (measured). An overloaded control plane needs a
+/// minute.
 pub const LATEST_START: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long after the look at a server what is decided upon it may be carried out. resourceVersion fences what changed; only a clock fences a
-/// process that slept while nothing changed but the hour. Longer than a pass needs with an agent that never answers (10 s) and a slow API
-/// server, and shorter than the minute that is left of a window at least, so that it is still open after the write.
+/// How long after the observation a decision may be executed. resourceVersion fences changed objects. Only a clock fences a process that slept
+/// while nothing changed but the time. It is longer than a pass needs with an agent that never answers (10 s) and a slow API server. It is
+/// shorter than the minimum of one minute that is left of a window, so that the window is still open after the write.
 pub const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(45);
 
-/// The next safe step from what is seen towards the goal. Total: any combination has an answer.
+/// The next safe step from the observation towards the goal. The function is total: any combination of inputs has an answer.
 pub fn next_step(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Step {
     let step = drain::before_an_eviction(goal, seen, towards_the_goal(goal, seen, gate, now), now);
     cancel_announcement::before_rest(seen, step, now)
 }
 
-/// The same, on a node that stays.
+/// The same, without regard to drains.
 fn towards_the_goal(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Step {
     let settled = seen.facts.settled;
     let Some(set) = &seen.set else {
         return match settled {
-            // Not the goal: the server may have been taken away outside the window, so it comes back as it was.
+            // Not the goal: the server may have been deleted outside the window, so it is recreated as it was.
             Some(settled) => Step::Create { revision: settled.revision, door: Partition::Closed },
             None => Step::Create { revision: goal.revision, door: Partition::Open },
         };
     };
     match settled {
         Some(settled) if is_proven(set, seen.pod, settled) => at_rest(goal, seen, set, settled, gate, now),
-        // An open door, or a pod that was never proven, however it came to run: that is finished first, whatever the goal is
-        // by now.
+        // An open partition, or a pod that was never verified, for whatever reason it runs. This is finished first, whatever the goal is now.
         _ => on_trial(goal, seen, set, gate, now),
     }
 }
 
-/// The door is closed, and what runs is proven (or gone). Is there something to do?
+/// The partition is closed, and the running revision is verified (or no pod exists). Decides whether any step is due.
 fn at_rest(
     goal: &Goal,
     seen: &Observation,
@@ -76,12 +75,12 @@ fn at_rest(
     if life == Some(PodPhase::Refused) && seen.copy_asked {
         return Step::RequestRestore { to: settled.revision, asked: true };
     }
-    // What to answer when nothing is begun. Whatever else stands in the template would run after a scale to 0 and back, or
-    // after a re-creation, so it goes first; and a server in trouble is worth more words than a window.
+    // The answer when no update begins. Any other template in the `StatefulSet` would run after a scale to 0 and back, or after a re-creation, so
+    // it is reverted first. A server that is not up needs a more specific reason than the window.
     let rest = |quiet| match life {
         _ if set.template != settled.revision || set.current != settled.revision => restore(set, settled),
         Some(PodPhase::Up) => once_more(goal, seen, quiet, now).unwrap_or(quiet),
-        // The worlds may be why it does not come up, and a person has named better ones.
+        // The worlds may be the reason why the server does not start, and a user has chosen a backup to restore.
         Some(life) if seen.copy_asked && is_down(life, now) => {
             let down = Step::Wait(not_up(life, now));
             once_more(goal, seen, down, now).unwrap_or(down)
@@ -119,8 +118,8 @@ fn at_rest(
         Some(PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down) if seen.images == ImagesOnNode::OnTheirWay => {
             return Step::Wait(WaitingOn::Images);
         }
-        // Nobody is warned of a stop, and nothing stopped, for what the node has not got: the server would be down for as long as it is
-        // pulled, or until somebody mends it. That may take weeks, and everything else goes on meanwhile.
+        // No player is warned and no server is stopped for images that the node does not have. The server would be down until the images are
+        // pulled or somebody fixes the pull. That may take weeks, and everything else continues meanwhile.
         Some(PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down) if seen.images == ImagesOnNode::Failed => {
             return rest(Step::Wait(WaitingOn::NoImage));
         }
@@ -140,19 +139,19 @@ fn at_rest(
     Step::Commit { unasked, not_after }
 }
 
-/// Since when the gate lets the goal in that would stop a server now. None: it is shut, or too little is left of it.
+/// Since when the gate allows a goal that would stop a server now. `None`: it is shut, or too little is left of it.
 fn lets_in(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Option<Timestamp> {
     let opened_at = match gate {
         Gate::Open { opened_at, .. } => opened_at,
-        // Players were told in this opening, and what they were told happens.
+        // Players were warned in this opening, and the announced update happens.
         Gate::NoNewStarts { opened_at, .. } if has_begun(goal, seen, opened_at) => opened_at,
         Gate::NoNewStarts { .. } | Gate::Shut { .. } => return None,
     };
     (!gate.shuts_before(later(now, LATEST_START))).then_some(opened_at)
 }
 
-/// The files of the goal are not there. Where they never come they keep no restart by the clock away for ever; one that itself waits for players
-/// keeps no files waiting.
+/// The files of the goal are missing. If they never arrive, they must not block scheduled restarts for ever. A restart that itself waits for
+/// players does not delay the staging.
 fn stage(goal: &Goal, seen: &Observation, set: &StatefulSetView, settled: StableSet, now: Timestamp) -> Step {
     let is_up = seen.pod.is_some_and(|pod| pod.life == PodPhase::Up);
     let is_whole = set.template == settled.revision && set.current == settled.revision;
@@ -160,16 +159,16 @@ fn stage(goal: &Goal, seen: &Observation, set: &StatefulSetView, settled: Stable
     restart.filter(|step| !matches!(step, Step::Wait(WaitingOn::Players { .. }))).unwrap_or(Step::Stage)
 }
 
-/// Whether something has begun here that is to be brought to its end: players were told in this opening, a template other
-/// than the settled one is written, or a set is on trial. A first start is none of it: nothing was there before.
+/// Whether a change has begun here that must be finished. That is so if players were warned in this opening, a template other than the stable one
+/// is written, or a rollout is in progress. A first start does not count, because there was no earlier revision.
 pub fn is_under_way(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
     let is_on_trial = !is_proven(set, seen.pod, settled) || set.template != settled.revision;
     is_told(goal, seen, gate) || is_on_trial && !is_left_to_a_person(seen)
 }
 
-/// Whether exactly this goal has begun here, or a set is on trial. A template of something else, which a person wrote or a goal of before, is no
-/// beginning of this one: it goes back.
+/// Whether exactly this goal has begun here, or a rollout is in progress. Any other template, written by a user or for an earlier goal, is not a
+/// beginning of this goal. It is reverted.
 pub fn has_goal_begun(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
     let is_written = set.template == goal.revision && set.template != settled.revision;
@@ -177,7 +176,7 @@ pub fn has_goal_begun(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     is_told(goal, seen, gate) || is_written || is_on_trial
 }
 
-/// Players were told of the goal in this opening.
+/// Whether players were warned of the goal in this opening.
 fn is_told(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     match gate {
         Gate::Open { opened_at, .. } | Gate::NoNewStarts { opened_at, .. } => has_begun(goal, seen, opened_at),
@@ -185,17 +184,18 @@ fn is_told(goal: &Goal, seen: &Observation, gate: Gate) -> bool {
     }
 }
 
-/// The door is closed, and what runs is what settled, or gone.
+/// Whether the partition is closed, and the running revision is the stable one, or no pod exists.
 fn is_proven(set: &StatefulSetView, pod: Option<PodView>, settled: StableSet) -> bool {
     set.door == Partition::Closed && pod.is_none_or(|pod| pod.revision == settled.revision)
 }
 
-/// What runs, or should, is whole and nothing else is begun: is it to be restarted as it is, or does it come from there? The pod is
-/// deleted and no template is written, so there is nothing that could slip in and nothing to go back to: what does not come up
-/// is what a lost server is. An update that waits for its window (`quiet`) and comes in the same night is the restart.
+/// Decides whether to restart the running revision as it is, or whether it was just restarted and needs verification. No other change is in
+/// progress. The operator deletes the pod and writes no template, so no other revision can start and there is none to roll back to. If the pod
+/// does not start, it is handled like a lost server. An update that waits for its window (`quiet`) and begins in the same night replaces the
+/// restart.
 fn once_more(goal: &Goal, seen: &Observation, quiet: Step, now: Timestamp) -> Option<Step> {
     let pod = seen.pod?;
-    // One that does not come up has not proven anything, and is not waited for.
+    // A pod that does not start cannot be verified, and the operator does not wait for it.
     if seen.is_restarted() && pod.life == PodPhase::Up {
         return Some(match seen.verdict {
             Verification::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
@@ -229,21 +229,21 @@ fn once_more(goal: &Goal, seen: &Observation, quiet: Step, now: Timestamp) -> Op
     }
 }
 
-/// Whether the update that waits for a window which opens then is sure to come no later than `until`: a restart by the clock of the same night is
-/// left to it. Not to one that waits for players, who may stay all night, nor to one whose files or images are not there: the restart would never
-/// come.
+/// Whether the update that waits for a window, which opens at `opens`, is sure to begin no later than `until`. A scheduled restart of the same
+/// night is then left to it. An update that waits for players does not qualify, because they may stay all night. An update with missing files or
+/// images does not qualify either. In both cases the restart would never happen.
 pub fn is_the_restart(goal: &Goal, seen: &Observation, opens: Option<Timestamp>, until: Timestamp) -> bool {
     let waits_for_players = matches!(goal.policy, PlayerPolicy::WaitForEmpty { .. });
     let has_images = matches!(seen.images, ImagesOnNode::Here | ImagesOnNode::Unknown);
     opens.is_some_and(|opens| opens <= until) && !waits_for_players && seen.staged && has_images
 }
 
-/// Whether this update was announced to this pod in this opening. What is not announced begins with the stop itself.
+/// Whether this update was announced to this pod in this opening. An update without an announcement begins with the stop itself.
 fn has_begun(goal: &Goal, seen: &Observation, opened_at: Timestamp) -> bool {
     seen.told(Disruption::Update { goal: goal.revision, window_opened_at: opened_at }).is_some()
 }
 
-/// A revision is being brought in, or runs without ever having been proven.
+/// A rollout is in progress, or a revision runs that was never verified.
 fn on_trial(goal: &Goal, seen: &Observation, set: &StatefulSetView, gate: Gate, now: Timestamp) -> Step {
     let settled = seen.facts.settled;
     let Some(pod) = seen.pod else { return Step::Wait(no_pod(set)) };
@@ -252,8 +252,7 @@ fn on_trial(goal: &Goal, seen: &Observation, set: &StatefulSetView, gate: Gate, 
     }
     if set.door == Partition::Open && pod.revision != set.template {
         return match (settled, gate) {
-            // The gate shut before the controller acted: the commit is taken back. A roll-back never is: its pod is not the
-            // settled one.
+            // The gate shut before the controller acted, so the commit is reverted. A rollback is never reverted: its pod is not the stable one.
             (Some(settled), Gate::Shut { .. }) if pod.revision == settled.revision => restore(set, settled),
             _ => Step::Wait(WaitingOn::Controller),
         };
@@ -264,7 +263,7 @@ fn on_trial(goal: &Goal, seen: &Observation, set: &StatefulSetView, gate: Gate, 
     match pod.life {
         PodPhase::Starting { gives_up_at } if now < gives_up_at => {
             let way_back = condemned.then(|| go_back(goal, seen, pod, gate, now));
-            // The kubelet has started it again: what a person has to decide is the same before, in and after each start.
+            // The kubelet has restarted it. The decision that an admin must make is the same before, during and after each start.
             let is_decided = |step: &Step| matches!(step, Step::Wait(why) if why.is_about_the_way_back());
             way_back.filter(is_decided).unwrap_or(Step::Wait(WaitingOn::Start { until: gives_up_at }))
         }
@@ -275,13 +274,13 @@ fn on_trial(goal: &Goal, seen: &Observation, set: &StatefulSetView, gate: Gate, 
             forward.unwrap_or(Step::Wait(WaitingOn::WorldRefused))
         }
         PodPhase::Starting { .. } | PodPhase::Refused => go_back(goal, seen, pod, gate, now),
-        // A verdict that gets better after the failure was recorded comes too late: half a roll-back may be under way.
+        // A verification that improves after the failure was recorded is too late: half a rollback may have been done.
         PodPhase::Up | PodPhase::Down if condemned => go_back(goal, seen, pod, gate, now),
         PodPhase::Up | PodPhase::Down => match seen.verdict {
             _ if known_good => close(set, trial),
             Verification::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
             Verification::Passed | Verification::Unproven => close(set, trial),
-            // A first start that fails its proof has nowhere to go back to: kept, and told.
+            // A first start that fails its verification has no revision to roll back to. It is kept, and the operator reports it.
             Verification::Failed if settled.is_none() => close(set, trial),
             Verification::Failed => go_back(goal, seen, pod, gate, now),
         },
@@ -289,23 +288,23 @@ fn on_trial(goal: &Goal, seen: &Observation, set: &StatefulSetView, gate: Gate, 
     }
 }
 
-/// The revision on trial did not make it.
+/// The candidate revision failed.
 fn go_back(goal: &Goal, seen: &Observation, pod: PodView, gate: Gate, now: Timestamp) -> Step {
     let Some(settled) = seen.facts.settled else {
-        // Nothing has ever been proven here, so there is no habit of players to disturb: a corrected goal needs no window.
+        // No revision was ever verified here, so no players rely on the server. A corrected goal needs no window.
         return if goal.revision == pod.revision {
             Step::Wait(WaitingOn::FirstStartFailed)
         } else {
             stop_for(goal, seen, pod, (goal.revision, false), now)
         };
     };
-    // First of all, and for good: a server that gets well while we go back must not leave half a roll-back behind.
+    // The failure is recorded first, and permanently: a server that recovers during the rollback must not leave the rollback half done.
     if !seen.facts.failed.contains(&pod.revision) {
         return Step::MarkFailed { revision: pod.revision };
     }
-    // Also by what it may do to the world: it may still do it while it is being stopped. And by what ran before it.
+    // Includes changes that the server may still make to the world while it stops, and changes made by earlier revisions.
     let touched = is_touched(&seen.world, settled);
-    // A person who names a copy has decided what may be lost, and has it put in place whatever the world is like.
+    // A user who chooses a backup has accepted the loss, and it is restored in whatever state the world is.
     if !seen.copy_asked && (touched || pod.world > settled.world) {
         if let Some(decides) = who_decides(&seen.world, settled) {
             return go_forward(goal, seen, gate, now).unwrap_or(Step::Wait(decides));
@@ -320,7 +319,7 @@ fn go_back(goal: &Goal, seen: &Observation, pod: PodView, gate: Gate, now: Times
     stop_for(goal, seen, pod, (settled.revision, seen.copy_asked), now)
 }
 
-/// The pod goes and `to` comes, asked for like any other stop; with the order of a person, if that is to go with it.
+/// Replaces the pod with `to`, after the same checks as any other stop. `asked` adds a user's restore request.
 fn stop_for(goal: &Goal, seen: &Observation, pod: PodView, (to, asked): (Revision, bool), now: Timestamp) -> Step {
     let not_after = later(now, DECISION_COUNTS);
     match clear_to_stop(goal, seen, Disruption::RollBack { failed: pod.revision }, not_after, now) {
@@ -330,7 +329,8 @@ fn stop_for(goal: &Goal, seen: &Observation, pod: PodView, (to, asked): (Revisio
     }
 }
 
-/// Only on the controller's word that the trial is current: closed earlier, a lost pod would come back as the old one.
+/// Waits until the controller reports the candidate as current. If the partition were closed earlier, a lost pod would be recreated with the old
+/// revision.
 fn close(set: &StatefulSetView, trial: Revision) -> Step {
     if set.door == Partition::Open && !(set.observed && set.update == trial && set.current == trial) {
         return Step::Wait(WaitingOn::Controller);
@@ -343,7 +343,7 @@ fn restore(set: &StatefulSetView, settled: StableSet) -> Step {
     Step::Restore { revision: settled.revision, door }
 }
 
-/// Its process has ended by itself, or had all the time that a start has.
+/// Whether the server process has ended by itself, or has exceeded the time for a start.
 fn is_down(life: PodPhase, now: Timestamp) -> bool {
     match life {
         PodPhase::Down => true,

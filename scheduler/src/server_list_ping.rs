@@ -1,6 +1,6 @@
-//! Edge (reads). Asks a Minecraft server for what its line in the server list shows. Causes no line in the server's log.
+//! Edge (reads). Reads a Minecraft server's entry in the server list with a ping, which causes no line in the server's log.
 //!
-//! The status exchange of the protocol since 1.7 (<https://minecraft.wiki/w/Java_Edition_protocol/Server_List_Ping>): one connection, a
+//! It is the status exchange of the protocol since 1.7 (<https://minecraft.wiki/w/Java_Edition_protocol/Server_List_Ping>): one connection, a
 //! handshake that announces it, an empty request, a JSON answer.
 
 use std::io;
@@ -11,57 +11,57 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// More than any server sends: the JSON is at most 32767 characters, a favicon among them.
+/// More than any server sends, in bytes: the JSON has at most 32767 characters, including a favicon.
 const LONGEST_ANSWER: usize = 256 * 1024;
 
-/// What a server's line says.
+/// The content of a server's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusResponse {
     /// The Minecraft version alone: `Paper 1.21.10` is cut to `1.21.10`.
     pub minecraft: String,
-    /// How many are on; None if the server hides it. A plugin may fake it: it may delay an update, it proves nothing.
+    /// The number of players online. `None` if the server hides it. A plugin may fake it, so it may delay an update but proves nothing.
     pub online: Option<u32>,
-    /// How many may be.
+    /// The maximum number of players.
     pub max: Option<u32>,
 }
 
-/// Why there is no answer.
+/// Why no answer is available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens on the port: no server, one that starts, or one that has closed its door.
+    /// The port is closed: no server, or one that is starting or stopping.
     #[error("nothing listens at {address}")]
     Refused {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the socket said.
+        /// The error of the socket.
         #[source]
         source: io::Error,
     },
-    /// The port is open and silent: a server that starts, a tick stall, or a hang.
+    /// The port is open and silent: a server that is starting, a tick stall, or a hang.
     #[error("no answer to the server-list ping within {milliseconds} ms")]
     Silent {
-        /// The deadline.
+        /// The timeout in milliseconds.
         milliseconds: u128,
     },
     /// The connection ended early.
     #[error("the server-list ping was cut off")]
     Cut(#[source] io::Error),
-    /// Something answered that is not a Minecraft server, or not as one.
+    /// The peer is not a Minecraft server, or does not answer like one.
     #[error("the answer to the server-list ping cannot be read: {what}")]
     Garbled {
-        /// Which part.
+        /// The invalid part.
         what: &'static str,
     },
 }
 
 impl Error {
-    /// Whether nobody listens at all.
+    /// Whether the port is closed.
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }
 }
 
-/// Asks the server at `address`; `within` bounds the whole exchange.
+/// Pings the server at `address`. `within` limits the whole exchange.
 pub async fn ping(address: SocketAddr, within: Duration) -> Result<StatusResponse, Error> {
     let silent = |_| Error::Silent { milliseconds: within.as_millis() };
     tokio::time::timeout(within, exchange(address)).await.map_err(silent)?
@@ -71,7 +71,7 @@ async fn exchange(address: SocketAddr) -> Result<StatusResponse, Error> {
     let stream = TcpStream::connect(address).await;
     let mut stream = stream.map_err(|source| Error::Refused { address, source })?;
     let mut handshake = vec![0x00];
-    // -1: the version is not known yet, please say it.
+    // -1: the client does not know the version yet, and requests it.
     push_varint(&mut handshake, -1);
     let host = address.ip().to_string();
     push_length(&mut handshake, host.len());
@@ -123,13 +123,13 @@ fn read_status(json: &[u8]) -> Option<StatusResponse> {
     })
 }
 
-/// The last word that starts with a digit: `Paper 1.21.10` and `1.21.10` are `1.21.10`. Other names stay whole.
+/// The last word that starts with a digit: `Paper 1.21.10` and `1.21.10` become `1.21.10`. Other names stay whole.
 fn minecraft_of(name: &str) -> &str {
     let mut versions = name.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     versions.next_back().unwrap_or(name)
 }
 
-/// The protocol's number of variable length, of at most 5 bytes, for a length within our bounds.
+/// Reads the protocol's variable-length number, of at most 5 bytes, for a length within the limits.
 async fn read_length(stream: &mut (impl AsyncReadExt + Unpin)) -> Result<usize, Error> {
     let mut value = 0_usize;
     for place in 0..5 {

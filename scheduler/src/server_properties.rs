@@ -1,7 +1,7 @@
-//! Edge (writes). The five keys of server.properties that are ours, and no other line.
+//! Edge (writes). Sets the five managed keys of server.properties, and changes no other line.
 //!
-//! Minecraft binds RCON to every address of the pod unless Paper's own `rcon.ip` says otherwise (`rcon-facts.md`, 4.13), so these keys
-//! are set at every pod start. An adopted file brings an old password, an old port or RCON switched off.
+//! Minecraft binds RCON to every address of the pod unless Paper's own `rcon.ip` overrides it (`rcon-facts.md`, 4.13), so these keys are set at
+//! every pod start. An adopted file may contain an old password, an old port or RCON switched off.
 
 use std::fs;
 use std::io;
@@ -11,14 +11,14 @@ use std::path::Path;
 
 use crate::rcon::RconPassword;
 
-/// How the names of files begin that may hold what `server.properties` holds, its password too: what waits beside it to take its place, and what
-/// an editor leaves there.
+/// The prefix of files that may contain the content of `server.properties`, including its password. These are files that wait to replace it, and
+/// files that an editor leaves.
 pub(crate) const BESIDE: &str = ".server.properties.";
 
-/// How those begin that are ours, and nobody else's: what is left of them is removed.
+/// The prefix of Nightshift's own files among them. Leftover ones are removed.
 const WAITING: &str = ".server.properties.nightshift-";
 
-/// The file could not be brought to say what it must.
+/// The file could not be updated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reading or writing failed.
@@ -26,7 +26,7 @@ pub enum Error {
     File {
         /// Read, write, or clear away.
         what: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -35,10 +35,10 @@ pub enum Error {
     Password,
 }
 
-/// What the server is told of RCON.
+/// The RCON settings of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Rcon<'a> {
-    /// Whether there is any.
+    /// Whether RCON is enabled.
     pub enabled: bool,
     /// Its port.
     pub port: u16,
@@ -46,8 +46,8 @@ pub struct Rcon<'a> {
     pub password: &'a RconPassword,
 }
 
-/// Sets our keys in `<directory>/server.properties`: atomically, with the file's mode kept. Writes nothing if they are set already. Clears away
-/// what a process left beside it that was killed in between: it holds the password.
+/// Sets the managed keys in `<directory>/server.properties` atomically, and keeps the file's mode. It writes nothing if they are already set. It
+/// removes files that a killed process left beside it, because they contain the password.
 pub fn write(directory: &Path, rcon: Rcon<'_>) -> Result<(), Error> {
     let password = rcon.password;
     let wrong = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
@@ -71,10 +71,11 @@ pub fn write(directory: &Path, rcon: Rcon<'_>) -> Result<(), Error> {
     replace(&path, &after, mode).map_err(|source| Error::File { what: "write", source })
 }
 
-/// The name of the server's level, by `<directory>/server.properties`. A file that cannot be read, or that does not say it, means Minecraft's own.
+/// The name of the server's level, by `<directory>/server.properties`. Minecraft's own default is used if the file is unreadable or does not
+/// contain it.
 pub fn level_name(directory: &Path) -> String {
     let bytes = fs::read(directory.join("server.properties")).unwrap_or_default();
-    // The game takes the last of several.
+    // The game uses the last of several.
     let last = logical_lines(&bytes).into_iter().rfind(|line| key_of(line) == b"level-name");
     let value = last.map(value_of).unwrap_or_default();
     if value.is_empty() { "world".to_owned() } else { value }
@@ -100,7 +101,7 @@ fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     fs::File::open(directory)?.sync_all()
 }
 
-/// The file's bytes with our keys set. Bytes, because old files are in Latin-1; every line that is not ours stays as it is.
+/// The file's bytes with the managed keys set. Bytes are used because old files are in Latin-1. Every other line is unchanged.
 fn with_keys(before: &[u8], rcon: Rcon<'_>) -> Vec<u8> {
     let Rcon { enabled, port, password } = rcon;
     let port = port.to_string();
@@ -118,7 +119,7 @@ fn with_keys(before: &[u8], rcon: Rcon<'_>) -> Vec<u8> {
             after.extend_from_slice(line);
             continue;
         };
-        // The game takes the last of several: one must be left.
+        // The game uses the last of several, so only one is kept.
         if !std::mem::replace(&mut done[which], true) {
             let (key, value) = wanted[which];
             let end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
@@ -129,7 +130,7 @@ fn with_keys(before: &[u8], rcon: Rcon<'_>) -> Vec<u8> {
     if !after.is_empty() && !after.ends_with(b"\n") {
         after.push(b'\n');
     }
-    // A last line that goes on would swallow our first one: an empty line ends it.
+    // A last line with a continuation would swallow the first managed line, so an empty line ends it.
     if logical_lines(&[&after[..], b"x"].concat()).last() != Some(&&b"x"[..]) {
         after.push(b'\n');
     }
@@ -141,18 +142,18 @@ fn with_keys(before: &[u8], rcon: Rcon<'_>) -> Vec<u8> {
     after
 }
 
-/// Keys whose values are secrets: RCON's password, and that of the management server (Minecraft 1.21.9 and later, which makes a new one).
+/// Keys whose values are secrets: RCON's password, and that of the management server (Minecraft 1.21.9 and later, which generates a new one).
 const SECRETS: [&[u8]; 2] = [b"rcon.password", b"management-server-secret"];
 
-/// The file's bytes without the lines that name secrets, comments too: as it may be kept in a backup.
+/// The file's bytes without the lines that contain secret keys, including comments. This form may be kept in a backup.
 pub(crate) fn without_secrets(bytes: &[u8]) -> Vec<u8> {
     let names = |line: &[u8], key: &[u8]| line.windows(key.len()).any(|part| part == key);
     let harmless = |line: &&[u8]| !SECRETS.iter().any(|key| names(line, key));
     logical_lines(bytes).into_iter().filter(harmless).flatten().copied().collect()
 }
 
-/// Cuts the file into lines with their ends; a line that ends in an odd number of backslashes goes on in the next (as
-/// `java.util.Properties` reads it), comments never do.
+/// Splits the file into lines with their line ends. A line that ends in an odd number of backslashes continues in the next one (as
+/// `java.util.Properties` reads it). Comments never continue.
 fn logical_lines(bytes: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
     let mut start = 0;
@@ -172,14 +173,14 @@ fn logical_lines(bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// The key of a line, up to the first `=`, `:` or white space; a comment's is its own text and equals none of ours.
+/// The key of a line, up to the first `=`, `:` or white space. For a comment the result is its own text, which equals no managed key.
 fn key_of(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii_start();
     let end = line.iter().position(|byte| matches!(byte, b'=' | b':') || byte.is_ascii_whitespace());
     &line[..end.unwrap_or(line.len())]
 }
 
-/// The value of a line, behind its key. A backslash is the first half of an escape: what follows it stands for itself.
+/// The value of a line, after its key. A backslash starts an escape, and the following character stands for itself.
 fn value_of(line: &[u8]) -> String {
     let behind = line.trim_ascii_start()[key_of(line).len()..].trim_ascii();
     let value = behind.strip_prefix(b"=").or(behind.strip_prefix(b":")).unwrap_or(behind).trim_ascii_start();

@@ -1,8 +1,8 @@
-//! Edge (reads). What lies on a server's volume because of us: names, places, and the records that say which files are ours.
+//! Edge (reads). Defines the paths and records of Nightshift on a server's volume, including which files it manages.
 //!
-//! Everything we remember is below `.nightshift` on the volume itself, so that it goes where the world goes. Files come into the
-//! [`store`] hours before a window; the [`swap`] makes the server's directory equal to a lock by links and renames, between a stop and
-//! a start. JARs that people put there are never changed.
+//! All state is below `.nightshift` on the volume itself, so that it moves with the world. Files are added to the [`content_store`] hours before
+//! a window. The [`swap`] makes the server's directory equal to a lock by links and renames, between a stop and a start. Users' JARs are never
+//! changed.
 
 pub mod content_store;
 pub mod displaced_jars;
@@ -42,7 +42,7 @@ impl Volume {
         &self.root
     }
 
-    /// Where plugins lie.
+    /// The plugins directory.
     pub fn plugins(&self) -> PathBuf {
         self.root.join("plugins")
     }
@@ -91,107 +91,107 @@ impl Volume {
         self.store_of(hash).join(hash.hex())
     }
 
-    /// Where the record of the last stop lies.
+    /// The record of the last stop.
     pub fn last_stop_path(&self) -> PathBuf {
         self.ours().join("last-stop.json")
     }
 
-    /// Where the record lies of the process of the server that was there last.
+    /// The record of the last server process.
     pub fn running_path(&self) -> PathBuf {
         self.ours().join("running.json")
     }
 
-    /// Where the record lies that the copy for the step under way has been taken.
+    /// The record that the backup for the update in progress was taken.
     pub fn copied_path(&self) -> PathBuf {
         self.ours().join("copied.json")
     }
 
-    /// Where the record of the last copy lies that could not be taken.
+    /// The record of the last backup that failed.
     pub fn copy_failed_path(&self) -> PathBuf {
         self.ours().join("copy-failed.json")
     }
 
-    /// Where the last request for a copy of the running server lies, and what came of it.
+    /// The record of the last request for an online backup, and its result.
     pub fn hot_copy_path(&self) -> PathBuf {
         self.ours().join("hot-copy.json")
     }
 
-    /// Where it is noted that saving may be switched off in the server that runs.
+    /// The record that autosave may be off in the running server.
     pub fn saving_off_path(&self) -> PathBuf {
         self.ours().join("saving-off.json")
     }
 
-    /// Where the record of a restore lies that has begun.
+    /// The journal of a restore that has begun.
     pub fn restore_journal_path(&self) -> PathBuf {
         self.ours().join("restore.json")
     }
 
-    /// Where the record of the last restore lies.
+    /// The record of the last restore.
     pub fn restored_path(&self) -> PathBuf {
         self.ours().join("restored.json")
     }
 
-    /// Where the record of the last order of a person to restore lies that was not obeyed.
+    /// The record of the last restore request of a user that was refused.
     pub fn restore_refused_path(&self) -> PathBuf {
         self.ours().join("restore-refused.json")
     }
 
-    /// Where the record lies of what came of an order for a volume without a world.
+    /// The record of the result of a request for a volume without a world.
     pub fn new_volume_path(&self) -> PathBuf {
         self.ours().join("new-volume.json")
     }
 
-    /// Where a copy is unpacked, to be moved into place as a whole.
+    /// The directory in which a backup is unpacked, to be moved into place as a whole.
     pub fn restoring_dir(&self) -> PathBuf {
         self.ours().join("restoring")
     }
 
-    /// Where that goes which made room for a copy.
+    /// The directory of files that were displaced by a restore.
     pub fn set_aside_dir(&self) -> PathBuf {
         self.ours().join("set-aside")
     }
 
-    /// Where the record lies that somebody has played since this pod started.
+    /// The record that players were online since this pod started.
     pub fn played_path(&self) -> PathBuf {
         self.ours().join("played.json")
     }
 
-    /// Where the record lies of the worlds and datapacks that a start has opened, and of those that were closed since.
+    /// The record of the worlds and datapacks that a start has opened, and of those that were closed since.
     pub fn opened_path(&self) -> PathBuf {
         self.ours().join("opened.json")
     }
 
-    /// Where the record lies of what the server's log has told of damage to the worlds.
+    /// The record of the damage to worlds that the server's log has reported.
     pub fn damage_path(&self) -> PathBuf {
         self.ours().join("damage.json")
     }
 
-    /// Where the plugins' data lie that were kept, a directory for each change of the set.
+    /// The directory of saved plugins' data, with a subdirectory for each change of the version set.
     pub fn kept_dir(&self) -> PathBuf {
         self.ours().join("kept")
     }
 
-    /// Where the settings lie of plugins whose data are not kept whole, a directory for each change of the set.
+    /// The directory of the settings of plugins whose data is not saved whole, with a subdirectory for each change of the version set.
     pub fn kept_settings_dir(&self) -> PathBuf {
         self.ours().join("kept-settings")
     }
 
-    /// Where the plugins' data go that a failed set has written, a directory for each set.
+    /// The directory for plugins' data that a failed version set has written, with a subdirectory for each version set.
     pub fn failed_dir(&self) -> PathBuf {
         self.ours().join("failed")
     }
 
-    /// Where the record lies of what was kept before the set changed last.
+    /// The record of the data that was saved before the last change of the version set.
     pub fn plugin_data_path(&self) -> PathBuf {
         self.ours().join("plugin-data.json")
     }
 
-    /// Where the record lies of plugins' data that are being put back.
+    /// The journal of a restore of plugins' data.
     pub fn plugin_data_journal_path(&self) -> PathBuf {
         self.ours().join("plugin-data-back.json")
     }
 
-    /// Where a file of a lock lies. Refuses paths that lead out of the volume or into our own records.
+    /// The path of a file of a lock. Refuses paths that lead out of the volume or into Nightshift's own records.
     pub fn place(&self, path: &str) -> Result<PathBuf, RecordError> {
         let parts: Vec<_> = Path::new(path).components().collect();
         let plain = !parts.is_empty() && parts.iter().all(|part| matches!(part, Component::Normal(_)));
@@ -203,7 +203,7 @@ impl Volume {
         Ok(self.root.join(path))
     }
 
-    /// What the directory was last made equal to; None on a volume where we never were.
+    /// The lock that was last applied to the directory. `None` on a volume that Nightshift never managed.
     pub fn manifest(&self) -> Result<Option<StagedManifest>, RecordError> {
         read_record(&self.manifest_path())
     }
@@ -216,78 +216,79 @@ impl Volume {
 /// A record or a lock that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The file system said no.
+    /// The file system returned an error.
     #[error("could not read `{path}`")]
     Read {
-        /// Which.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Not what we write.
+    /// The content is not what Nightshift writes.
     #[error("`{path}` is not what we wrote there")]
     Content {
-        /// Which.
+        /// The path.
         path: String,
-        /// Where it stops making sense.
+        /// The position of the error.
         #[source]
         source: serde_json::Error,
     },
-    /// A path in a lock.
+    /// A path in a lock is not allowed.
     #[error("the lock names the path `{path}`, which is not a plain path below the server's directory")]
     Path {
-        /// As written.
+        /// The path as written.
         path: String,
     },
-    /// Two files for one place.
+    /// Two files have the same path.
     #[error("the lock names the path `{path}` twice")]
     Twice {
-        /// As written.
+        /// The path as written.
         path: String,
     },
-    /// A hash in a lock.
+    /// A hash in a lock is invalid.
     #[error("the lock's hash for `{path}` cannot be used")]
     Hash {
-        /// Of which file.
+        /// The path of its file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Malformed,
     },
 }
 
-/// `manifest.json`: the files that are ours, and the lock they came with.
+/// `manifest.json`: the managed files, and their lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StagedManifest {
-    /// Digest of the lock.
+    /// The digest of the lock.
     pub lock: String,
-    /// Digest of the lock before it: its files stay in the store, for the way back.
+    /// The digest of the previous lock. Its files stay in the store for a rollback.
     pub previous: Option<String>,
-    /// The lock before has been gone back from: this one had lain there before it. False from an agent that did not remember it.
+    /// Whether this lock was reached by a rollback from the previous lock, so it had been in place before that one. False from an agent that did
+    /// not record it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub went_back: bool,
     /// The Minecraft version of the lock.
     pub minecraft: String,
     /// Paper's build.
     pub build: u32,
-    /// Our files by path.
+    /// The managed files by path.
     pub files: BTreeMap<String, Managed>,
 }
 
 impl StagedManifest {
-    /// Whether `lock` in the place of this one is a step back. What was gone back from and comes again is none: it is tried once more.
+    /// Whether replacing this lock with `lock` is a rollback. Applying a lock again after a rollback from it is not one: it is a new attempt.
     pub fn goes_back_to(&self, lock: &str) -> bool {
         !self.went_back && self.previous.as_deref() == Some(lock)
     }
 }
 
-/// One file that is ours.
+/// One managed file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Managed {
-    /// What it hashes to.
+    /// The hash of its content.
     pub hash: FileHash,
     /// The plugin's name, for plugins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,13 +299,13 @@ pub struct Managed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Journal {
-    /// Where it is going.
+    /// The target of the swap.
     target: FileSet,
-    /// What is or may be ours while it runs: by path, every content that a swap of ours has put or may have put there.
+    /// The contents that Nightshift may own while it runs: by path, every content that a swap has placed or may have placed there.
     ours: BTreeMap<String, Vec<FileHash>>,
 }
 
-/// A lock's files, checked: plain paths, each once, hashes that can be computed. In the order server, support, plugins.
+/// The validated files of a lock: plain paths without duplicates, and usable hashes. In the order server, support, plugins.
 fn checked(volume: &Volume, set: &FileSet) -> Result<Vec<WantedSet>, RecordError> {
     let mut wanted: Vec<WantedSet> = Vec::new();
     for file in all(set) {
@@ -318,7 +319,7 @@ fn checked(volume: &Volume, set: &FileSet) -> Result<Vec<WantedSet>, RecordError
     Ok(wanted)
 }
 
-/// A file of a lock, its place and its hash.
+/// A file of a lock, its path and its hash.
 #[derive(Debug, Clone)]
 struct WantedSet {
     file: File,

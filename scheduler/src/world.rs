@@ -1,8 +1,8 @@
-//! Edge (reads). The worlds on a volume: which folders they are, which Minecraft opened them last, and who has them open now.
+//! Edge (reads). Finds the worlds on a volume, the Minecraft version that opened them last, and the processes that have them open.
 //!
-//! Folders are found by their content, never by the name `world`. A world that a newer Minecraft has opened cannot go back, so the
-//! highest version in any `level.dat` is the floor; one that cannot be read is unknown and allows no change of version. Only where the
-//! server's own level is to be, its name counts: a link that leads to nothing there is no sign that there is no world.
+//! Folders are found by their content, never by the name `world`. A world that a newer Minecraft has opened cannot be converted back, so the
+//! highest version in any `level.dat` is the floor. An unreadable one is unknown and allows no change of version. The name counts only for the
+//! server's own level: a link to nothing at that path does not mean that no world exists.
 
 pub mod damage;
 mod level_dat;
@@ -20,48 +20,48 @@ use crate::protocol::{FileSet, Floor, OUR_DIR, WorldSeen};
 use crate::server_properties::level_name;
 pub use level_dat::LevelDat;
 
-/// Folders of a server directory that never hold a world which the server opens. `lost+found` is what ext4 puts into each fresh volume, for
-/// root alone where nobody has changed its owner.
+/// Folders of a server directory that never contain a world which the server opens. `lost+found` is created by ext4 on each new volume, readable
+/// only by root unless its owner was changed.
 const NO_WORLDS: [&str; 10] =
     ["bundler", "cache", "config", "crash-reports", "libraries", "logs", "lost+found", "plugins", "versions", OUR_DIR];
 
-/// How deep worlds are looked for: beside server.properties, in a `world-container` below, or where a plugin keeps its own
-/// (`worlds/minigames/map1`). As deep as dimensions of the new layout.
+/// The depth of the search for worlds: beside server.properties, in a `world-container` below, or where a plugin stores its own
+/// (`worlds/minigames/map1`). It equals the depth of dimensions in the new layout.
 const DEPTH: usize = 4;
 
-/// How deep in folders of which each has many, or more than one of the same world.
+/// The depth inside folders that contain many subfolders, or several copies of the same world.
 const FLAT_DEPTH: usize = 2;
 
-/// Such folders, wherever they lie and however they are written: unpacked copies that people or plugins keep, which would be copied again
-/// with each copy of the worlds; the tiles of `BlueMap`; and what a world without a `level.dat` has below it, which are no worlds of their own.
+/// Such folders, at any path and in any case. They are unpacked backups of users or plugins, which would be included in each backup of the
+/// worlds, and the tiles of `BlueMap`. They are also the folders below a world without a `level.dat`, which are no worlds of their own.
 const FLAT: [&str; 4] = ["backup", "backups", "bluemap", "dimensions"];
 
-/// How many files one look at the progress of a start may touch. A world of 100 GB has about 20,000 region files.
+/// How many files one check of the progress of a start may read. A world of 100 GB has about 20,000 region files.
 const PROGRESS_FILES: usize = 50_000;
 
 /// One world folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorldFolder {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What its `level.dat` says; None without one (a world folder of the new layout's dimensions, or one that was never saved).
+    /// The content of its `level.dat`. `None` without one (a world folder of the new layout's dimensions, or one that was never saved).
     pub level: Option<LevelDat>,
-    /// It has region files where Minecraft before 26.1 keeps them.
+    /// Whether it has region files where Minecraft before 26.1 stores them.
     pub old_layout: bool,
-    /// It has region files where Minecraft since 26.1 keeps those of its own three dimensions.
+    /// Whether it has region files where Minecraft since 26.1 stores those of its own three dimensions.
     pub new_layout: bool,
-    /// What the server has to do with it.
+    /// How the server uses it.
     pub role: Role,
 }
 
-/// What the server has to do with a folder.
+/// How the server uses a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
-    /// It is the server's own level: each start opens it.
+    /// It is the server's own level, which each start opens.
     Level,
     /// The last start had it open.
     Opened,
-    /// It lies there.
+    /// It exists, and the server did not open it.
     #[default]
     Lies,
 }
@@ -74,8 +74,8 @@ pub struct Worlds {
 }
 
 impl Worlds {
-    /// Looks at the volume. A folder that cannot be listed is an error: it may hold the newest world. So is a link to nothing in the place
-    /// of the server's own level: the world lies somewhere, and here nobody sees it.
+    /// Reads the volume. A folder that cannot be listed is an error, because it may contain the newest world. A link to nothing at the path of
+    /// the server's own level is an error too, because the world exists somewhere else.
     pub fn read(data: &Path) -> io::Result<Self> {
         let level = level_name(data);
         for dimension in ["", "_nether", "_the_end"] {
@@ -98,12 +98,13 @@ impl Worlds {
         floors.max_by_key(|floor| floor.data_version).cloned()
     }
 
-    /// It is known which of them the server opens.
+    /// Whether it is known which of them the server opens.
     pub fn are_in_use(&self) -> bool {
         self.folders.iter().any(|folder| folder.role != Role::Lies)
     }
 
-    /// Where worlds of this format lie, if the server had none of them open: who looks at the worlds that are played on would not find why.
+    /// The paths of worlds with this format, if the server had none of them open: a user who checks only the worlds in use would not find the
+    /// cause.
     fn strays_of(&self, floor: &Floor) -> String {
         let is_of = |folder: &&WorldFolder| matches!(&folder.level, Some(LevelDat::OpenedBy(by)) if by == floor);
         let all: Vec<_> = self.folders.iter().filter(is_of).collect();
@@ -126,7 +127,7 @@ impl Worlds {
         with_reason.collect()
     }
 
-    /// False if a move from the old to the new layout did not end: the Minecraft that moves ends at each start.
+    /// False if a move from the old to the new layout did not finish: a Minecraft that moves the worlds then exits at each start.
     pub fn whole(&self) -> bool {
         let new = |folder: &WorldFolder| folder.new_layout;
         !self.folders.iter().filter(|folder| new(folder)).any(|moved| {
@@ -138,19 +139,19 @@ impl Worlds {
         })
     }
 
-    /// As the report says it.
+    /// The worlds for the report.
     pub fn seen(&self) -> WorldSeen {
         WorldSeen { floor: self.floor(), whole: self.whole() }
     }
 
-    /// The `session.lock` of each folder that a server locks, whether the file is there or not.
+    /// The `session.lock` of each folder that a server locks, whether or not the file exists.
     pub fn session_locks(&self) -> Vec<PathBuf> {
         let locked =
             self.folders.iter().filter(|folder| folder.level.is_some() || folder.path.join("session.lock").exists());
         locked.map(|folder| folder.path.join("session.lock")).collect()
     }
 
-    /// When a file of these worlds last changed: a start that moves is not stuck.
+    /// When a file of these worlds last changed: a start with progress is not stuck.
     pub fn changed_at(&self) -> Option<Timestamp> {
         let files = self.folders.iter().flat_map(|folder| walkdir::WalkDir::new(&folder.path)).take(PROGRESS_FILES);
         files.filter_map(|entry| entry.ok()?.metadata().ok()?.modified().ok()?.try_into().ok()).max()
@@ -164,8 +165,8 @@ fn belongs_to(other: &Path, level: &Path) -> bool {
     matches!(suffix, Some("_nether" | "_the_end"))
 }
 
-/// Refuses a link that leads to nothing, at `name` or on the way to it. The claim that it led to may be mounted into the server's container
-/// alone, or be lost: either way nothing may be copied, started or put back as if there were no world.
+/// Refuses a link to nothing, at `name` or in its parents. The claim that it pointed to may be mounted only into the server's container, or be
+/// lost. In either case no backup, start or restore may treat the world as missing.
 fn check_links(data: &Path, name: &str) -> io::Result<()> {
     let mut path = data.to_owned();
     for part in Path::new(name).components() {
@@ -193,7 +194,7 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFol
     for entry in entries {
         let entry = entry.map_err(with_place)?;
         let (name, path) = (entry.file_name(), entry.path());
-        // Follows symbolic links: worlds are often linked. What else is no directory takes no look of its own, there may be thousands.
+        // Follows symbolic links, because worlds are often linked. Other files need no extra system call, because there may be thousands.
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir()) || (is_link && path.is_dir());
         if !is_directory || (depth == 0 && NO_WORLDS.iter().any(|no| name == *no)) {
@@ -205,7 +206,7 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFol
         let own = path.join("dimensions/minecraft");
         let regions_of = |dimension: &&str| has_regions(&own.join(dimension).join("region"));
         let new_layout = own.exists() && ["overworld", "the_nether", "the_end"].iter().any(regions_of);
-        // A link may lead up again, and what it leads to is found in its own place.
+        // A link may lead upwards, and its target is found at its own path.
         let deepest = if is_link || is_flat(&name) { deepest.min(FLAT_DEPTH) } else { deepest };
         if level.is_some() || old_layout || new_layout {
             found.push(WorldFolder { path, level, old_layout, new_layout, role: Role::default() });
@@ -216,13 +217,14 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFol
     Ok(())
 }
 
-/// Whether a folder that cannot be listed can hold no world that the server opens. One that went while a server runs holds none. Far below,
-/// neither does one that this user may not look into: the server is the same user. Higher up that is a mistake which somebody has to see.
+/// Whether a folder that cannot be listed cannot contain a world that the server opens. A folder that disappeared while a server runs contains
+/// none. Deep down, a folder without permission contains none either, because the server runs as the same user. Higher up, missing permission is
+/// a mistake that must be reported.
 fn holds_none(why: io::ErrorKind, depth: usize) -> bool {
     (depth > 0 && why == io::ErrorKind::NotFound) || (depth >= FLAT_DEPTH && why == io::ErrorKind::PermissionDenied)
 }
 
-/// Hidden folders are of tools: the objects of a `.git` lie in 256 folders.
+/// Hidden folders belong to tools: the objects of a `.git` are in 256 folders.
 fn is_flat(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with('.') || FLAT.iter().any(|flat| name.eq_ignore_ascii_case(flat))
@@ -233,32 +235,32 @@ fn has_regions(directory: &Path) -> bool {
     entries.any(|entry| entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "mca")))
 }
 
-/// Why a set of files must not open the worlds. The sentences are for people; each starts the agent's termination message.
+/// Why a version set must not open the worlds. The messages are for users, and each starts the agent's termination message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldRefusal {
-    /// The worlds were opened by a newer one.
+    /// A newer Minecraft opened the worlds.
     #[error(
         "Minecraft {wanted} must not open this world: Minecraft {floor} has opened it, and a world cannot go back. \
          Choose {floor} or newer, or restore a backup from before{of}"
     )]
     Older {
-        /// In the lock.
+        /// The version in the lock.
         wanted: String,
-        /// On the volume.
+        /// The version on the volume.
         floor: String,
-        /// Where that world lies, in words, if it is not the server's own. Else empty.
+        /// The path of that world as text, if it is not the server's own. Otherwise empty.
         of: String,
     },
-    /// A newer one has begun to move them to its layout, and did not end it.
+    /// A newer Minecraft has begun to move them to its layout, and did not finish.
     #[error(
         "Minecraft {wanted} must not open this world: a newer one has begun to move it to the layout of {MOVES}, and what is moved would be made \
          anew. Restore a backup from before"
     )]
     Moved {
-        /// In the lock.
+        /// The version in the lock.
         wanted: String,
     },
-    /// Nobody knows.
+    /// The version of the worlds is unknown.
     #[error(
         "`{file}` cannot be read ({why}), so nobody knows which Minecraft opened this world; \
          only the one that ran last ({last}) may open it, not {wanted}. Restore that file, or the world, from a backup"
@@ -268,17 +270,17 @@ pub enum WorldRefusal {
         file: String,
         /// The first reason.
         why: String,
-        /// By our manifest.
+        /// The version in the manifest.
         last: String,
-        /// In the lock.
+        /// The version in the lock.
         wanted: String,
     },
 }
 
-/// The first Minecraft with one folder for all dimensions of a world: Paper moves those of before into it at its first start.
+/// The first Minecraft with one folder for all dimensions of a world. Paper moves older worlds into it at its first start.
 const MOVES: &str = "26.1";
 
-/// Whether the files of `set` may open these worlds. `last` is the Minecraft that our manifest names, if there is one.
+/// Whether the files of `set` may open these worlds. `last` is the Minecraft in the manifest, if any.
 pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<(), WorldRefusal> {
     if let Some(floor) = worlds.floor() {
         let older = match set.data_version {
@@ -290,7 +292,8 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
             return Err(WorldRefusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft, of });
         }
     }
-    // Its `level.dat` is stamped only when all is moved, so by that it could. What ran here last found them as they are, and has been played on since.
+    // The `level.dat` gets its version only after the move, so by that file an older version could open the worlds. The version that ran here
+    // last found them as they are, and players have used them since.
     let release = set.minecraft.split(['-', ' ']).next().unwrap_or_default();
     if !worlds.whole() && level_dat::is_older(release, MOVES) && last != Some(&set.minecraft) {
         return Err(WorldRefusal::Moved { wanted: set.minecraft.clone() });
@@ -308,18 +311,18 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Whether `set` is a newer Minecraft than those that opened these worlds: once it has, they cannot go back. `last` is the Minecraft that our
-/// manifest names, if there is one.
+/// Whether `set` has a newer Minecraft than the one that opened these worlds: after that, they cannot be converted back. `last` is the Minecraft
+/// in the manifest, if any.
 ///
-/// Of worlds that only lie there the newest counts alone, else something old that nobody opens would be copied before each update. But a
-/// newer one that somebody has put there says nothing of those that are played on.
+/// Of worlds that the server does not open, only the newest counts. Otherwise an old unused world would cause a backup before each update. But a
+/// newer unused world that a user added does not affect the worlds in use.
 pub fn is_one_way(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
     let is_older = |level: &LevelDat| match level {
         LevelDat::OpenedBy(floor) => match set.data_version {
             Some(wanted) => floor.data_version < wanted,
             None => level_dat::is_older(&floor.minecraft, &set.minecraft),
         },
-        // Older than every Minecraft that says which one it is.
+        // Older than every Minecraft that writes its version.
         LevelDat::BeforeVersions => true,
         LevelDat::Unreadable(_) => false,
     };
@@ -327,7 +330,7 @@ pub fn is_one_way(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
         Some(floor) => is_older(&LevelDat::OpenedBy(floor)),
         None => worlds.folders.iter().any(|folder| folder.level == Some(LevelDat::BeforeVersions)),
     };
-    // A plugin may open a world and never have it saved: its `level.dat` stays as old as it was, whatever has opened it since.
+    // A plugin may open a world and never save it. Its `level.dat` then stays as old as it was, whatever has opened it since.
     let comes_first = last != Some(&set.minecraft);
     let is_opened = |folder: &WorldFolder| match folder.role {
         Role::Level => true,

@@ -1,4 +1,5 @@
-//! Edge (writes). The agent from outside: its binary as init container, its sidecar over real sockets beside a server.
+//! Edge (writes). Tests the agent from outside: its binary as init container, and its sidecar over real sockets beside
+//! a server.
 #![expect(clippy::unwrap_used, reason = "test code; clippy's exemption covers only the test functions themselves")]
 
 #[path = "agent/asked_restore.rs"]
@@ -183,7 +184,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
     until("the first line", || async { said("Restart in") == 1 }).await;
-    // The ping has not seen them yet.
+    // The ping does not include the player yet.
     paper.heard.lock().unwrap().players = 1;
     until("it is called off", || async { said("called off") == 1 }).await;
     let lines = said("Restart in");
@@ -218,7 +219,7 @@ async fn a_countdown_that_is_called_off_says_so_once_and_no_line_more_and_anothe
     }
     let lines = said("Move in");
     assert_eq!(pod.report().await.announced, None);
-    // A countdown that begins after it has run out would have said its last lines by then.
+    // A countdown that begins after the first has run out would have sent its last lines by then.
     let next = Announce { act: "update-1".into(), text: "Restart in {in}".into(), ..announce };
     let ends = next.ends + SignedDuration::from_secs(1);
     assert_eq!(pod.ask("POST", "/v1/announce", &Announce { ends, ..next }).await.status(), 202);

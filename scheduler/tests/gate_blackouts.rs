@@ -1,5 +1,6 @@
-//! Windows with blackouts and closed last parts, against their definition minute by minute, as sets of minutes. What cron
-//! expressions mean, and what the clocks of a zone do, is the matter of `gate_oracle.rs`; here all are UTC's.
+//! Tests windows with blackouts and closed last parts against their definition as sets of minutes.
+//!
+//! `gate_oracle.rs` tests cron expressions and the clocks of a zone. All times here are UTC.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +11,24 @@ use scheduler::maintenance::{Blackout, Gate, Window, Windows};
 /// 2026-03-02, a Monday, in minutes.
 const START: i64 = 29_540_160;
 const DAY: i64 = 24 * 60;
-/// Everything is asked within three days, and looked at this long before and after.
+/// All queries are within three days, and the definition covers this long before and after.
 const SPAN: i64 = 14 * DAY;
 
 fn instant(minute: i64) -> Timestamp {
     Timestamp::from_second(minute * 60).expect("near now")
 }
 
-/// A schedule as the definition reads it.
+/// A schedule, as the definition reads it.
 #[derive(Debug, Clone)]
 struct Schedule {
     minute: i64,
     hours: Vec<i64>,
-    /// Sunday is 0; None: every day.
+    /// Sunday is 0. `None`: every day.
     weekday: Option<i64>,
 }
 
 impl Schedule {
-    /// As the gate reads it.
+    /// The same schedule, as the gate reads it.
     fn cron(&self) -> String {
         let hours: Vec<String> = self.hours.iter().map(i64::to_string).collect();
         let weekday = self.weekday.map_or_else(|| "*".to_owned(), |day| day.to_string());
@@ -47,7 +48,7 @@ fn spans(beginnings: &[i64], length: i64) -> BTreeSet<i64> {
     beginnings.iter().flat_map(|begins| *begins..*begins + length).collect()
 }
 
-/// What the gate is defined as: which minutes are open, and in which of them something may begin.
+/// The definition of the gate: which minutes are open, and in which of them an update may begin.
 struct Defined {
     open: BTreeSet<i64>,
     begin: BTreeSet<i64>,
@@ -79,7 +80,7 @@ impl Defined {
     }
 }
 
-/// The definition knows nothing of later windows and blackouts.
+/// The definition does not cover later windows and blackouts.
 fn within(gate: Gate) -> Gate {
     let near = |opens: Option<Timestamp>| opens.filter(|opens| *opens < instant(START + SPAN));
     match gate {

@@ -1,5 +1,7 @@
-//! The gate against two oracles that share no code with it: `croner` says which minutes a schedule means, and a clock that is
-//! read minute by minute says when they come. The gate itself uses the `cron` crate, and computes.
+//! Tests the gate against two oracles that share no code with it.
+//!
+//! `croner` determines which minutes a schedule means. A clock that is read minute by minute determines when they occur. The gate itself uses the
+//! `cron` crate, and computes.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +28,10 @@ const ZONES: [&str; 8] = [
     "America/Havana",
 ];
 
-/// Those of them whose clocks are set forward at midnight.
+/// The zones among them whose clocks are set forward at midnight.
 const AT_MIDNIGHT: [&str; 2] = ["Africa/Cairo", "America/Havana"];
 
-/// Days around which the clocks change somewhere above, and ordinary ones.
+/// Days around which the clocks change in a zone above, and ordinary ones.
 const DAYS: [&str; 10] = [
     "2026-03-29",
     "2026-10-25",
@@ -55,13 +57,12 @@ fn oracle(expression: &str) -> Cron {
     CronParser::new().parse(expression).expect("croner reads five fields, too")
 }
 
-/// The minutes in a span at which a window opens: a minute of the schedule opens it when the wall clock first shows it or
-/// something later.
+/// The minutes in a span at which a window opens: a minute of the schedule opens it when the wall clock first shows it or a later time.
 fn openings(cron: &Cron, zone: Tz, from: i64, to: i64) -> BTreeSet<i64> {
     let shown = |second: i64| -> NaiveDateTime {
         DateTime::from_timestamp(second, 0).expect("near now").with_timezone(&zone).naive_local()
     };
-    // Before the span begins, the clock may have shown more than it shows there: two days are enough to forget that.
+    // Before the span begins, the clock may have shown a later time than at its start. Two more days are enough to exclude that.
     let mut latest = shown(from - 2 * DAY);
     let mut openings = BTreeSet::new();
     for now in (from - 2 * DAY..=to).step_by(60) {
@@ -75,7 +76,7 @@ fn openings(cron: &Cron, zone: Tz, from: i64, to: i64) -> BTreeSet<i64> {
     openings
 }
 
-/// By definition: the openings united, runs of open minutes, cut as the module says.
+/// By definition: the openings united into runs of open minutes, and cut as the module documents.
 fn expected(openings: &BTreeSet<i64>, length: i64, now: i64, until: i64) -> Option<(i64, i64)> {
     let open = |at: i64| openings.range(at - length + 1..=at).next().is_some();
     if !open(now) {
@@ -111,7 +112,7 @@ fn field(from: u32, to: u32) -> impl Strategy<Value = String> {
     ]
 }
 
-/// Hours in which clocks change come more often.
+/// Hours in which clocks change are more frequent.
 fn hour() -> impl Strategy<Value = String> {
     prop_oneof![2 => field(0, 23), 2 => (0_u32..4).prop_map(|hour| hour.to_string()), 1 => Just("*/5".to_owned())]
 }
@@ -122,12 +123,12 @@ fn weekday() -> impl Strategy<Value = String> {
 }
 
 fn expression() -> impl Strategy<Value = String> {
-    // Days of the month up to 28: what exists in no month is refused, and tested elsewhere.
+    // Days of the month up to 28, because dates that never exist are refused, and tested elsewhere.
     (field(0, 59), hour(), field(1, 28), prop_oneof![4 => Just("*".to_owned()), 1 => field(1, 12)], weekday())
         .prop_map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}"))
 }
 
-/// Asks the gate and both oracles around a day.
+/// Queries the gate and both oracles around a day.
 fn compare(expression: &str, zone: &str, day: i64, length: i64, nows: &[(i64, i64)]) -> Result<(), TestCaseError> {
     let window =
         Window::parse(expression, zone, SignedDuration::from_mins(length)).expect("what is generated is a window");
@@ -135,7 +136,7 @@ fn compare(expression: &str, zone: &str, day: i64, length: i64, nows: &[(i64, i6
     let length = length * MINUTE;
     let (from, to) = (day - 5 * DAY, day + 4 * DAY);
     let openings = openings(&oracle(expression), zone.parse().expect("a zone by its name"), from, to);
-    // Any second, and the very edges of the openings.
+    // Any second, and the exact edges of the openings.
     let edges = openings.iter().flat_map(|at| [*at, at - 1, at + length, at + length - 1]);
     let edges = edges.filter(|at| (day - DAY / 2..day + DAY).contains(at)).take(24);
     let nows = nows.iter().map(|(at, whole)| if *whole == 1 { day + at / 60 * 60 } else { day + at });
@@ -146,7 +147,7 @@ fn compare(expression: &str, zone: &str, day: i64, length: i64, nows: &[(i64, i6
             (Gate::Open { opened_at, until }, Some(by_oracle)) => {
                 prop_assert_eq!((second(opened_at), second(until)), by_oracle, "{}", instant(now));
                 prop_assert!(opened_at <= instant(now) && instant(now) < until);
-                // One opening has one name, from its first instant to its last.
+                // One opening has one identity, from its first instant to its last.
                 prop_assert_eq!(windows.gate(opened_at), gate);
                 prop_assert_eq!(windows.gate(until - SignedDuration::from_nanos(1)), gate);
             }
@@ -201,7 +202,7 @@ proptest! {
         nows in proptest::collection::vec((-12 * 3600_i64..30 * 3600, 0_i64..2), 6),
     ) {
         let changes = changes(zone, year);
-        // A zone whose clocks do not change in that year has ordinary days.
+        // A zone whose clocks do not change in that year gets ordinary days.
         let new_year = second(format!("{year}-01-01T00:00:00Z").parse().unwrap());
         let day = if changes.is_empty() { new_year + ordinary * DAY } else { *which.get(&changes) };
         compare(&expression, zone.name(), day, length, &nows)?;
@@ -211,8 +212,8 @@ proptest! {
     fn a_start_at_one_fixed_time_is_croners_also_when_the_clocks_change(
         minute in 0_u32..60,
         hour in 0_u32..6,
-        // Not where the clocks are set forward at midnight (Cairo, Havana): croner 3.0.1 begins each day it looks at there, and
-        // takes the end of the gap for a start although it is not on the schedule. The other property covers them.
+        // Excludes zones whose clocks are set forward at midnight (Cairo, Havana). croner 3.0.1 begins each examined day there, and takes the end
+        // of the gap for a start that is not on the schedule. The other property covers them.
         zone in proptest::sample::select(&ZONES[..]).prop_filter("no gap at midnight", |it| !AT_MIDNIGHT.contains(it)),
         day in proptest::sample::select(&DAYS[..]),
         at in 0_i64..DAY,
@@ -225,7 +226,8 @@ proptest! {
         let zone: Tz = zone.parse().unwrap();
         let before = DateTime::<Utc>::from_timestamp(now - 9 * DAY, 0).unwrap().with_timezone(&zone);
         let cron = oracle(&expression);
-        // It also takes the end of a gap for a start of a schedule whose time came that day before the gap. Where that time exists, it is none.
+        // It also takes the end of a gap for a start of a schedule whose time was on that day before the gap. If that time exists, it is not a
+        // start.
         let is_one = |start: &DateTime<Tz>| {
             let scheduled = start.date_naive().and_hms_opt(hour, minute, 0).expect("a time of the day");
             scheduled == start.naive_local() || zone.from_local_datetime(&scheduled).earliest().is_none()

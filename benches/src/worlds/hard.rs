@@ -1,21 +1,21 @@
-//! Pure. Worlds that are hard to solve for one server or for many: what the encoding and the budget are for.
+//! Pure. Generates catalogs that are hard to solve for one server or for many. The encoding and the budget exist for them.
 
 use resolver::catalog::{Catalog, Channel, DependencyKind};
 use resolver::request::{PaperRequest, Request, VersionRequest};
 
 use super::{PAPERS, RELEASES, Random, dependency, fleet, minecraft, papers, project, release, request, wish, world};
 
-/// Plugins of the one big server.
+/// The number of plugins of the one big server.
 pub const PLUGINS: usize = 40;
 
-/// One big server as plain numbers: what every encoding is made from.
+/// One big server as plain numbers, from which every encoding is made.
 pub struct Big {
-    /// Per plugin and release: the least and the most Paper that it runs on, and whether it may be used.
+    /// The oldest and the newest Paper of each release, and whether it may be used, by plugin.
     pub plugins: Vec<Vec<(usize, usize, bool)>>,
 }
 
-/// 40 plugins of 900 releases, of which 3 in 10 may not be used, with windows of 4 to 19 Papers; for the newest `blocked`
-/// Papers some plugin (another one each) has nothing.
+/// 40 plugins of 900 releases, of which 3 in 10 may not be used, with ranges of 4 to 19 Papers. For each of the newest `blocked` Papers, one random
+/// plugin has no release.
 pub fn big(blocked: usize) -> Big {
     let mut random = Random(3);
     let plugins = (0..PLUGINS).map(|_| {
@@ -37,7 +37,7 @@ pub fn big(blocked: usize) -> Big {
 }
 
 impl Big {
-    /// The same for the resolver: what may not be used is a beta.
+    /// The same for the resolver. A release that may not be used is a beta.
     pub fn catalog(&self) -> Catalog {
         let projects = self.plugins.iter().enumerate().map(|(plugin, releases)| {
             let name = format!("b{plugin:02}");
@@ -51,14 +51,14 @@ impl Big {
         world(papers(PAPERS), projects.collect())
     }
 
-    /// Who wants all of it.
+    /// A server that requests all plugins.
     pub fn request(&self) -> Request {
         let wishes = (0..self.plugins.len()).map(|plugin| wish(&format!("b{plugin:02}"), VersionRequest::Auto));
         request("games/big".to_owned(), PaperRequest::Auto, wishes.collect())
     }
 }
 
-/// Plugins in a ring: release `k` of each goes with nothing of the next from `k` up, so nothing goes with anything.
+/// Plugins in a ring: release `k` of each excludes the releases of the next plugin from `k` up. No combination works.
 pub fn ladder(plugins: usize, releases: usize) -> (Catalog, Request) {
     let name = |at: usize| format!("l{}", at % plugins);
     let projects = (0..plugins).map(|at| {
@@ -74,8 +74,8 @@ pub fn ladder(plugins: usize, releases: usize) -> (Catalog, Request) {
     (catalog, asking_for(plugins, "l"))
 }
 
-/// Plugins on top of each other: release `k` of each needs release `k` or `k - 1` of the next one below, and the lowest goes
-/// with no release of the highest but its first: only the far end of each works.
+/// A stack of plugins: release `k` of each needs release `k` or `k - 1` of the next one below. The lowest plugin works with the first release of the
+/// highest only. So only the oldest release of each plugin works.
 pub fn tower(plugins: usize, releases: usize) -> (Catalog, Request) {
     let name = |at: usize| format!("l{at}");
     let projects = (0..plugins).map(|at| {
@@ -83,7 +83,7 @@ pub fn tower(plugins: usize, releases: usize) -> (Catalog, Request) {
             let mut release = release(&name(at), number, vec![minecraft(0)]);
             let below = at + 1;
             release.dependencies = if below < plugins {
-                // All but the two that it goes with.
+                // Excludes all but the two releases that it works with.
                 let apart = (1..=releases).filter(|&other| other != number && other + 1 != number);
                 apart.map(|other| dependency(&name(below), other, DependencyKind::Incompatible)).collect()
             } else {
@@ -102,8 +102,8 @@ fn asking_for(plugins: usize, prefix: &str) -> Request {
     request("games/lobby".to_owned(), PaperRequest::Auto, wishes)
 }
 
-/// A fleet that crawls: the shared plugins run on windows of 12 Papers, and the last server takes no Paper above number 19,
-/// so that all others have to come down to it step by step.
+/// A fleet that converges slowly: the shared plugins run on ranges of 12 Papers. The last server accepts no Paper above number 19, so all other
+/// servers have to move down to it step by step.
 pub fn crawl(servers: usize) -> (Catalog, Vec<Request>) {
     let mut catalog = super::fleet_catalog();
     for project in catalog.projects.iter_mut().take(super::SHARED) {
@@ -130,22 +130,22 @@ mod tests {
     use super::super::at;
     use super::*;
 
-    /// What an answer comes to: the versions of all plugins, sorted; None: nothing goes.
+    /// The result of an answer: the sorted versions of all plugins, or `None` if there is no solution.
     type End = Option<Vec<String>>;
 
-    /// That of every real question, but for its time, which a build without optimisation may need more of.
+    /// The budget of every real question without its time limit, which a build without optimisation may exceed.
     fn usual() -> Budget {
         Budget { time: Duration::MAX, ..Budget::default() }
     }
 
-    /// Budgets, the least first, in steps, words and time.
+    /// Budgets in steps, words and time, the smallest first.
     fn budgets() -> [Budget; 6] {
         let of = |steps, words| Budget { steps, words, ..usual() };
         let short = Budget { time: Duration::from_micros(500), ..usual() };
         [of(50, 8_000_000), of(500, 8_000_000), of(200_000, 2_000), of(5_000, 200_000), short, usual()]
     }
 
-    /// The answer within a budget; what was given up says truly what was used up.
+    /// The answer within a budget. If the solver gave up, the reported limit must be the one that was used up.
     fn end_within((catalog, request): &(Catalog, Request), budget: Budget) -> Result<End, BudgetExceeded> {
         match resolve_within(catalog, request, at(), budget) {
             Ok(resolution) => {
@@ -171,7 +171,8 @@ mod tests {
         }
     }
 
-    /// That a question ends as it is expected to within every budget, or is given up; and within that of every real question it is not.
+    /// Checks that a question has the expected answer within every budget, or that the solver gives up. Within the budget of real questions it must
+    /// not give up.
     fn ends(what: &str, question: &(Catalog, Request), end: &End) {
         for budget in budgets() {
             match end_within(question, budget) {

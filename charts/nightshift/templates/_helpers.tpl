@@ -11,20 +11,20 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "nightshift.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
-{{/* Names of cluster-wide objects carry release and namespace: two installs must not collide. */}}
+{{/* Names of cluster-wide objects contain release and namespace, so that two installations do not collide. */}}
 {{- define "nightshift.clusterName" -}}
 {{ .Release.Namespace }}-{{ .Release.Name }}
 {{- end -}}
 {{- define "nightshift.watchesNodes" -}}
 {{ or .Values.watchNodes (not .Values.watchNamespace) }}
 {{- end -}}
-{{/* Nothing is made outside of the one namespace. */}}
+{{/* With watchNamespace, the chart creates no cluster-wide object for warnings. */}}
 {{- define "nightshift.warns" -}}
 {{ and .Values.admissionWarnings (not .Values.watchNamespace) }}
 {{- end -}}
-{{/* What the operator may do where servers are. No pods/exec. For an update the StatefulSet controller deletes the pod; the operator
-     does it for a restart by the clock and for a restore that a person asks for (docs/adr/0020, 0023). It makes pods that have a node pull images, and deletes them
-     (docs/adr/0038). */}}
+{{/* The permissions of the operator in the namespaces of servers. It has no pods/exec. For an update, the StatefulSet controller deletes
+     the pod. The operator deletes it for a scheduled restart and for a requested restore (docs/adr/0020, 0023). The operator creates
+     pods that make a node pull images, and deletes them (docs/adr/0038). */}}
 {{- define "nightshift.rules" -}}
 - apiGroups: [nightshift.dev]
   resources: [papermcservers, plugins]
@@ -32,7 +32,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [nightshift.dev]
   resources: [papermcservers/status, plugins/status]
   verbs: [patch]
-# Owner references with blockOwnerDeletion need this where OwnerReferencesPermissionEnforcement is on (OpenShift).
+# Owner references with blockOwnerDeletion need this where OwnerReferencesPermissionEnforcement is enabled (OpenShift).
 - apiGroups: [nightshift.dev]
   resources: [papermcservers/finalizers]
   verbs: [update]
@@ -54,7 +54,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create]
-# Who may be evicted when.
+# Budgets for evictions (`spec.eviction`).
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, create, patch, delete]

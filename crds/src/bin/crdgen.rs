@@ -1,4 +1,4 @@
-//! Edge (writes). Writes what is generated from the types below `crds`. That it was done is tested in `crds/tests/generated.rs`.
+//! Edge (writes). Writes the generated files below `crds`. `crds/tests/generated.rs` checks that they are up to date.
 
 use std::path::Path;
 use std::process::ExitCode;

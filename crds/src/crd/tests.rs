@@ -1,6 +1,6 @@
 use super::*;
 
-/// Client-side `kubectl apply` keeps the whole object in an annotation, and annotations end at 256 KiB.
+/// Client-side `kubectl apply` keeps the whole object in an annotation. Annotations are limited to 256 KiB.
 const ANNOTATION_LIMIT: usize = 262_144;
 
 fn schema_in(definition: &Value) -> &Value {
@@ -78,7 +78,7 @@ fn nothing_is_nullable_and_no_format_is_unknown_to_kubernetes() {
     }
 }
 
-/// kubectl reads YAML 1.1: there `on: x` says something of `true`, and the API server knows no field of that name.
+/// kubectl reads YAML 1.1, in which `on: x` sets the key `true`. The API server knows no field of that name.
 #[test]
 fn no_name_and_no_value_is_a_truth_value_of_yaml() {
     fn find(schema: &Value, found: &mut Vec<String>) {
@@ -112,7 +112,7 @@ fn what_is_committed_is_what_the_types_say() {
     }
 }
 
-/// How many letters a value has at most that this schema takes.
+/// The largest number of characters of a value that this schema accepts.
 fn largest(schema: &Value) -> u64 {
     let bound = |key: &str| schema[key].as_u64().unwrap();
     match schema["type"].as_str().unwrap() {
@@ -132,7 +132,7 @@ fn no_status_can_become_large() {
     let status = |schema: Value| largest(&schema["properties"]["status"]);
     let plugin = status(schema_of::<Plugin>());
     assert!(plugin <= 64 * 1024, "a Plugin's: {plugin}");
-    // Two hundred plugins and a hundred JARs of one's own with names as long as names can be; etcd takes 1.5 MiB.
+    // 200 plugins and 100 unmanaged JARs with the longest possible names. etcd accepts 1.5 MiB.
     let server = status(schema_of::<PaperMCServer>());
     assert!(server <= 512 * 1024, "a PaperMCServer's: {server}");
 }

@@ -1,4 +1,4 @@
-//! Pure. Copies of a server: when one is taken, where it lies, how long it stays.
+//! Pure. Defines the backup settings and the backup status of a server.
 
 use jiff::Timestamp;
 use kube::KubeSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// Copies of the server on a volume of their own. A change of it comes with the next window; of `schedule` at once.
+/// Backups of the server on a volume of their own. A change applies in the next maintenance window. A change of `schedule` applies at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -15,38 +15,44 @@ use crate::schema;
         .message("no copies are taken while enabled is false: leave one of the two out").field_path(".schedule").reason(Reason::FieldValueForbidden),
 )]
 pub struct Backup {
-    /// False: none are taken. Those that lie there stay.
+    /// Whether backups are taken. Defaults to `true`. With `false`, existing backups are kept.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Before which updates the stopped server is copied.
+    /// The updates before which an offline backup is taken, while the server is stopped. If the backup fails, the update does not happen. `OneWay`
+    /// (default): the worlds, before a newer Minecraft version opens them, because worlds cannot be downgraded. `Always`: worlds, settings, plugins
+    /// and their data, before every change of Paper, plugins or the image. Changes of other pod settings and roll-backs are excluded. `Never`: no
+    /// backup.
     #[serde(default)]
     pub before_update: BeforeUpdate,
-    /// Copies of the running server, by the clock. None are taken without.
+    /// The schedule of online backups, which are taken while the server runs. Without this field, there are no scheduled backups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<BackupSchedule>,
-    /// The volume that they lie on. It is never deleted with the server.
+    /// The volume that backups are stored on. It is never deleted with the server.
     #[serde(default)]
     pub storage: BackupStorage,
-    /// How many stay.
+    /// How many backups are kept, and for how long. Retention is applied before a backup that needs the space, and again after the backup is
+    /// verified. Some backups are always kept: the newest good backup of the worlds, and that of the other files. The backup from before an update
+    /// is always kept, and for 30 days the newest such backup of an older Minecraft version. For a damaged world, the newest good backup from
+    /// before the damage is kept. The backup that `nightshift.dev/restore-from` names is kept until the request is handled.
     #[serde(default)]
     pub retention: BackupRetention,
 }
 
-/// Before which updates a copy is taken. An update whose copy fails does not happen.
+/// The updates before which an offline backup is taken. If the backup fails, the update does not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum BeforeUpdate {
-    /// Of the worlds, before a newer Minecraft opens them: they cannot go back afterwards.
+    /// The worlds, before a newer Minecraft version opens them. They cannot be downgraded afterwards.
     #[default]
     OneWay,
-    /// Of worlds, settings, plugins and their data, before every change of Paper or plugins, also before another image. Not before other settings
-    /// of the pod, nor before a step back to the set before.
+    /// Worlds, settings, plugins and their data, before every change of Paper, plugins or the image. Not before changes of other pod settings, and
+    /// not before a roll-back to the previous version set.
     Always,
-    /// Before none.
+    /// No backup.
     Never,
 }
 
 impl BeforeUpdate {
-    /// As it is written.
+    /// The name as written in the spec.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OneWay => "OneWay",
@@ -56,43 +62,45 @@ impl BeforeUpdate {
     }
 }
 
-/// When a copy of the running server is taken. Nobody is disconnected for it.
+/// When an online backup is taken. Players stay connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupSchedule {
-    /// When: five cron fields, such as `0 */6 * * *`. It needs no window; neither blackouts nor `suspend` keep it.
+    /// When a backup is taken: a cron expression with five fields, such as `0 */6 * * *`. It needs no maintenance window. Blackouts and `suspend`
+    /// do not prevent it.
     #[schemars(schema_with = "schema::cron")]
     pub cron: String,
-    /// Its zone, when it is not `spec.timeZone`.
+    /// The IANA time zone of `cron`, such as `Europe/Berlin`. Defaults to `spec.timeZone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::zone")]
     pub time_zone: Option<String>,
-    /// What of. It goes for `nightshift.dev/backup-now` too.
+    /// The files in the backup. `Everything` (default): worlds, settings, plugins and their data. `Worlds`: all world folders. It also applies to
+    /// `nightshift.dev/backup-now`.
     #[serde(default)]
     pub contents: ScheduledContents,
-    /// Instants at which one would be of no use are left out.
+    /// Conditions under which a scheduled backup is taken. If they are not met, it is skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_if: Option<BackupOnlyIf>,
 }
 
 impl BackupSchedule {
-    /// Whether an instant is left out before which nobody has played.
+    /// Whether a scheduled backup is skipped if nobody has played since the last one.
     pub fn only_played(&self) -> bool {
         self.only_if.as_ref().is_some_and(|only_if| only_if.played)
     }
 }
 
-/// What must hold for a copy by the clock.
+/// Conditions under which a scheduled backup is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupOnlyIf {
-    /// Somebody may have played since the newest copy of such contents. What changes without anybody on (settings, what plugins do by themselves)
-    /// waits for them.
+    /// Takes a scheduled backup only if a player may have joined since the newest backup with the same contents. Defaults to `false`. Changes that
+    /// happen without players (settings, background work of plugins) are then saved by the next backup.
     #[serde(default)]
     pub played: bool,
 }
 
-/// What a copy of the running server holds.
+/// The files in an online backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum ScheduledContents {
     /// Worlds, settings, plugins and their data.
@@ -102,7 +110,7 @@ pub enum ScheduledContents {
     Worlds,
 }
 
-/// The volume of the copies: the claim `backup-<server>-0`, or one of yours.
+/// The volume that backups are stored on: the claim `backup-<server>-0`, or an existing claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -114,16 +122,17 @@ pub enum ScheduledContents {
         .message("a claim that exists has its class already: leave storageClassName out").field_path(".storageClassName").reason(Reason::FieldValueForbidden),
 )]
 pub struct BackupStorage {
-    /// How large; may grow. A copy of the worlds needs about as much as they do.
+    /// The size of the volume, such as `100Gi`. Defaults to `20Gi`. It can be increased but not decreased. A backup of the worlds needs about as
+    /// much space as the worlds.
     #[serde(default = "twenty_gi")]
     #[schemars(schema_with = "schema::quantity")]
     pub size: String,
-    /// The storage class; the cluster's default when absent.
+    /// The storage class of the volume. Defaults to the default class of the cluster. It cannot be changed once the volume exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub storage_class_name: Option<String>,
-    /// A claim to be used as it is; the copies lie in a directory with the server's name. Several servers may share one that can be
-    /// mounted by them all.
+    /// The name of an existing claim that is used as it is. Backups are stored in a directory with the name of the server. Several servers may
+    /// share a claim that all of them can mount. It cannot be combined with `storageClassName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub existing_claim: Option<String>,
@@ -135,17 +144,21 @@ impl Default for BackupStorage {
     }
 }
 
-/// How many copies stay, looked at before one asks for its room, and again when it has been read back. In any case these stay: the newest good
-/// one of the worlds and that of the rest; that of the worlds from before an update, and for 30 days the newest such of an older Minecraft; of a
-/// damaged world the newest good one from before; and the one that `nightshift.dev/restore-from` names, until something has come of it.
+/// How many backups are kept, and for how long. Retention is applied before a backup that needs the space, and again after the backup is verified.
+///
+/// These backups are always kept:
+/// - The newest good backup of the worlds, and that of the other files.
+/// - The backup of the worlds from before an update, and for 30 days the newest such backup of an older Minecraft version.
+/// - For a damaged world, the newest good backup from before the damage.
+/// - The backup that `nightshift.dev/restore-from` names, until the request is handled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupRetention {
-    /// At most so many good ones.
+    /// The maximum number of good backups. Defaults to 10. 1 to 100.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
     pub max_count: u32,
-    /// None older than this, such as `30d`.
+    /// The maximum age of a backup, such as `30d`. Without this field, the age is not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub max_age: Option<String>,
@@ -157,125 +170,126 @@ impl Default for BackupRetention {
     }
 }
 
-/// The copies that lie there, as the agent said it last.
+/// The stored backups, as last reported by the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupStatus {
-    /// The newest good one.
+    /// The newest good backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_backup: Option<LastBackup>,
-    /// How many good ones there are.
+    /// The number of good backups.
     pub backup_count: u32,
-    /// How many lie there that do not count, because they are damaged or could not be read.
+    /// The number of backups that are ignored, because they are damaged or could not be read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub damaged_count: u32,
-    /// The last time that a copy was put back.
+    /// The last restore of a backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_restore: Option<LastRestore>,
-    /// The next instant of `spec.backup.schedule`; one that has passed is still to be served.
+    /// The next time of `spec.backup.schedule`. A time in the past means that the backup is still pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_backup: Option<Timestamp>,
 }
 
-/// A copy that was put back.
+/// A restore of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRestore {
-    /// When.
+    /// The time of the restore.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
-    /// The copy's directory.
+    /// The name of the backup's directory.
     #[schemars(schema_with = "schema::text64")]
     pub name: String,
-    /// Where that lies which made room, on the server's volume, until you delete it. Absent: nothing did.
+    /// The place on the server's volume where the displaced files are, until you delete them. Absent if no file was displaced.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(schema_with = "schema::text253")]
     pub set_aside: String,
 }
 
-/// What has come of a request to put a copy in place.
+/// The result of a request to restore a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreHandled {
-    /// The request as it is written.
+    /// The request as it is written in the annotation.
     #[schemars(schema_with = "schema::text253")]
     pub asked: String,
-    /// When it was first seen.
+    /// The time at which the operator first observed the request.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub seen_at: Timestamp,
-    /// The copy that it names: `latest` may mean another one later.
+    /// The backup that the request names. It is recorded because `latest` may later stand for another backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub copy: Option<String>,
-    /// How it ended; absent while it is being served.
+    /// How the request ended: `Restored`, `Refused` or `Failed`. Absent while the request is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RestoreResult>,
-    /// Why it ended so, unless all is well.
+    /// The reason for the result. Absent if the restore succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub message: Option<String>,
 }
 
-/// How a request to put a copy in place ended.
+/// How a request to restore a backup ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RestoreResult {
-    /// The worlds are those of the copy; the rest too, if it was asked for.
+    /// The worlds were restored from the backup, and the other files too if requested.
     Restored,
-    /// Nothing was stopped, nothing was changed.
+    /// The server was not stopped, and no file was changed.
     Refused,
-    /// The server was restarted, and runs on what it had.
+    /// The server was restarted, and it runs on the files that it had.
     Failed,
 }
 
-/// One copy. It was read back from beginning to end before it got its name.
+/// One backup. The archive was read back completely before the backup got its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastBackup {
-    /// The directory that it lies in.
+    /// The directory of the backup.
     #[schemars(schema_with = "schema::text64")]
     pub name: String,
-    /// When it was begun: nothing later is in it.
+    /// The time at which the backup started. It contains no later changes.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub started_at: Timestamp,
-    /// When it had been read back.
+    /// The time at which the archive had been read back.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub completed_at: Timestamp,
-    /// Why it was taken.
+    /// Why the backup was taken: `before-update`, `scheduled` or `on-demand`.
     pub trigger: BackupTrigger,
-    /// What it holds.
+    /// The files in the backup: `Worlds`, `ServerFiles` (settings, plugins and their data) or `Everything`.
     pub contents: BackupContents,
-    /// Digest of the lock that had run: 64 hex digits.
+    /// The digest of the lock that was running: 64 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub lock: Option<String>,
-    /// Size of the archive in bytes.
+    /// The size of the archive in bytes.
     pub size_bytes: i64,
-    /// The server's log had told of damage to its worlds before it was taken. It takes the place of no copy from before that.
+    /// Whether the server's log had reported damage to its worlds before the backup was taken. Such a backup never replaces one from before the
+    /// damage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_damage: bool,
 }
 
-/// Why a copy was taken.
+/// Why a backup was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackupTrigger {
     /// Between the stop and the start of an update.
     BeforeUpdate,
-    /// By `spec.backup.schedule`, while the server ran.
+    /// By `spec.backup.schedule`, while the server was running.
     Scheduled,
-    /// By `nightshift.dev/backup-now`, while the server ran.
+    /// By `nightshift.dev/backup-now`, while the server was running.
     OnDemand,
 }
 
-/// What a copy holds.
+/// The files in a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum BackupContents {
     /// All world folders.
     Worlds,
     /// Settings, plugins and their data.
     ServerFiles,
-    /// Both.
+    /// Worlds, settings, plugins and their data.
     Everything,
 }
 

@@ -1,11 +1,11 @@
-//! Pure. A time in which a server is left alone.
+//! Pure. Defines a blackout: a time in which a server is not updated or restarted.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// A time in which a server is left alone: `from` and `to`, or again and again by `cron` and `duration`.
+/// A time in which a server is not updated or restarted: once with `from` and `to`, or repeatedly with `cron` and `duration`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -25,26 +25,28 @@ use crate::schema;
         .message("to must be later than from").field_path(".to").reason(Reason::FieldValueInvalid),
 )]
 pub struct Blackout {
-    /// Its name, for messages; no two are the same.
+    /// The name of the blackout, which is used in messages. Unique in the list. At most 40 lower-case letters, digits and dashes.
     #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// When it begins, once: an instant with its offset, such as `2026-12-20T00:00:00+01:00`.
+    /// The start of a single blackout: an RFC 3339 time with offset, such as `2026-12-20T00:00:00+01:00`. Requires `to`, and cannot be combined
+    /// with `cron`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::instant")]
     pub from: Option<String>,
-    /// When it is over.
+    /// The end of a single blackout, in the same format as `from`. Must be later than `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::instant")]
     pub to: Option<String>,
-    /// When it begins, again and again: five cron fields, such as `0 18 * * 5`.
+    /// The start of a repeated blackout: a cron expression with five fields, such as `0 18 * * 5`. Requires `duration`, and cannot be combined with
+    /// `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::cron")]
     pub cron: Option<String>,
-    /// How long it lasts then, from `1m` to `366d`.
+    /// The length of a repeated blackout, `1m` to `366d`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub duration: Option<String>,
-    /// The zone of the cron, when it is not `spec.timeZone`.
+    /// The IANA time zone of `cron`, such as `Europe/Berlin`. Defaults to `spec.timeZone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::zone")]
     pub time_zone: Option<String>,

@@ -1,4 +1,4 @@
-//! Pure. A server whose process ends again and again: what its owner wishes for then, and what was counted.
+//! Pure. Defines the reaction to a crash loop, and the crash counts in the status.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -6,45 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// What becomes of a server whose process ends with an error three times within an hour.
+/// The reaction to a process that exits with an error three times within an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum OnCrashLoop {
-    /// The kubelet starts it again each time: some get well by themselves. It is told.
+    /// The kubelet restarts the process each time, because some servers recover. A notification is sent.
     #[default]
     Continue,
-    /// It is stopped, and told. It starts again when the spec changes, or when a person asks for an update, a way back or a restore.
+    /// The server is stopped, and a notification is sent. It starts again when the spec changes, or when a user requests an update, a roll-back or
+    /// a restore.
     Stop,
 }
 
-/// The ends of a server's process that nobody asked for.
+/// The unrequested exits of a server's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CrashStatus {
-    /// The UID of the pod that they happened in. In another one they are counted anew.
+    /// The UID of the pod in which the process exited. Exits in another pod are counted from zero.
     #[schemars(schema_with = "schema::text64")]
     pub pod: String,
-    /// When, within the last hour, the newest last; of a server that is stopped, within the hour before that.
+    /// The times of the exits within the last hour, newest last. At most 10. If the server is stopped, those of the hour before the stop.
     #[schemars(with = "Vec<String>", length(max = 10), inner(length(max = 64)))]
     pub at: Vec<Timestamp>,
-    /// The server is stopped for them.
+    /// The stop of the server for these exits. Absent if it is not stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StoppedByCrashes>,
 }
 
-/// A server that is stopped because its process ended again and again (`onCrashLoop: Stop`).
+/// A server that is stopped because its process exited repeatedly (`onCrashLoop: Stop`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedByCrashes {
-    /// When that was decided.
+    /// The time of the decision.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
-    /// The generation of the spec then. With another one it starts again.
+    /// The generation of the spec at that time. The server starts again at another generation.
     #[schemars(range(min = 0))]
     pub generation: i64,
-    /// How its process ended last, `exit code 137 (OOMKilled)`.
+    /// How the process exited last, such as `exit code 137 (OOMKilled)`.
     #[schemars(schema_with = "schema::text64")]
     pub last: String,
-    /// The requests by annotation that stood there then. With a further one it starts again.
+    /// The request annotations at that time. The server starts again when a new one is added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), inner(length(max = 128)))]
     pub requests: Vec<String>,

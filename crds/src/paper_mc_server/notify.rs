@@ -1,4 +1,4 @@
-//! Pure. Channels of a chat that are told about a server: where they are, what they are told, and what they were told.
+//! Pure. Defines notification channels: their addresses, their events and their delivery state.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -7,45 +7,51 @@ use serde::{Deserialize, Serialize};
 use super::SecretKey;
 use crate::schema;
 
-/// A channel that is told what happens to a server.
+/// A chat channel that receives notifications about a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotifyChannel {
-    /// Its name, for messages; no two are the same.
+    /// The name of the channel, which is used in messages. Unique in the list. At most 40 lower-case letters, digits and dashes.
     #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// The form of its messages.
+    /// The message format: `Discord` or `Slack`. Mattermost and others understand `Slack` too.
     #[serde(rename = "type")]
     pub kind: ChatKind,
-    /// Where the webhook's address is. It is a password: whoever has it may write there.
+    /// The Secret key that holds the webhook address. Treat the address as a password: everyone who has it may write to the channel.
     pub secret: SecretKey,
-    /// What it is told; everything when empty.
+    /// The events that the channel receives. Empty means all events. `Planned`: another version set will be applied. `Soon`: ten minutes before the
+    /// maintenance window of an update. `Done`: an update was applied and verified, or kept without verification, which the message states.
+    /// `RolledBack`: an update failed, and the previous version set is restored. `Failed`: an update failed and cannot be rolled back
+    /// automatically, so you have to decide. `Blocked`: no newer version has been possible for 14 days. `BackupFailed`: a due backup was not taken,
+    /// or backups cannot be read. `CrashLoop`: the process exits with an error repeatedly, without an update. `WorldDamaged`: the log reports
+    /// damaged chunks or region files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "set"))]
     pub occasions: Vec<NotificationEvent>,
-    /// Words of your own.
+    /// Your own message texts, by event. Several languages are several lines. The placeholders `{namespace}`, `{server}`, `{what}`, `{when}`,
+    /// `{down}` and `{why}` are replaced. A placeholder without a value becomes `-`.
     #[serde(default, skip_serializing_if = "NotificationTexts::is_empty")]
     pub texts: NotificationTexts,
 }
 
 impl NotifyChannel {
-    /// Whether it is told about this.
+    /// Whether the channel receives this event.
     pub fn wants(&self, occasion: NotificationEvent) -> bool {
         self.occasions.is_empty() || self.occasions.contains(&occasion)
     }
 }
 
-/// The form of a message.
+/// The message format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ChatKind {
-    /// Discord's.
+    /// The format of Discord.
     Discord,
-    /// Slack's, which Mattermost and others understand too.
+    /// The format of Slack, which Mattermost and others understand too.
     Slack,
 }
 
 impl ChatKind {
-    /// As it stands in a spec.
+    /// The name as written in the spec.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Discord => "Discord",
@@ -54,31 +60,31 @@ impl ChatKind {
     }
 }
 
-/// What a channel is told about.
+/// The events that a channel can receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum NotificationEvent {
-    /// Another set is going to be applied.
+    /// Another version set will be applied.
     Planned,
-    /// Ten minutes before the window in which it is.
+    /// Ten minutes before the maintenance window of an update.
     Soon,
-    /// It was applied and proven, or kept although it could not be proven: that is said then.
+    /// The update was applied and verified, or kept without verification. The message states the latter.
     Done,
-    /// It did not work here, and what ran before comes back.
+    /// The update failed, and the previous version set is restored.
     RolledBack,
-    /// It did not work here, and does not go back by itself: a person has to decide.
+    /// The update failed and cannot be rolled back automatically. A user has to decide.
     Failed,
-    /// Nothing newer has been possible for 14 days.
+    /// No newer version has been possible for 14 days.
     Blocked,
-    /// A copy should have been taken, and was not; or the copies cannot be read.
+    /// A due backup was not taken, or the backups cannot be read.
     BackupFailed,
-    /// The server's process ends with an error again and again, without an update.
+    /// The server's process exits with an error repeatedly, without an update.
     CrashLoop,
-    /// The server's log tells of damaged chunks or region files.
+    /// The server's log reports damaged chunks or region files.
     WorldDamaged,
 }
 
 impl NotificationEvent {
-    /// As it stands in a spec.
+    /// The name as written in the spec.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Planned => "Planned",
@@ -94,56 +100,58 @@ impl NotificationEvent {
     }
 }
 
-/// Words of one's own, by occasion. Several languages are several lines. `{namespace}`, `{server}`, `{what}`, `{when}`,
-/// `{down}` and `{why}` are replaced; one that does not apply becomes `-`.
+/// Custom message texts, by event. Several languages are several lines. `{namespace}`, `{server}`, `{what}`, `{when}`, `{down}` and `{why}` are
+/// replaced. A placeholder without a value becomes `-`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationTexts {
-    /// With `{what}` and `{when}`.
+    /// The text for `Planned`. `{what}` is the change and `{when}` the time. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub planned: Option<String>,
-    /// With `{what}` and `{when}`.
+    /// The text for `Soon`. `{what}` is the change and `{when}` the time. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub soon: Option<String>,
-    /// With `{what}` and `{down}`, such as `21 s`; and `{why}` it is not proven, where it is not. Without that place it is said behind the text.
+    /// The text for `Done`. `{what}` is the change and `{down}` the downtime, such as `21 s`. `{why}` is the reason if the update is not verified.
+    /// If the text has no `{why}`, the reason is appended. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub done: Option<String>,
-    /// With `{what}` and `{why}`.
+    /// The text for `RolledBack`. `{what}` is the change and `{why}` the reason. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub rolled_back: Option<String>,
-    /// With `{what}` and `{why}`.
+    /// The text for `Failed`. `{what}` is the change and `{why}` the reason. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub failed: Option<String>,
-    /// With `{what}`: who holds, or why nothing is possible.
+    /// The text for `Blocked`. `{what}` names the blocking plugins, or the reason why no update is possible. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub blocked: Option<String>,
-    /// With `{what}`: why there is none.
+    /// The text for `BackupFailed`. `{what}` is the reason why there is no backup. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub backup_failed: Option<String>,
-    /// With `{what}`: how often, and how it ended last.
+    /// The text for `CrashLoop`. `{what}` is the number of exits and the last exit. At most 1000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub crash_loop: Option<String>,
-    /// With `{what}`: what the log has told since when, and which copy is the newest from before.
+    /// The text for `WorldDamaged`. `{what}` is what the log has reported since when, and the newest backup from before the damage. At most 1000
+    /// characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub world_damaged: Option<String>,
 }
 
 impl NotificationTexts {
-    /// Whether nothing is set.
+    /// Whether no text is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The words for one occasion.
+    /// The text for one event.
     pub fn of(&self, occasion: NotificationEvent) -> Option<&str> {
         let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
         match occasion {
@@ -161,34 +169,34 @@ impl NotificationTexts {
     }
 }
 
-/// What a text may have in braces, to be replaced.
+/// The placeholders that a text may contain in braces.
 pub const PLACES: [&str; 6] = ["namespace", "server", "what", "when", "down", "why"];
 
-/// A text with the places that are known, and no other brace: a misspelt place is refused where it is written.
+/// A text with known placeholders and no other brace. The API server rejects a misspelt placeholder when the text is written.
 fn text(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let pattern = format!(r"^([^{{}}]|\{{({})\}})+$", PLACES.join("|"));
     schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": 1000, "pattern": pattern})
 }
 
-/// Something that channels are told, and how far that is. What was told stays here, so that it is told once.
+/// A notification and its delivery state. Delivered notifications stay in the list, so that each is sent once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationState {
-    /// What happened, or will.
+    /// The event that the notification is about.
     pub occasion: NotificationEvent,
-    /// Which one of its kind: a revision, an instant. Once for each.
+    /// The identity of the event among its kind: a revision or a time. Each is notified once.
     #[schemars(schema_with = "schema::text64")]
     pub about: String,
-    /// Since when it is to be told.
+    /// The time from which the notification is to be delivered.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
-    /// When it is not worth telling any more.
+    /// The time after which the notification is no longer useful.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub until: Timestamp,
-    /// What changes, or who holds.
+    /// The change, or the blocking plugins.
     #[schemars(length(max = 512))]
     pub what: String,
-    /// When it is to happen, for people.
+    /// The time of the change, as text for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub when: Option<String>,
@@ -196,15 +204,15 @@ pub struct NotificationState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub down: Option<String>,
-    /// Why it did not work, or is not proven.
+    /// Why the update failed, or is not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub why: Option<String>,
-    /// The channels that are still to be told: `team` of `spec.notify`, `cluster/team` of the operator's.
+    /// The channels with a pending delivery: `team` for a channel of `spec.notify`, `cluster/team` for a channel of the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(length(max = 48)))]
     pub pending: Vec<String>,
-    /// The channels that could not be told.
+    /// The channels for which delivery was given up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(length(max = 48)))]
     pub given_up: Vec<String>,

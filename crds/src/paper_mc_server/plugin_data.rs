@@ -1,4 +1,4 @@
-//! Pure. The data of plugins and the server's own settings: what is kept of them when JARs change, and what came of it.
+//! Pure. Defines which plugin data and server settings are saved when JARs change, and the state of the saved data.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// The data folder of each plugin whose JAR changes, and the server's own settings (server.properties, bukkit.yml, config, …) when Paper
-/// changes, are kept on the server's volume, and put back when the new set fails before anybody has played. Of the other plugins the settings are
-/// kept, which nothing puts back but you. A change of it comes with the next window.
+/// The plugin data and server settings that are saved when JARs change. The agent saves the data folder of each plugin whose JAR changes. If Paper
+/// changes, it also saves the server's own settings (server.properties, bukkit.yml, config, …). Both are saved on the server's volume, and restored
+/// when the new version set fails before anyone has played. Of the other plugins, the settings are saved, and only a user can restore them. A
+/// change applies in the next maintenance window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeepPluginData {
-    /// How large one such folder or file may be; a larger one is named and not kept. `"0"`: nothing is kept.
+    /// The maximum size of one data folder or file, such as `2Gi`. Defaults to `512Mi`. A larger one is reported and not saved. `"0"` saves none.
     #[serde(default = "half_a_gi")]
     #[schemars(schema_with = "schema::quantity")]
     pub max_size: String,
@@ -24,53 +25,55 @@ impl Default for KeepPluginData {
     }
 }
 
-/// The plugins' data and the server's settings that were kept before the set changed last, as the agent said it last. Folders are named as they
-/// lie in `plugins`, what is the server's own with `./` in front; places are relative to the server's directory.
+/// The plugin data and server settings that were saved before the last change of the version set, as last reported by the agent. A folder is named
+/// as in `plugins`, and a file of the server has `./` in front. Paths are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginDataStatus {
-    /// When keeping began: nothing later is in it.
+    /// The time at which saving started. Later changes are not included.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub kept_at: Timestamp,
-    /// Where they lie, until two further changes of the set; gone when they were put back. Absent: nothing was kept.
+    /// The directory of the saved data. The data is kept for two further changes of the version set, or until it is restored. Absent if no data was
+    /// saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub place: Option<String>,
-    /// What was kept: `LuckPerms`, `./bukkit.yml`.
+    /// The saved folders and files, such as `LuckPerms` or `./bukkit.yml`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::texts")]
     pub kept: Vec<String>,
-    /// What was not kept, and why.
+    /// The folders and files that were not saved, with the reason. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 340)))]
     pub not_kept: Vec<String>,
-    /// The settings of the plugins that did not change. Absent: none were kept.
+    /// The saved settings of the plugins that did not change. Absent if none were saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings_kept: Option<SettingsKept>,
-    /// When they were put back, because the set that came next failed.
+    /// The time at which the data was restored, because the next version set failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub put_back_at: Option<Timestamp>,
-    /// Where that lies which the failed set left. It stays until you delete it.
+    /// The directory with the data that the failed version set left. It is kept until you delete it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub set_aside: Option<String>,
-    /// Why they were not put back, although the set that came next failed.
+    /// Why the data was not restored, although the next version set failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub not_put_back: Option<String>,
 }
 
-/// Settings of the plugins that did not change with the set, as they were before it. Nothing puts them back but you.
+/// The settings of plugins that did not change, from before the change of the version set. Only a user can restore them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsKept {
-    /// Where they lie, in a folder for each plugin, until two further changes of the set.
+    /// The directory of the settings, with one folder for each plugin. They are kept for two further changes of the version set.
     #[schemars(schema_with = "schema::text253")]
     pub place: String,
-    /// How many files they are.
+    /// The number of saved files.
     pub files: u32,
-    /// How many files were found. The others were too many or too large together, or could not be read, or the volume had no room for them.
+    /// The number of files that were found. Files are left out if they are too many or too large together, if they cannot be read, or if the volume
+    /// has no space for them.
     pub found: u32,
 }
 

@@ -1,24 +1,24 @@
-//! Pure. The copy that a new volume gets.
+//! Pure. Defines the backup that a new volume is filled from.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// What a volume without a world gets before the server starts on it: all that one copy holds. A volume with a world is left alone, and the
-/// field is harmless after that. With `restoreFrom: {}` it is the newest of the server's own copies.
+/// The backup that a volume without a world is filled from before the server starts on it. Everything in the backup is restored. A volume with a
+/// world is not changed, so the field has no effect after that. `restoreFrom: {}` takes the newest backup of this server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreFrom {
-    /// The copy's name, or `latest`: the newest that holds worlds.
+    /// The name of the backup, such as `20261122T030000Z-1a2b3c4d`, or `latest` (default). `latest` is the newest backup that contains worlds.
     #[serde(default = "latest")]
     #[schemars(schema_with = "schema::copy_name")]
     pub copy: String,
-    /// Whose copies, when they are not this server's own: a server of the same namespace, there or gone.
+    /// The server whose backups are used, in the same namespace. It may be deleted already. Defaults to this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::object_name")]
     pub server: Option<String>,
-    /// The claim that they lie on, when it is neither that of `backup` nor `backup-<server>-0`.
+    /// The claim that the backups are stored on. Defaults to the claim of `backup`, or `backup-<server>-0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub claim: Option<String>,

@@ -1,4 +1,4 @@
-//! Pure. The settings of a server, one struct for each field of the spec that has fields of its own.
+//! Pure. Defines the settings of a server: one struct for each field of the spec that has fields of its own.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +14,34 @@ use crate::schema;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateSchedule {
-    /// When to look for new releases. They are looked for all the time anyway, so it changes nothing.
+    /// The schedule of checks for new releases. It has no effect, because the operator checks for releases continuously.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::cron")]
     pub check_cron: Option<String>,
-    /// The window in which updates are applied.
+    /// The maintenance window in which updates are applied. Required, unless `windows` has an entry. Set `enabled: false` to never apply updates
+    /// automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_window: Option<MaintenanceWindow>,
-    /// Further windows; the server may be updated while any of them is open.
+    /// Additional maintenance windows. At most 8. The server may be updated while any of them is open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub windows: Vec<NamedWindow>,
-    /// Times in which no window counts, and no request to apply now either.
+    /// Times at which the server is not updated or restarted. At most 16. Blackouts override all windows, and also requests to apply an update now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub blackouts: Vec<Blackout>,
-    /// Updates also come outside of the windows, where nobody would mind: when nobody is on, at `replicas: 0`, and with a restart by the
-    /// clock. A newer Minecraft waits for a window. Without it they come in windows only.
+    /// Allows updates outside of the windows when they affect no player. Without this field, updates are applied in windows only. These updates are
+    /// applied when the server is empty, at `replicas: 0`, and with a scheduled restart. An update to a newer Minecraft version still waits for a
+    /// window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opportunistic: Option<Opportunistic>,
 }
 
-/// When an update may come outside of the windows.
+/// When an update may be applied outside of the windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Opportunistic {
-    /// How long nobody must have been on. Who joins during the countdown calls it off.
+    /// How long the server must have been empty, such as `15m`. Defaults to `10m`. A player who joins during the countdown cancels the update.
     #[serde(default = "ten_minutes")]
     #[schemars(schema_with = "schema::duration")]
     pub empty_for: String,
@@ -49,96 +51,105 @@ pub struct Opportunistic {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceWindow {
-    /// False: updates are planned and never applied by themselves.
+    /// Whether updates are applied automatically. Defaults to `true`. With `false`, updates are planned but never applied automatically.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// When it opens: five cron fields, such as `0 4 * * 0`. Required, unless `enabled` is false; empty when absent.
+    /// When the window opens: a cron expression with five fields, such as `0 4 * * 0` (Sundays at 04:00). Required, unless `enabled` is false.
+    /// Empty when absent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(schema_with = "schema::cron")]
     pub cron: String,
-    /// How long it stays open: `15m` to `168h`.
+    /// How long the window stays open: `15m` to `168h`. Defaults to `1h`.
     #[serde(default = "one_hour")]
     #[schemars(schema_with = "schema::duration")]
     pub duration: String,
-    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. It leaves a minute of `duration` at least. Without
-    /// it an update begins as long as its countdown can end a minute before the window does.
+    /// The last part of the window, in which no update starts, such as `30m`. An update that started before it may finish. It must be at least one
+    /// minute shorter than `duration`. Without this field, an update starts if its countdown can end one minute before the window closes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub latest_start: Option<String>,
-    /// Its zone, when it is not `spec.timeZone`.
+    /// The IANA time zone of `cron`, such as `Europe/Berlin`. Defaults to `spec.timeZone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::zone")]
     pub time_zone: Option<String>,
 }
 
-/// A further window of a server, or a window of a single Plugin.
+/// An additional window of a server, or a window of one Plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedWindow {
-    /// Its name, for messages; no two are the same.
+    /// The name of the window, which is used in messages. Unique in the list. At most 40 lower-case letters, digits and dashes.
     #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// When it opens.
+    /// When the window opens: a cron expression with five fields, such as `0 5 * * 1-5`.
     #[schemars(schema_with = "schema::cron")]
     pub cron: String,
-    /// How long it stays open: `15m` to `168h`.
+    /// How long the window stays open: `15m` to `168h`. Defaults to `1h`.
     #[serde(default = "one_hour")]
     #[schemars(schema_with = "schema::duration")]
     pub duration: String,
-    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. It leaves a minute of `duration` at least. Without
-    /// it an update begins as long as its countdown can end a minute before the window does.
+    /// The last part of the window, in which no update starts, such as `30m`. An update that started before it may finish. It must be at least one
+    /// minute shorter than `duration`. Without this field, an update starts if its countdown can end one minute before the window closes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub latest_start: Option<String>,
-    /// Its zone, when it is not that of the server (`spec.timeZone`).
+    /// The IANA time zone of `cron`, such as `Europe/Berlin`. Defaults to `spec.timeZone` of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::zone")]
     pub time_zone: Option<String>,
 }
 
-/// What players are told, and how much say they have.
+/// How players are warned before a stop, and whether they can delay an update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayersPolicy {
-    /// Whether somebody who plays can delay an update.
+    /// Whether players can delay an update. `Announce` (default): they are warned, and then the update starts. `WaitForEmpty`: the update waits
+    /// until no player is online, at most for `deadline`. `Ignore`: no countdown and no save before the stop. The stop itself warns players for
+    /// seconds and saves, unless RCON is disabled.
     #[serde(default)]
     pub policy: PolicyKind,
-    /// With `WaitForEmpty`: how long after the window opened we wait at most.
+    /// The longest time to wait for an empty server after the window opened, such as `1h`. Defaults to `45m`. Used with `WaitForEmpty` only.
     #[serde(default = "deadline")]
     #[schemars(schema_with = "schema::duration")]
     pub deadline: String,
-    /// How long players are warned.
+    /// How long players are warned before a stop, such as `10m`. Defaults to `5m`.
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "schema::duration")]
     pub notice: String,
-    /// The countdown when nobody is on: somebody may join in between.
+    /// The countdown when no player is online, such as `30s`. Defaults to `10s`. It exists because a player may join meanwhile.
     #[serde(default = "ten_seconds")]
     #[schemars(schema_with = "schema::duration")]
     pub empty_notice: String,
-    /// What they read; `{in}` becomes the time that is left, `{in:de}` the same in German. Several languages are several lines: in the
-    /// chat they stand under one another. The action bar and a title hold the first of them.
+    /// The warning that players read before a stop. `{in}` is replaced by the remaining time in English, and `{in:de}` by the same in German. Write
+    /// several languages as several lines. The chat shows all lines, one below the other. The action bar and a title show the first line only. At
+    /// most 256 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::announcement")]
     pub text: Option<String>,
-    /// The same before their server may be evicted from a node that is emptied (`spec.eviction: OnUpgrade`). Left out: `text`.
+    /// The warning that players read before the server may be evicted from a node that is drained (`spec.eviction: OnUpgrade`). Same format as
+    /// `text`. Defaults to `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::announcement")]
     pub drain_text: Option<String>,
-    /// Where they read it. The chat holds what was said, the other two are seen by who does not look there.
+    /// Where players read the warning: `Chat` (default), `ActionBar` and `Title`. `Chat` and `ActionBar` show every line. `Title` shows the
+    /// remaining time in large letters with the text below it. The chat keeps what was announced. The other two reach players who do not read the
+    /// chat.
     #[serde(default = "chat")]
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
     pub show: Vec<AnnouncementTarget>,
-    /// What they read when they are disconnected for a stop. It is a setting of the pod: a change comes with a restart in the next window.
+    /// The text that players read when they are disconnected for a stop. At most 256 characters. It is a setting of the pod, so a change applies
+    /// with a restart in the next maintenance window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub kick_text: Option<String>,
-    /// What they read before a stop that nobody announced, or that comes before its time: `kubectl delete pod`, an eviction with
-    /// `spec.eviction: Always`, a scale to zero. A change comes as one of `kickText` does.
+    /// The text that players read before an unannounced or early stop: `kubectl delete pod`, an eviction with `spec.eviction: Always`, or scaling
+    /// to zero. At most 256 characters. A change applies with a restart in the next maintenance window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub stop_text: Option<String>,
-    /// What they read when what they were told of does not come: somebody has joined an empty server, a blackout begins, the server is suspended,
-    /// the goal is another one, the node stays. A change comes as one of `kickText` does.
+    /// The text that players read when an announced stop is cancelled. At most 256 characters. Reasons are: a player joined an empty server, a
+    /// blackout begins, the server is suspended, the planned version set changed, or the server stays on its node. A change applies with a restart
+    /// in the next maintenance window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub called_off_text: Option<String>,
@@ -161,26 +172,26 @@ impl Default for PlayersPolicy {
     }
 }
 
-/// Where players read how long they have.
+/// Where players read the remaining time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AnnouncementTarget {
     /// Every line, in the chat.
     Chat,
     /// Every line, above the hotbar for three seconds.
     ActionBar,
-    /// The time that is left, large, with the text below it: at the beginning, at one minute, and each of the last ten seconds.
+    /// The remaining time in large letters with the text below it: at the beginning, at one minute, and in each of the last ten seconds.
     Title,
 }
 
-/// How much say players have.
+/// Whether players can delay a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum PolicyKind {
-    /// They are told, and then it happens.
+    /// Players are warned, and then the stop happens.
     #[default]
     Announce,
-    /// Wait until nobody is on, up to the deadline.
+    /// The stop waits until no player is online, at most for the deadline.
     WaitForEmpty,
-    /// No countdown and no save before the stop. The stop itself warns for seconds and saves, unless RCON is off.
+    /// No countdown and no save before the stop. The stop itself warns players for seconds and saves, unless RCON is disabled.
     Ignore,
 }
 
@@ -188,21 +199,21 @@ pub enum PolicyKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    // The API server's parser knows no days. Whoever writes them gives time enough, or is told by the operator.
+    // The parser of the API server does not know days. A value with days is either long enough, or the operator rejects it.
     validation = Rule::new("self.timeout.contains('d') || duration(self.timeout) >= duration('60s')")
         .message("shorter than 60s a server would be killed while it still writes the world: one tick of a busy server may take a minute; the default is 5m").field_path(".timeout").reason(Reason::FieldValueInvalid),
 )]
 pub struct GracefulShutdown {
-    /// How long the server may take to save and stop before it is killed; at least `60s`. It is a setting of the pod: a change comes with a
-    /// restart in the next window.
+    /// How long the server may take to save and stop before it is killed. Defaults to `5m`. At least `60s`. It is a setting of the pod, so a change
+    /// applies with a restart in the next maintenance window.
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "schema::duration")]
     pub timeout: String,
 }
 
 impl GracefulShutdown {
-    /// Less than this is no time for a server to stop in: by default Paper's watchdog lets a single tick take a minute, and a server that is in one
-    /// has not begun to save. The rule above says it too.
+    /// The shortest `timeout`. Paper's watchdog lets a single tick take a minute by default, and a server in such a tick has not started to save.
+    /// The rule above checks the same.
     pub const LEAST: SignedDuration = SignedDuration::from_secs(60);
 }
 
@@ -212,19 +223,20 @@ impl Default for GracefulShutdown {
     }
 }
 
-/// RCON.
+/// Settings of RCON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rcon {
-    /// Nightshift warns, counts and saves over it. `false`: SIGTERM stops the server, nobody is warned, and no save is confirmed before. Only with
-    /// `players.policy: Ignore`.
+    /// Whether the operator uses RCON to warn and count players and to save the world. Defaults to `true`. With `false`, SIGTERM stops the server,
+    /// players are not warned, and no save is confirmed before the stop. `false` requires `players.policy: Ignore`. It cannot be combined with
+    /// another `restart.policy`, `backup.schedule` or `updateSchedule.opportunistic`.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Its port on the pod's loopback.
+    /// The RCON port on the loopback address of the pod. Defaults to 25575.
     #[serde(default = "rcon_port")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: u16,
-    /// Where the password is; generated when absent.
+    /// The Secret key that holds the password. Without this field, a password is generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretKey>,
 }
@@ -239,19 +251,21 @@ impl Default for Rcon {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretKey {
-    /// The Secret.
+    /// The name of the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The key in it.
+    /// The key in the Secret.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
 }
 
-/// The Java virtual machine.
+/// Settings of the Java virtual machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Jvm {
-    /// `auto` (from the memory limit, else the request) or a quantity such as `4Gi`.
+    /// The heap size: `auto` (default) or a quantity such as `4Gi`. `auto` is derived from the memory limit of the container, or from its memory
+    /// request if there is no limit. It leaves a quarter of the memory, but at least 1 GiB, outside of the heap. Below 2 GiB the heap is half of
+    /// the memory. Without limit and request, the default of the image applies (1 GiB).
     #[serde(default = "auto")]
     #[schemars(length(max = 32), regex(pattern = r"^(auto|[1-9][0-9]*(M|G|Mi|Gi))$"))]
     pub heap: String,
@@ -279,21 +293,22 @@ impl Default for Jvm {
         .message("a claim that exists has its class already: leave storageClassName out").field_path(".storageClassName").reason(Reason::FieldValueForbidden),
 )]
 pub struct Storage {
-    /// How large; may grow.
+    /// The size of the volume, such as `50Gi`. Defaults to `10Gi`. It can be increased but not decreased.
     #[serde(default = "ten_gi")]
     #[schemars(schema_with = "schema::quantity")]
     pub size: String,
-    /// The storage class; the cluster's default when absent.
+    /// The storage class of the volume. Defaults to the default class of the cluster. It cannot be changed once the volume exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub storage_class_name: Option<String>,
-    /// The world outlives the server object.
+    /// Whether the volume is kept when this PaperMCServer is deleted. Defaults to `true`.
     #[serde(default = "yes")]
     pub retain: bool,
-    /// `ReadWriteOncePod` keeps two servers from ever opening one world; for classes that cannot: `ReadWriteOnce`.
+    /// The access mode of the volume. `ReadWriteOncePod` (default) prevents two servers from opening one world at the same time. Use
+    /// `ReadWriteOnce` for storage classes without support for it. It cannot be changed once the volume exists.
     #[serde(default)]
     pub access_mode: AccessMode,
-    /// A claim to be taken over as it is.
+    /// The name of an existing claim that is used as it is, instead of a new one. It cannot be changed or combined with `storageClassName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub existing_claim: Option<String>,
@@ -311,7 +326,7 @@ impl Default for Storage {
     }
 }
 
-/// Who may mount the volume.
+/// The number of mounts that the volume allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum AccessMode {
     /// One pod.
@@ -322,7 +337,7 @@ pub enum AccessMode {
 }
 
 impl AccessMode {
-    /// As Kubernetes writes it.
+    /// The name in the Kubernetes API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ReadWriteOncePod => "ReadWriteOncePod",
@@ -335,29 +350,29 @@ impl AccessMode {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceSpec {
-    /// Its type.
+    /// The type of the Service: `LoadBalancer` (default), `NodePort` or `ClusterIP`. Use `ClusterIP` for servers behind a proxy.
     #[serde(default, rename = "type")]
     pub kind: ServiceKind,
-    /// Copied onto it.
+    /// Annotations of the Service. At most 32.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::text_map")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Type of a Service.
+/// The type of a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum ServiceKind {
-    /// An address of its own.
+    /// An external address for this server.
     #[default]
     LoadBalancer,
     /// A port on every node.
     NodePort,
-    /// Inside the cluster only, for servers behind a proxy.
+    /// An address inside the cluster only, for servers behind a proxy.
     ClusterIP,
 }
 
 impl ServiceKind {
-    /// As Kubernetes writes it.
+    /// The name in the Kubernetes API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::LoadBalancer => "LoadBalancer",

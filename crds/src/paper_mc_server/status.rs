@@ -1,4 +1,4 @@
-//! Pure. What Nightshift sees of a server.
+//! Pure. Defines the status of a server.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,117 +12,124 @@ use super::plugin_data::PluginDataStatus;
 use super::unmanaged_jars::UnmanagedFile;
 use crate::schema;
 
-/// What Nightshift sees of a server.
+/// The observed state of a server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PaperMCServerStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// What runs, `1.21.10-130`, as the server itself says it.
+    /// The running Paper version, such as `1.21.10-130`, as reported by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub version: Option<String>,
-    /// The Minecraft version that runs.
+    /// The running Minecraft version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub current_version: Option<String>,
-    /// Paper's build that runs.
+    /// The running Paper build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_build: Option<u32>,
-    /// The Minecraft version that should run.
+    /// The desired Minecraft version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub desired_version: Option<String>,
-    /// Paper's build that should run.
+    /// The desired Paper build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired_build: Option<u32>,
-    /// Digest of the lock that runs: 64 hex digits.
+    /// The digest of the running lock: 64 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub lock: Option<String>,
-    /// What the next window brings, `ViaVersion 5.6.0 -> 5.7.1`.
+    /// The changes that the next maintenance window applies, such as `ViaVersion 5.6.0 -> 5.7.1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub update: Option<String>,
-    /// When the next window opens, for people: `Sun 22 Nov 04:00 CET`, with `or when empty` where that is enough; or what it waits for, `waits for staging`. No date column: one in the future prints `<invalid>`.
+    /// When the next maintenance window opens, as text for users, such as `Sun 22 Nov 04:00 CET`. `or when empty` is appended where an empty server
+    /// is sufficient. If the update waits, the reason is shown instead, such as `waits for staging`. This is not a date column, because a date in
+    /// the future prints `<invalid>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub next_window: Option<String>,
-    /// When the next window opens.
+    /// The time at which the next maintenance window opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_window_at: Option<Timestamp>,
-    /// When it is restarted by the clock next, for people, or `now`; with `kubectl get -o wide`.
+    /// When the next scheduled restart happens, as text for users, or `now`. Shown by `kubectl get -o wide`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub next_restart: Option<String>,
-    /// When it is restarted by the clock next.
+    /// The time of the next scheduled restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_restart_at: Option<Timestamp>,
-    /// The plugins that keep Paper from being newer.
+    /// The plugins that block a newer Paper version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub held_by: Option<String>,
-    /// The newer Paper that is held back, and by whom.
+    /// The newer Paper version that is blocked, and the plugins that block it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_blocked: Option<UpdateBlocked>,
-    /// The plugins, by name.
+    /// The plugins of the server, by name. At most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub plugins: Vec<PluginState>,
-    /// The JARs in `plugins` that are not managed here, by file; of more than 100 first those that nobody vouches for.
+    /// The unmanaged JARs in `plugins`, by file name. At most 100, untrusted JARs first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["file"]))]
     pub unmanaged: Vec<UnmanagedFile>,
-    /// The update that is planned.
+    /// The planned update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_update: Option<AvailableUpdate>,
     /// The last update that was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update: Option<LastUpdate>,
-    /// The sets that ran here, the one that runs first. Their locks are kept, and `nightshift.dev/rollback-to` brings them back.
+    /// The version sets that ran on this server, the running one first. At most 20. Their locks are kept, and `nightshift.dev/rollback-to` restores
+    /// one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["lock"]))]
     pub history: Vec<HistoryEntry>,
-    /// How the server stopped last, by its agent.
+    /// The last stop of the server, as reported by its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_stop: Option<StopSeen>,
-    /// How often its process has ended with an error lately, and whether it is stopped for that; None: not within the last hour, in this pod.
+    /// How often the process has recently exited with an error, and whether the server is stopped for it. Absent if that did not happen within the
+    /// last hour in this pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crashes: Option<CrashStatus>,
-    /// The copies of the server.
+    /// The backups of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupStatus>,
-    /// The plugins' data that were kept before the set changed last.
+    /// The plugin data that was saved before the last change of the version set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin_data: Option<PluginDataStatus>,
-    /// Requests by annotation that were served.
+    /// The annotation requests that were handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled: Option<HandledRequests>,
-    /// What the channels, the server's own and those of the cluster, are told and were told lately.
+    /// The pending and recently delivered notifications to the channels of the server and of the cluster. At most 10.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["occasion", "about"]))]
     pub notices: Vec<NotificationState>,
-    /// What the rollout must remember should its `StatefulSet` be deleted.
+    /// The facts that the rollout needs if its StatefulSet is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutFacts>,
-    /// What every answer about this server rests on beside the specs; `resolver explain server/NAME` reads it.
+    /// The facts, besides the specs, that every answer about this server is based on. `resolver explain server/NAME` reads them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<AnswerBasis>,
-    /// Players, as of the last write of this status; nothing is written for it alone.
+    /// The number of online players at the last write of this status. It does not cause a write of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
-    /// For `kubectl scale`.
+    /// The number of replicas, for `kubectl scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// For `kubectl scale`.
+    /// The label selector of the pod, for `kubectl scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `BackupCronValid`, `ArtifactsReady`, `ImagesPulled`, `PinnedToSet`, `Scoped`, `ApprovalNeeded`, `WaitingForLeaderServer`, `Draining`, `Suspended`, `NoUsableWindow`, `RestoreRequested`, `RestoredFrom`, `Drifted`, `CrashLoop`, `WorldDamaged`, `DuplicatePluginName`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// The conditions of the server. Always present: `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked` and `Updating`. Present when they
+    /// apply: `BackupReady`, `BackupCronValid`, `ArtifactsReady`, `ImagesPulled`, `PinnedToSet`, `Scoped`, `ApprovalNeeded`,
+    /// `WaitingForLeaderServer`, `Draining`, `Suspended`, `NoUsableWindow`, `RestoreRequested`, `RestoredFrom`, `Drifted`, `CrashLoop`,
+    /// `WorldDamaged`, `DuplicatePluginName`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions_of_a_server")]
     pub conditions: Vec<Condition>,
@@ -132,79 +139,81 @@ pub struct PaperMCServerStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginState {
-    /// The name people know.
+    /// The plugin's display name.
     #[schemars(schema_with = "schema::text64")]
     pub name: String,
-    /// The Plugin object that asks for it; absent for a dependency.
+    /// The Plugin object that requests the plugin. Absent for a dependency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub plugin: Option<String>,
-    /// The plugin that needs it, when nobody asked for it.
+    /// The plugin that requires this one. Absent if a Plugin object requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub needed_by: Option<String>,
-    /// What runs.
+    /// The running version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub current_version: Option<String>,
-    /// What should run.
+    /// The desired version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub desired_version: Option<String>,
-    /// Where it stands.
+    /// The state of the plugin. `Installed`: it runs as desired. `PendingInstall`, `PendingUpdate` and `PendingRemoval`: the next maintenance
+    /// window installs, updates or removes it. `Unfollowed`: Paper was updated with strategy `latest`, and no release of the plugin works on it.
     pub state: PluginStateKind,
 }
 
-/// Where a plugin stands on a server.
+/// The state of a plugin on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PluginStateKind {
-    /// It runs as it should.
+    /// The plugin runs as desired.
     Installed,
-    /// It comes with the next window.
+    /// The next maintenance window installs the plugin.
     PendingInstall,
-    /// Another version comes with the next window.
+    /// The next maintenance window updates the plugin.
     PendingUpdate,
-    /// Its JAR goes with the next window.
+    /// The next maintenance window removes the plugin's JAR.
     PendingRemoval,
-    /// Strategy `latest`: Paper went on, and no release of it works there.
+    /// Strategy `latest`: Paper was updated, and no release of the plugin works on it.
     Unfollowed,
 }
 
-/// The update that is planned.
+/// The planned update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AvailableUpdate {
-    /// Digest of its lock.
+    /// The digest of the update's lock: 64 hex digits.
     #[schemars(schema_with = "schema::text64")]
     pub digest: String,
-    /// Minecraft.
+    /// The Minecraft version of the update.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
-    /// Paper's build.
+    /// The Paper build of the update.
     pub build: u32,
-    /// The world cannot go back afterwards.
+    /// Whether the update is irreversible: the world cannot be downgraded afterwards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_way: bool,
-    /// What changes, in words.
+    /// The changes, as text for users.
     #[schemars(schema_with = "schema::text1024")]
     pub summary: String,
-    /// When it was found.
+    /// The time at which the update was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub found_at: Option<Timestamp>,
-    /// The plugins it changes, and to what.
+    /// The plugins that the update changes, and their new versions. At most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200))]
     pub plugins: Vec<PlannedPlugin>,
-    /// How long the server is down for it, and how long for the copy before it, as far as that can be said.
+    /// The downtime estimate, as text for users, including the backup before the update. Absent if no estimate is possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub cost: Option<String>,
-    /// Which image of it the server's node could not pull, and why. The server is not stopped for it before.
+    /// The image of the update that the server's node could not pull, and the reason. The server is not stopped for the update until the pull
+    /// succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub image_problem: Option<String>,
-    /// All its files lie on the server's volume, verified.
+    /// Whether all files of the update are on the server's volume and verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub staged: bool,
 }
@@ -213,271 +222,275 @@ pub struct AvailableUpdate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedPlugin {
-    /// The name people know.
+    /// The plugin's display name.
     #[schemars(schema_with = "schema::text64")]
     pub name: String,
-    /// What it will be.
+    /// The new version.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
 }
 
-/// An update that was carried out.
+/// A completed update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastUpdate {
-    /// When it was proven or kept unproven, rolled back, or failed.
+    /// The time at which the update was verified, kept without verification, rolled back, or failed.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub applied_at: Timestamp,
-    /// What ran before, `1.21.9-122`. Of one that went back: what was tried.
+    /// The previous version, such as `1.21.9-122`. After a roll-back, the version that was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub previous_version: Option<String>,
-    /// What runs since, `1.21.10-130`. Of one that failed: what was tried, until it goes back.
+    /// The version that runs since, such as `1.21.10-130`. After a failed update, the version that was tried, until the roll-back.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
-    /// Whether it was kept.
+    /// Whether the update was kept.
     pub successful: bool,
-    /// It was kept, and is not proven: the message says what could not be read, or is not as it should be.
+    /// Whether the update was kept without verification. `message` states which check could not be made or did not pass.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
-    /// It was not kept, and what ran before is not up again yet. False while a set that failed waits for a person.
+    /// Whether a roll-back is in progress: the update was not kept, and the previous version is not running yet. `false` while a failed version set
+    /// waits for a user's decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub going_back: bool,
-    /// What happened, in words.
+    /// The result, as text for users.
     #[schemars(schema_with = "schema::text1024")]
     pub message: String,
-    /// How long the server was down for it, in seconds, with the copy before it.
+    /// How long the server was down for the update, in seconds, including the backup before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_seconds: Option<u32>,
-    /// How many players were on when the server was stopped for it.
+    /// The number of online players when the server was stopped for the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
 }
 
-/// How a server stopped.
+/// A stop of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StopSeen {
-    /// When its process was gone, or was there last if nobody saw it go.
+    /// The time at which the process had exited, or at which it was last seen running.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
-    /// Whether it had confirmed before that everything is saved, or its log says so of the stop. False: nobody knows.
+    /// Whether the server confirmed a complete save before the stop, or its log reports the save. `false` means unknown.
     pub saved: bool,
-    /// What asked for the stop, and what went wrong if anything did.
+    /// The cause of the stop, and the error if one occurred.
     #[schemars(schema_with = "schema::text1024")]
     pub why: String,
-    /// How many players were on when it was asked for.
+    /// The number of online players when the stop was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
-    /// When it is known to have saved everything last. It also saves by itself, and says nothing of that. Left out: no save is known.
+    /// The time of the last known complete save. Saves that the server makes by itself are not reported. Absent if no save is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub saved_at: Option<Timestamp>,
 }
 
-/// A set that ran here and was kept.
+/// A version set that ran on this server and was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
-    /// Digest of its lock: 64 hex digits.
+    /// The digest of the lock: 64 hex digits.
     #[schemars(schema_with = "schema::text64")]
     pub lock: String,
-    /// Its Paper, `1.21.10-130`.
+    /// The Paper version of the set, such as `1.21.10-130`.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
-    /// When it was proven last; of one that is not, when it was kept.
+    /// The time of the last verification, or the time at which an unverified set was kept.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub settled_at: Timestamp,
-    /// It is not proven: something could not be read, or is not as it should be. Goes when a later look at it while it runs proves it.
+    /// Whether the version set is unverified, because a check could not be made or did not pass. It is cleared when a later check of the running
+    /// server verifies the set.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
-    /// How long the server was down when it came, in seconds, without the copy before it.
+    /// How long the server was down when the version set was applied, in seconds, without the backup before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_seconds: Option<u32>,
-    /// How many players were on when the server was stopped for it.
+    /// The number of online players when the server was stopped for the version set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
 }
 
-/// Values of request annotations that were served. The annotations themselves are never removed by us: git would put
-/// them back, and they would run again.
+/// The values of handled request annotations. The operator never removes the annotations themselves: git would restore them, and the requests would
+/// run again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HandledRequests {
-    /// Of `nightshift.dev/apply-now`.
+    /// The last handled value of `nightshift.dev/apply-now`, complete with its scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub apply_now: Option<String>,
-    /// Of `nightshift.dev/apply-now` too: came in time and is being served. Both keep the whole value, with its scope.
+    /// The value of `nightshift.dev/apply-now` that was accepted in time and is in progress, complete with its scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub apply_now_accepted: Option<String>,
-    /// Of `nightshift.dev/backup-now`.
+    /// The last handled value of `nightshift.dev/backup-now`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub backup_now: Option<String>,
-    /// Of `nightshift.dev/backup-now` too: came in time and is being served.
+    /// The value of `nightshift.dev/backup-now` that was accepted in time and is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub backup_now_accepted: Option<String>,
-    /// Of `nightshift.dev/apply`, for as long as it stands there.
+    /// The value of `nightshift.dev/apply`, as long as the annotation is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub apply: Option<String>,
-    /// When that was first seen.
+    /// The time at which the operator first observed the value of `nightshift.dev/apply`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub apply_seen_at: Option<Timestamp>,
-    /// Of `nightshift.dev/rollback-to`, for as long as it stands there.
+    /// The value of `nightshift.dev/rollback-to`, as long as the annotation is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub rollback_to: Option<String>,
-    /// The set that it named when it was first seen: `previous` means another one afterwards.
+    /// The digest of the version set that `nightshift.dev/rollback-to` named when it was first observed. Afterwards `previous` stands for another
+    /// version set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub rollback_digest: Option<String>,
-    /// When that was first seen.
+    /// The time at which the operator first observed the value of `nightshift.dev/rollback-to`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub rollback_seen_at: Option<Timestamp>,
-    /// Of `nightshift.dev/restore-from`, for as long as it stands there.
+    /// The request of `nightshift.dev/restore-from`, as long as the annotation is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore_from: Option<RestoreHandled>,
 }
 
-/// Copy of the facts on the `StatefulSet`, for one that was deleted.
+/// A copy of the facts on the StatefulSet. It is used if the StatefulSet was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutFacts {
-    /// The last revision that passed its proof, or was kept unproven: 16 hex digits.
+    /// The last stable revision, which was verified or kept without verification: 16 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub settled: Option<String>,
-    /// The world format of its Minecraft.
+    /// The world format of the stable revision's Minecraft version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_world: Option<u32>,
-    /// Revisions that failed here.
+    /// The revisions that failed on this server. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 64)))]
     pub failed: Vec<String>,
 }
 
-/// A newer Paper that is held back, or a whole set that does not come.
+/// A newer Paper version that is blocked, or a whole version set that cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateBlocked {
-    /// Whether one is.
+    /// Whether an update is blocked.
     pub blocked: bool,
-    /// Why, in words.
+    /// The reason, as text for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub reason: Option<String>,
-    /// Who holds Paper back, the first 10; nobody where two files of one plugin name keep the whole set away.
+    /// The plugins that block Paper. Only the first 10 are listed. Empty if two files with one plugin name block the whole version set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub blocked_by: Vec<BlockedBy>,
 }
 
-/// A plugin that holds Paper back.
+/// A plugin that blocks a newer Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockedBy {
-    /// The name people know.
+    /// The plugin's display name.
     #[schemars(schema_with = "schema::text64")]
     pub plugin: String,
-    /// The release that was looked at.
+    /// The release that was checked.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
-    /// The Minecraft versions its page lists: the newest of them.
+    /// The newest Minecraft versions on the release's page. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 64)))]
     pub supported_versions: Vec<String>,
 }
 
-/// What every answer about a server rests on beside the specs: what runs by the last proven lock, and how old its world is.
+/// The facts, besides the specs, that every answer about a server is based on: the versions of the last verified lock, and the age of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswerBasis {
-    /// The newest Minecraft that opened its world: never below.
+    /// The newest Minecraft version that has opened the world. No older version is ever chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub floor: Option<String>,
-    /// The Minecraft version that runs; what comes next is chosen beside it.
+    /// The running Minecraft version, which the next choice takes into account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub version: Option<String>,
-    /// Paper's build that runs.
+    /// The running Paper build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<u32>,
-    /// The releases that run, by the ids that their sources give them; the longest is `sha256:` and 64 digits.
+    /// The running releases, by the IDs of their sources. The longest ID is `sha256:` and 64 digits. At most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 80)))]
     pub releases: Vec<String>,
-    /// The projects of those that nobody asked for, `modrinth/vault`: they run because something needs them. The first 60.
+    /// The projects of running releases without a Plugin object, such as `modrinth/vault`. They run because another plugin requires them. Only the
+    /// first 60 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 60), inner(length(max = 128)))]
     pub unasked: Vec<String>,
-    /// What the releases that run are called, `modrinth/vault 1.7.3`: a page that has lost one says it no more.
+    /// The names of the running releases, such as `modrinth/vault 1.7.3`. A page no longer states the name of a delisted release. At most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 192)))]
     pub versions: Vec<String>,
-    /// Those of them that their pages have lost, as far as they are known: they may be kept. The first 4.
+    /// The running releases that are delisted, as far as known. They may be kept. Only the first 4 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4))]
     pub lost: Vec<DelistedReleaseStatus>,
-    /// The image that runs, when it was chosen.
+    /// The running image, if it was chosen automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub running_image: Option<String>,
-    /// The Java of the image that runs.
+    /// The Java version of the running image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
-    /// The image, when it is neither the server's own wish nor chosen by the Java that Paper needs.
+    /// The image, if it is neither set in the spec nor chosen by the Java version that Paper needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub image: Option<String>,
 }
 
-/// A release that runs and that its page has lost.
+/// A running release that its page no longer lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DelistedReleaseStatus {
-    /// Where it came from, `modrinth/vault`.
+    /// The project of the release, such as `modrinth/vault`.
     #[schemars(length(max = 128))]
     pub project: String,
-    /// The id that its source gave it.
+    /// The ID of the release at its source.
     #[schemars(length(max = 80))]
     pub release: String,
-    /// What it is called.
+    /// The name of the release.
     #[schemars(length(max = 192))]
     pub version: String,
-    /// The Java that it needs at most.
+    /// An upper bound of the Java version that the release needs: the Java version that it runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
-    /// The projects that came for it, by the ids of its source.
+    /// The projects that the release requires, by the IDs of its source. At most 8.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(length(max = 128)))]
     pub needs: Vec<String>,
-    /// Its files.
+    /// The files of the release. At most 4.
     #[schemars(length(max = 4))]
     pub files: Vec<DelistedFileStatus>,
 }
 
-/// A file of a release that its page has lost. It lies on the server's volume.
+/// A file of a delisted release. It is on the server's volume.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DelistedFileStatus {
-    /// Its name in `plugins/`.
+    /// The file name in `plugins/`.
     #[schemars(length(max = 253))]
     pub name: String,
-    /// Where it was downloaded.
+    /// The URL from which the file was downloaded.
     #[schemars(length(max = 384))]
     pub url: String,
-    /// Its size in bytes, where the source said it.
+    /// The size in bytes. Absent if the source did not state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub size: Option<i64>,
-    /// `sha256:<hex>` or `sha512:<hex>`.
+    /// The hash of the file: `sha256:<hex>` or `sha512:<hex>`.
     #[schemars(length(max = 144))]
     pub hash: String,
 }

@@ -1,69 +1,69 @@
-//! Pure. JARs in `plugins` that people put there themselves: what they do to updates, and which of them were checked.
+//! Pure. Defines unmanaged JARs in `plugins`: their effect on updates, and which of them were checked.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// What JARs that are not managed here do to a new Minecraft version.
+/// The effect of unmanaged JARs on a new Minecraft version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum UnmanagedPlugins {
-    /// It waits until you say that you have checked them. One on which a server would not load them does not come at all.
+    /// The new version waits until you confirm the JARs. A version on which the server would not load them is not applied.
     #[default]
     Hold,
-    /// It comes, and a warning is given, unless a server would not load them on it.
+    /// The new version is applied with a warning, unless the server would not load the JARs on it.
     Warn,
-    /// As if they were not there.
+    /// The JARs have no effect.
     Ignore,
 }
 
-/// A JAR that you have checked.
+/// An unmanaged JAR that you have checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustedFile {
-    /// Its name in `plugins`, for readers.
+    /// The file name in `plugins`, for readers only.
     #[schemars(length(min = 1, max = 253))]
     pub file: String,
-    /// The sha256 of its bytes: with other bytes it is another file, which nobody has checked.
+    /// The SHA-256 of the file: 64 lower-case hex digits. A changed file has another hash, so it is not trusted.
     #[schemars(length(min = 64, max = 64), regex(pattern = "^[0-9a-f]{64}$"))]
     pub sha256: String,
-    /// The Minecraft versions on which it runs, or globs such as `1.21.x`.
+    /// The Minecraft versions on which the JAR works, or globs such as `1.21.x`. At most 100.
     #[schemars(schema_with = "schema::texts")]
     pub minecraft_versions: Vec<String>,
 }
 
-/// A JAR in `plugins` that is not managed here.
+/// An unmanaged JAR in `plugins`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnmanagedFile {
-    /// Its name in `plugins`.
+    /// The file name in `plugins`.
     #[schemars(schema_with = "schema::text253")]
     pub file: String,
-    /// The sha256 of its bytes; absent while the server's agent is of a version that does not tell it.
+    /// The SHA-256 of the file. Absent while the server's agent has a version that does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub sha256: Option<String>,
-    /// The sha512 of its bytes, by which Modrinth knows files; absent as above.
+    /// The SHA-512 of the file, by which Modrinth identifies files. Absent while the server's agent has a version that does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub sha512: Option<String>,
-    /// What it calls itself; absent for a file that is no plugin.
+    /// The plugin name that the JAR declares. Absent if the file is not a plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub name: Option<String>,
-    /// Further names that it has for other plugins, the first 2.
+    /// Additional names that the JAR provides to other plugins. Only the first 2 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), inner(length(max = 64)))]
     pub provides: Vec<String>,
-    /// Names without which it does not load, the first 4.
+    /// The plugins that the JAR needs to load. Only the first 4 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), inner(length(max = 64)))]
     pub depend: Vec<String>,
-    /// The least Minecraft that loads it (`api-version` in its description); absent where that states none.
+    /// The oldest Minecraft version that loads the JAR (`api-version` in its plugin descriptor). Absent if the descriptor has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub api_version: Option<String>,
-    /// The least Java that loads it, by its main class; absent where that is not in the file.
+    /// The oldest Java version that loads the JAR, according to its main class. Absent if the file has no main class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
 }

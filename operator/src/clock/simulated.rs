@@ -1,11 +1,11 @@
-//! Edge (writes). The clocks of a simulation: each thread has its own, and only the simulation moves them.
+//! Edge (writes). Simulates the clocks: each thread has its own, and only the simulation moves them.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What the clocks of this thread show.
+/// The clocks of this thread.
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
     wall: Timestamp,
@@ -16,23 +16,23 @@ thread_local! {
     static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
 }
 
-/// The wall clock of this thread, where it is simulated.
+/// The wall clock of this thread, if it is simulated.
 pub(super) fn wall() -> Option<Timestamp> {
     CLOCKS.get().map(|clocks| clocks.wall)
 }
 
-/// The other one.
+/// The monotonic clock of this thread, if it is simulated.
 pub(super) fn monotonic() -> Option<Duration> {
     CLOCKS.get().map(|clocks| clocks.monotonic)
 }
 
-/// Begins to simulate them on this thread, until what is answered is dropped.
+/// Starts the simulation of this thread's clocks. It ends when the returned guard is dropped.
 pub(crate) fn start(wall: Timestamp) -> Simulated {
     CLOCKS.set(Some(Clocks { wall, monotonic: Duration::ZERO }));
     Simulated
 }
 
-/// Lets time pass until then; back it never goes.
+/// Advances the clocks until `at`. They never go back.
 pub(crate) fn pass_until(at: Timestamp) {
     let Some(clocks) = CLOCKS.get() else { return };
     let passed = Duration::try_from(at.duration_since(clocks.wall)).unwrap_or_default();
@@ -40,20 +40,20 @@ pub(crate) fn pass_until(at: Timestamp) {
     CLOCKS.set(Some(Clocks { wall, monotonic: clocks.monotonic + passed }));
 }
 
-/// The wall clock is put forward, or back; no time passes.
+/// Moves the wall clock forward or back. No time passes.
 pub(crate) fn put(by: SignedDuration) {
     let Some(clocks) = CLOCKS.get() else { return };
     CLOCKS.set(Some(Clocks { wall: clocks.wall + by, ..clocks }));
 }
 
-/// Lets so much time pass; false where the clocks are real.
+/// Advances the clocks by `length`. Returns false if the clocks are real.
 pub(super) fn sleep(length: Duration) -> bool {
     let Some(clocks) = CLOCKS.get() else { return false };
     pass_until(clocks.wall + length);
     true
 }
 
-/// While it lives the clocks of this thread are simulated.
+/// Guard: the clocks of this thread are simulated while it exists.
 #[derive(Debug)]
 pub(crate) struct Simulated;
 

@@ -1,4 +1,6 @@
-//! Edge (writes). Events for the object's owner: one per distinct cause, and a failure to publish changes nothing.
+//! Edge (writes). Publishes one Event per distinct cause.
+//!
+//! A failure to publish changes nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,23 +19,23 @@ use crate::error_chain::{ErrorChain, cut};
 /// The API server refuses longer notes.
 const LONGEST_NOTE: usize = 1_024;
 
-/// What an Event says.
+/// Reason, type and text of an Event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EventText {
     /// Closed set, in CamelCase: users write alerts on it.
     pub(crate) reason: &'static str,
-    /// A person should look.
+    /// Whether the Event is a `Warning`, which a user should read.
     pub(crate) warning: bool,
-    /// For people.
+    /// The text for users.
     pub(crate) text: String,
 }
 
-/// Publishes Events. kube's own recorder folds Events that differ only in their note, so a changed cause would hide
-/// behind the first one; this one names each Event by its cause.
+/// Publishes Events. kube's own recorder folds Events that differ only in their note, so the first cause would hide a
+/// changed one. This publisher names each Event by its cause.
 pub(crate) struct EventPublisher {
     client: Client,
     instance: String,
-    /// The last note per object and reason: said once, until something else is said.
+    /// The last text per object and reason. The same text is not published again until another one was.
     said: Mutex<BTreeMap<(String, &'static str), String>>,
 }
 
@@ -42,7 +44,7 @@ impl EventPublisher {
         Self { client, instance, said: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Publishes `note` about `object` unless it was the last thing said for that reason.
+    /// Publishes `note` about `object` unless it is the last text that was published for that reason.
     pub(crate) async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, note: &EventText, now: Timestamp) {
         let uid = object.uid().unwrap_or_default();
         let key = (uid.clone(), note.reason);
@@ -77,25 +79,25 @@ impl EventPublisher {
         if let Err(error) = create(&api, &event).await {
             warn!(reason = note.reason, error = %ErrorChain(&error), "could not publish an Event");
             if may_come_later(&error) {
-                // Nobody has read it: where it is still so in a later pass, it is said then.
+                // The Event was not published. If the cause remains, a later pass publishes it.
                 self.said().remove(&key);
             }
         }
     }
 
-    /// Forgets what was said about an object that is gone.
+    /// Removes the texts of a deleted object.
     pub(crate) fn forget(&self, uid: &str) {
         self.said().retain(|(of, _), _| of != uid);
     }
 
-    /// What was said, for a moment: never held over a wait.
+    /// Locks the published texts. The guard is never held over an await.
     fn said(&self) -> MutexGuard<'_, BTreeMap<(String, &'static str), String>> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Tries it twice: what an Event tells of is often over in the next pass, and nothing says it again. One that is there already is the first try's,
-/// whose answer was lost.
+/// Tries twice: the cause of an Event is often over in the next pass, so no later pass would publish it.
+/// `AlreadyExists` is a success, because the first try created the Event and only its answer was lost.
 async fn create(api: &Api<Event>, event: &Event) -> kube::Result<()> {
     let create = async || match api.create(&PostParams::default(), event).await {
         Ok(_) => Ok(()),
@@ -108,12 +110,12 @@ async fn create(api: &Api<Event>, event: &Event) -> kube::Result<()> {
     }
 }
 
-/// It was not looked at. What is refused is so the next time too.
+/// Whether the API server did not process the request. A refusal would be the same on the next try.
 fn may_come_later(error: &kube::Error) -> bool {
     !matches!(error, kube::Error::Api(status) if status.code < 500 && status.code != 429)
 }
 
-/// 16 hex digits that differ for different causes, and for the same cause said again later.
+/// 16 hex digits that differ for different causes, and for the same cause at a later time.
 fn cause(uid: &str, note: &EventText, now: Timestamp) -> String {
     let mut hash = Sha256::new();
     hash.update(uid);
@@ -135,7 +137,8 @@ mod tests {
 
     use super::*;
 
-    /// Of an API server whose answers to requests come in this order: a code, or none. And how many were asked for.
+    /// A publisher on a fake API server that gives these answers in order, and the counter of its requests. An answer
+    /// is a status code, or None for a lost connection.
     fn publisher(answers: &'static [Option<u16>]) -> (EventPublisher, Arc<AtomicUsize>) {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&asked);
@@ -155,7 +158,7 @@ mod tests {
         (EventPublisher::new(Client::new(service, "games"), "one".to_owned()), asked)
     }
 
-    /// How many requests it takes to say the same twice.
+    /// The number of requests after each of two identical publications.
     async fn requests(answers: &'static [Option<u16>]) -> [usize; 2] {
         let (publisher, asked) = publisher(answers);
         let server =

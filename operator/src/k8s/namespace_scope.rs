@@ -1,11 +1,11 @@
-//! Pure. Where the operator looks: everywhere, or in one namespace.
+//! Pure. Selects the namespaces that the operator watches: all, or one.
 
 use kube::Client;
 use kube::api::Api;
 
 use crate::Config;
 
-/// Objects of one kind, in the namespaces that are watched.
+/// The API for objects of one kind in the watched namespaces.
 pub(crate) fn scoped<K>(client: &Client, config: &Config) -> Api<K>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,

@@ -23,7 +23,7 @@ fn a_node_is_marked_when_it_is_cordoned_or_an_autoscaler_has_begun_to_empty_it()
     assert_eq!(mark(tainted("ToBeDeletedByClusterAutoscaler")), Some(DrainMark::ClusterAutoscaler));
     assert_eq!(mark(tainted("karpenter.sh/disrupted")), Some(DrainMark::Karpenter));
     assert_eq!(mark(tainted("karpenter.sh/disruption")), Some(DrainMark::Karpenter));
-    // An autoscaler considers it, and may change its mind.
+    // An autoscaler only considers it, and may not drain it.
     let candidate = json!({"taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}]});
     assert_eq!(mark(candidate), None);
 }
@@ -47,7 +47,7 @@ fn servers_are_looked_at_when_the_mark_of_their_node_changes_and_not_at_each_wor
     assert_eq!(known.take(Event::Apply(cordoned())), on(&["a"]));
     assert_eq!(known.take(Event::Apply(cordoned())), on(&[]));
     assert_eq!(known.take(Event::Apply(node("a", &tainted("karpenter.sh/disrupted")))), on(&["a"]));
-    // Read anew: `a` was uncordoned meanwhile, and `b` marked.
+    // The list is read again: `a` was uncordoned, and `b` was marked.
     known.take(Event::Init);
     known.take(Event::InitApply(node("a", &json!({}))));
     known.take(Event::InitApply(node("b", &json!({"unschedulable": true}))));

@@ -1,4 +1,4 @@
-//! Edge (reads). What the messenger has to ask others for: the address in a Secret, and whether this process still leads.
+//! Edge (reads). Reads the Secret that contains a webhook's address, and the Lease, for the notifier.
 
 use std::future::Future;
 
@@ -15,23 +15,23 @@ use crate::clock::now;
 use crate::error_chain::ErrorChain;
 use crate::leader_election::LeaseHolder;
 
-/// What the messenger has to ask others for.
+/// Access of the notifier to the cluster.
 pub(crate) trait Backend: Send + Sync + 'static {
-    /// The address that stands in a Secret; None: the cluster cannot be asked now.
+    /// The webhook address in a Secret. `None` if the cluster does not answer.
     fn address(
         &self,
         namespace: &str,
         secret: &SecretKey,
     ) -> impl Future<Output = Option<Result<Webhook, DeliveryError>>> + Send;
 
-    /// Whether this process leads, as the Lease itself says now. Another leader tells what is left to be told.
+    /// Whether this process leads, by the current Lease. Another leader delivers the remaining notifications.
     fn leads(&self) -> impl Future<Output = bool> + Send;
 
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The real one.
+/// The implementation for a real cluster.
 pub(crate) struct KubeBackend {
     pub(crate) client: Client,
     pub(crate) standing: LeaseHolder,

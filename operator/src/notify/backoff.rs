@@ -1,25 +1,26 @@
-//! Pure. How long is waited between two tries to tell a channel.
+//! Pure. Computes the pause between two attempts to deliver a notification.
 
 use std::time::Duration;
 
 use super::delivery_error::DeliveryError;
 
-/// How long is waited between two tries.
+/// The pauses between two attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeliveryBackoff {
-    /// After the first failure; doubled each time.
+    /// After the first failure. Doubled each time.
     pub(crate) first: Duration,
-    /// Never longer, and at once for what only a person can mend.
+    /// The upper limit. Also the first pause after an error that only a user can fix.
     pub(crate) longest: Duration,
-    /// For what is wrong with the Secret: nothing is sent to find that out, and nobody tells when it is mended.
+    /// After an error in the Secret: checking it again sends no message, and no event signals that it is fixed.
     pub(crate) secret: Duration,
-    /// Never longer, when the receiver says how long.
+    /// The upper limit of a pause that the receiver requests.
     pub(crate) longest_asked: Duration,
 }
 
 impl Default for DeliveryBackoff {
-    /// From 2 s to a quarter of an hour: a receiver that is restarted loses nothing, one that is down for hours is asked a
-    /// hundred times a day. Discord asks for seconds, rarely for minutes; an hour keeps a wrong header from being the end.
+    /// From 2 s to a quarter of an hour. A receiver that restarts loses no notification, and one that is down for hours
+    /// gets about a hundred attempts a day. Discord requests pauses of seconds, rarely of minutes. The limit of an hour
+    /// keeps a wrong header from ending the delivery.
     fn default() -> Self {
         Self {
             first: Duration::from_secs(2),
@@ -31,7 +32,8 @@ impl Default for DeliveryBackoff {
 }
 
 impl DeliveryBackoff {
-    /// After `failures` in a row (at least one), the last of them this one; `asked` is what the receiver asks for.
+    /// The pause after `failures` in a row (at least one, including the last). `asked` is the pause that the receiver
+    /// requests.
     pub(crate) fn pause(&self, failures: u32, fault: Option<&DeliveryError>, asked: Option<Duration>) -> Duration {
         if let Some(asked) = asked {
             return asked.clamp(self.first, self.longest_asked);

@@ -1,52 +1,53 @@
-//! Pure. Who is told about a server: its own channels, and those of the cluster.
+//! Pure. Lists the channels that are notified about a server: its own, and those of the cluster.
 
 use crds::PaperMCServer;
 use crds::paper_mc_server::{NotificationEvent, NotifyChannel};
 use kube::ResourceExt as _;
 
-/// What stands before the name of a channel of the cluster in a status. No server can name its own so: a name has no slash.
+/// Prefix of the name of a cluster channel in a status. A server's own channel cannot have it, because names contain no
+/// slash.
 const OF_THE_CLUSTER: &str = "cluster/";
 
-/// Whose word it is that a channel is told.
+/// Where a channel is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChannelOwner {
-    /// The server's: `spec.notify`.
+    /// In the server: `spec.notify`.
     Server,
-    /// That of whoever installed the operator: `notify.channels` of the chart.
+    /// By the admin who installed the operator: `notify.channels` of the chart.
     Cluster,
 }
 
-/// A channel that is told about a server.
+/// A channel that is notified about a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Channel {
     pub(crate) whose: ChannelOwner,
-    /// As a status names it: `team`, `cluster/team`.
+    /// The name in a status: `team`, `cluster/team`.
     pub(crate) name: String,
-    /// Where its Secret is.
+    /// The namespace of its Secret.
     pub(crate) namespace: String,
-    /// As it was written.
+    /// The channel as configured.
     pub(crate) written: NotifyChannel,
 }
 
 impl Channel {
-    /// One of the operator's, whose namespace holds its Secret.
+    /// A cluster channel. Its Secret is in the operator's namespace.
     pub(crate) fn of_the_cluster(namespace: &str, written: NotifyChannel) -> Self {
         let name = format!("{OF_THE_CLUSTER}{}", written.name);
         Self { whose: ChannelOwner::Cluster, name, namespace: namespace.to_owned(), written }
     }
 
-    /// One of a server's own.
+    /// A channel of a server's own.
     pub(crate) fn of_a_server(namespace: &str, written: NotifyChannel) -> Self {
         Self { whose: ChannelOwner::Server, name: written.name.clone(), namespace: namespace.to_owned(), written }
     }
 
-    /// Whether it is told about this.
+    /// Whether it is notified about this event.
     pub(crate) fn wants(&self, occasion: NotificationEvent) -> bool {
         self.written.wants(occasion)
     }
 }
 
-/// Everybody who is told about a server. `of_the_cluster` are the channels that the operator was given.
+/// All channels that are notified about a server. `of_the_cluster` are the configured cluster channels.
 pub(crate) fn channels_of(server: &PaperMCServer, of_the_cluster: &[Channel]) -> Vec<Channel> {
     let namespace = server.namespace().unwrap_or_default();
     let own = server.spec.notify.iter().map(|written| Channel::of_a_server(&namespace, written.clone()));

@@ -1,4 +1,4 @@
-//! Pure. The file of the channels that are told about all servers: read strictly, or refused with the place of the mistake.
+//! Pure. Reads the file of cluster channels strictly, and refuses it with the place of the error.
 
 use std::collections::BTreeSet;
 
@@ -7,68 +7,68 @@ use serde::Deserialize;
 
 use super::channel::Channel;
 
-/// As many as a server may have of its own: each stands in the status of every server.
+/// Limit of the number of channels, the same as for a server's own. Each one is listed in the status of every server.
 const MOST: usize = 4;
-/// The longest name, and the longest text, as `spec.notify` has them.
+/// The longest name and the longest text, as in `spec.notify`.
 const LONGEST_NAME: usize = 40;
 const LONGEST_TEXT: usize = 1_000;
 /// The longest name of a Secret, and of a key in it.
 const LONGEST_KEY: usize = 253;
 
-/// What is wrong with the file.
+/// An error in the file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// It is no YAML, or not of the form.
+    /// It is not YAML, or does not have the expected form.
     #[error(
         "it does not have the form `channels: [{{name, type, secret: {{name, key}}, occasions, texts}}]` of docs/guides/notify.md"
     )]
     Form(#[source] serde_saphyr::Error),
-    /// More than a status has room for.
+    /// More channels than a status can hold.
     #[error(
         "it has {0} channels, and at most {MOST} are told; leave some out, or name them in the servers that they are for"
     )]
     TooMany(usize),
-    /// A name that a status could not hold.
+    /// A name that a status cannot hold.
     #[error(
         "`channels[{at}].name` is `{name}`; write at most {LONGEST_NAME} lower-case letters, digits and dashes, with no dash at an end"
     )]
     Name {
-        /// Which channel, from 0.
+        /// Index of the channel, from 0.
         at: usize,
-        /// What it is called.
+        /// The name in the file.
         name: String,
     },
-    /// Two of one name.
+    /// Two channels with the same name.
     #[error("two channels are called `{0}`; give one of them another name")]
     Twice(String),
     /// A name that no Secret and no key can have.
     #[error("`channels[{at}].secret.{field}` has {length} characters; write between 1 and {LONGEST_KEY}")]
     Secret {
-        /// Which channel, from 0.
+        /// Index of the channel, from 0.
         at: usize,
-        /// Which field of it.
+        /// The field of the Secret reference.
         field: &'static str,
-        /// Its length.
+        /// The length in characters.
         length: usize,
     },
     /// A text that is empty or too long.
     #[error("`channels[{at}].texts.{field}` has {length} characters; write between 1 and {LONGEST_TEXT}")]
     Length {
-        /// Which channel, from 0.
+        /// Index of the channel, from 0.
         at: usize,
-        /// Which field of it.
+        /// The field of `texts`.
         field: &'static str,
-        /// Its length.
+        /// The length in characters.
         length: usize,
     },
-    /// A brace that begins or ends no place.
+    /// A brace that is not part of a placeholder.
     #[error("`channels[{at}].texts.{field}` holds `{found}`, which is no place; the places are {}", in_braces())]
     Place {
-        /// Which channel, from 0.
+        /// Index of the channel, from 0.
         at: usize,
-        /// Which field of it.
+        /// The field of `texts`.
         field: &'static str,
-        /// From the brace on, as far as a place would go.
+        /// The text from the brace up to the next brace.
         found: String,
     },
 }
@@ -84,7 +84,8 @@ struct ChannelFile {
     channels: Vec<RawChannel>,
 }
 
-/// A [`NotifyChannel`] as it stands in the file. In an object the API server takes out what it does not know; here nobody would.
+/// A [`NotifyChannel`] in the file. Unknown fields are refused, because no API server prunes them here as it does in an
+/// object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawChannel {
@@ -180,7 +181,7 @@ fn is_name(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// The first brace that belongs to no place, with what follows it up to the next one.
+/// The first brace that is not part of a placeholder, with the text up to the next brace.
 fn no_place(text: &str) -> Option<&str> {
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
@@ -195,7 +196,7 @@ fn no_place(text: &str) -> Option<&str> {
     None
 }
 
-/// The channels that stand in the text of a file, YAML or JSON. Their Secrets are in this namespace, the operator's own.
+/// Reads the channels from the text of a file, YAML or JSON. Their Secrets are in `namespace`, the operator's own.
 pub(crate) fn read(text: &str, namespace: &str) -> Result<Vec<Channel>, ConfigError> {
     let options = serde_saphyr::options! { with_snippet: false };
     let ChannelFile { channels } = serde_saphyr::from_str_with_options(text, options).map_err(ConfigError::Form)?;

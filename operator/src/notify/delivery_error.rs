@@ -1,33 +1,34 @@
-//! Pure. Why a channel could not be told. The address is not in it: whoever reads an Event may not write to the channel.
+//! Pure. Lists the errors of a delivery, without the webhook's address. A user who may read an Event may not be allowed
+//! to write to the channel.
 
 use super::channel::{Channel, ChannelOwner};
 
-/// Why a channel could not be told. A closed set, and no part of the address: what a connection or a receiver says may
-/// repeat it.
+/// Why a notification could not be delivered. The set is closed and contains no part of the address, because texts from
+/// a connection or a receiver may repeat it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DeliveryError {
-    /// There is no such Secret.
+    /// The Secret does not exist.
     SecretMissing,
     /// It has no such key.
     KeyMissing,
-    /// What stands there is no URL with a host.
+    /// The value is not a URL with a host.
     NotAnAddress,
-    /// Plain http, to a host that nobody has allowed.
+    /// Plain http, to a host that is not in the allowed origins.
     NotHttps,
-    /// A private network, which nobody has allowed.
+    /// A private network that is not in the allowed origins.
     Inside,
-    /// It redirects; who may follow is not known.
+    /// A redirect. It is not followed, because its target is not checked.
     Moved(u16),
-    /// It answers, and not that it took the message.
+    /// A reply that does not accept the message.
     Status(u16),
-    /// No answer in time.
+    /// No reply in time.
     TimedOut,
     /// No connection: name, network, certificate.
     Unreachable,
 }
 
 impl DeliveryError {
-    /// Why, in one word of a closed set, for a condition.
+    /// The reason for a condition, from a closed set.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::SecretMissing | Self::KeyMissing => "SecretMissing",
@@ -36,12 +37,12 @@ impl DeliveryError {
         }
     }
 
-    /// The receiver will not have this message: another try brings it the same one.
+    /// The receiver refuses this message, so another attempt cannot succeed.
     pub(crate) fn is_of_the_message(&self) -> bool {
         matches!(self, Self::Status(400 | 413 | 422))
     }
 
-    /// Only a person can mend it, so there is no hurry to try again.
+    /// Only a user can fix it, so another attempt can wait.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Status(code) => (400..500).contains(code) && !matches!(code, 408 | 425 | 429),
@@ -55,7 +56,8 @@ impl DeliveryError {
         }
     }
 
-    /// The Secret does not hold an address that may be used. A name that leads inside shows only when it is looked up.
+    /// The Secret does not contain a usable address. A host name that resolves to a private network is detected only by
+    /// the lookup.
     pub(crate) fn is_of_the_secret(&self) -> bool {
         match self {
             Self::SecretMissing | Self::KeyMissing | Self::NotAnAddress | Self::NotHttps => true,
@@ -63,11 +65,11 @@ impl DeliveryError {
         }
     }
 
-    /// The place, what is wrong there, and what to do.
+    /// The channel, the error there, and the action that fixes it.
     pub(crate) fn in_words(&self, channel: &Channel) -> String {
         let Channel { whose, name, namespace, written } = channel;
         let (kind, secret) = (written.kind, &written.secret);
-        // Where it is somebody else's Secret, and who can mend it.
+        // For a cluster channel, the text names the namespace and who can fix it.
         let (of_namespace, by_whom) = match whose {
             ChannelOwner::Server => (String::new(), ""),
             ChannelOwner::Cluster => {

@@ -1,4 +1,4 @@
-//! Pure. What is to be told in each channel of each server, and what is known of the ways there.
+//! Pure. Keeps the pending notifications of each channel of each server, and the state of the routes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,38 +14,38 @@ use crate::caches::Key;
 /// A channel of a server, by its name.
 pub(super) type ChannelKey = (Key, String);
 
-/// One of the things a server tells, by what it is about.
+/// The key of a notification: its event and its subject.
 pub(super) type NotificationKey = (NotificationEvent, String);
 
-/// How telling something ended.
+/// How the delivery of a notification ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryEnd {
     Told,
     GivenUp,
 }
 
-/// The way to one receiver. A channel of the cluster has one for all servers: one message after the other, and one pause after a
-/// try that failed, however many servers have something to tell.
+/// The route to one receiver. A cluster channel has one route for all servers. It delivers one message after the other
+/// and pauses after a failed attempt, however many servers have pending notifications.
 #[derive(Default)]
 pub(super) struct Route {
-    /// Held while a message is under way, and in the pause after one that failed. How many have failed in a row.
+    /// The number of failures in a row. Locked during a delivery and during the pause after a failed one.
     pub(super) turn: tokio::sync::Mutex<u32>,
-    /// Something has changed that makes another try worth it.
+    /// Signals a change that makes another attempt worthwhile.
     pub(super) news: Notify,
     known: Mutex<RouteState>,
 }
 
-/// What is known of a way.
+/// The state of a route.
 #[derive(Default)]
 pub(super) struct RouteState {
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub(super) fault: Option<DeliveryError>,
-    /// What the Secret looked like, and when.
+    /// The last check of the Secret: its time and its error.
     pub(super) looked: Option<(Timestamp, Option<DeliveryError>)>,
 }
 
 impl RouteState {
-    /// What is in the way, as far as anybody knows.
+    /// The error that blocks the route, as far as it is known.
     pub(super) fn in_the_way(&self) -> Option<&DeliveryError> {
         let looked = self.looked.as_ref().and_then(|(_, fault)| fault.as_ref());
         looked.or(self.fault.as_ref())
@@ -53,37 +53,37 @@ impl RouteState {
 }
 
 impl Route {
-    /// For a moment: never held over a wait.
+    /// The guard is never held over an await.
     pub(super) fn known(&self) -> MutexGuard<'_, RouteState> {
-        // Each change under this lock leaves whole values behind.
+        // Each change under this lock leaves the value consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is to be told about one server in one channel.
+/// The pending notifications of one server for one channel.
 pub(super) struct DeliveryQueue {
-    /// A desk that was removed and made again is another one.
+    /// A queue that was removed and created again has a new id.
     pub(super) id: u64,
     pub(super) channel: Channel,
     pub(super) lane: Arc<Route>,
     pub(super) queue: Vec<NotificationState>,
-    /// Not yet noted in the status.
+    /// Finished deliveries that are not in the status yet.
     pub(super) ended: BTreeMap<NotificationKey, DeliveryEnd>,
     pub(super) is_busy: bool,
 }
 
-/// All of them.
+/// The queues of all servers.
 #[derive(Default)]
 pub(super) struct DeliveryQueues {
     made: u64,
-    /// By server, then by channel: a pass over one server costs what this server has.
+    /// By server, then by channel: a pass over one server touches only the queues of this server.
     pub(super) of: BTreeMap<Key, BTreeMap<String, DeliveryQueue>>,
-    /// Those that all servers share, by the channel's name.
+    /// The routes that all servers share, by the channel's name.
     shared: BTreeMap<String, Arc<Route>>,
 }
 
 impl DeliveryQueues {
-    /// The way to a channel: of its own, or the one of the cluster.
+    /// The route to a channel: a new one, or the shared one of the cluster.
     pub(super) fn lane(&mut self, channel: &Channel) -> Arc<Route> {
         match channel.whose {
             ChannelOwner::Server => Arc::default(),
@@ -91,7 +91,7 @@ impl DeliveryQueues {
         }
     }
 
-    /// The desk of a channel, as it is written now.
+    /// The queue of a channel, updated to its current configuration.
     pub(super) fn open(&mut self, server: &Key, channel: &Channel) -> &mut DeliveryQueue {
         self.made += 1;
         let lane = self.lane(channel);
@@ -107,7 +107,7 @@ impl DeliveryQueues {
         let desk = of_server.entry(channel.name.clone()).or_insert_with(fresh);
         if desk.channel != *channel {
             desk.channel = channel.clone();
-            // What is known of the way was known of another one. Whoever waits there begins here.
+            // The state belongs to the old route. A worker that waits there starts again on the new one.
             desk.lane.news.notify_one();
             desk.lane = lane;
         }
@@ -118,7 +118,7 @@ impl DeliveryQueues {
         self.of.get_mut(server)?.get_mut(channel).filter(|desk| desk.id == id)
     }
 
-    /// Removes the desks of channels that nobody wants told any more. Whoever works there is told.
+    /// Removes the queues of channels that are no longer configured, and wakes their workers.
     pub(super) fn close_all_but(&mut self, server: &Key, channels: &[Channel]) {
         let Some(of_server) = self.of.get_mut(server) else { return };
         of_server.retain(|name, desk| {
@@ -133,7 +133,7 @@ impl DeliveryQueues {
         }
     }
 
-    /// The servers that are told of over this way.
+    /// The servers that use this route.
     pub(super) fn users(&self, lane: &Arc<Route>) -> Vec<Key> {
         let uses = |desks: &BTreeMap<String, DeliveryQueue>| desks.values().any(|desk| Arc::ptr_eq(&desk.lane, lane));
         self.of.iter().filter(|(_, desks)| uses(desks)).map(|(server, _)| server.clone()).collect()

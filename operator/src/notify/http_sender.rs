@@ -1,4 +1,4 @@
-//! Edge (writes). One message to one webhook.
+//! Edge (writes). Posts one message to one webhook.
 
 use std::error::Error;
 use std::iter;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::delivery_error::DeliveryError;
 use super::webhook_url::{ClientKind, Webhook};
 
-/// From the first byte to the answer. Shorter than what is left of the Lease when it was just seen to be ours.
+/// Timeout of a whole request. It is shorter than the rest of a Lease that was just confirmed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// A try that failed.
+/// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HttpFailure {
     pub(crate) fault: DeliveryError,
@@ -30,11 +30,11 @@ impl From<DeliveryError> for HttpFailure {
     }
 }
 
-/// Posts to webhooks, by the rules of downloads: https and public addresses, or what an admin wrote.
+/// Posts to webhooks by the rules of downloads: https to public addresses, or the origins that an admin configured.
 pub(crate) struct HttpSender {
     public: Client,
     trusted: Client,
-    /// What an admin allows besides; the path does not matter.
+    /// The origins that an admin allows in addition. The path does not matter.
     origins: Vec<Url>,
     within: Duration,
 }
@@ -44,25 +44,25 @@ impl HttpSender {
         Self::with_deadline(origins, ANSWER_WITHIN)
     }
 
-    /// With another deadline than the usual one.
+    /// With another timeout than the default.
     pub(crate) fn with_deadline(origins: Vec<Url>, within: Duration) -> Result<Self, StartError> {
         let client = |public: bool| {
             client(None, |builder| {
-                // Nobody has checked where a redirect leads, and a message that went elsewhere was not told.
+                // A redirect's target is not checked, and a message to another address is not delivered.
                 let builder = builder.redirect(redirect::Policy::none());
-                // A proxy would look names up by itself, and nobody would check what comes of it.
+                // A proxy would resolve names itself, and the result would not be checked.
                 if public { builder.dns_resolver(PublicOnly).https_only(true).no_proxy() } else { builder }
             })
         };
         Ok(Self { public: client(true)?, trusted: client(false)?, origins, within })
     }
 
-    /// Whether the address may be asked at all.
+    /// Whether a message may be sent to the address at all.
     pub(crate) fn check(&self, webhook: &Webhook) -> Result<ClientKind, DeliveryError> {
         webhook.reach(&self.origins)
     }
 
-    /// Sends one message. The answer's body is not read: nobody needs it, and it may be anything.
+    /// Sends one message. It ignores the body of the reply, which can be anything.
     pub(crate) async fn send(&self, webhook: &Webhook, body: &Value) -> Result<(), HttpFailure> {
         let client = match self.check(webhook)? {
             ClientKind::Public => &self.public,
@@ -81,7 +81,7 @@ impl HttpSender {
     }
 }
 
-/// What went wrong with a connection, without its words: they hold the address.
+/// The kind of a connection error, without its text, which contains the address.
 fn fault_of(error: &reqwest::Error) -> DeliveryError {
     let mut causes = iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
     if causes.any(|cause| cause.downcast_ref::<NotPublic>().is_some()) {
@@ -93,7 +93,8 @@ fn fault_of(error: &reqwest::Error) -> DeliveryError {
     }
 }
 
-/// Seconds, with a fraction perhaps, as Discord and Slack write them. A date is not understood, and the usual pause serves.
+/// Seconds, possibly with a fraction, as Discord and Slack write them. A date gives `None`, and the usual pause
+/// applies.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: f64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

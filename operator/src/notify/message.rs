@@ -1,18 +1,18 @@
-//! Pure. What a channel reads: our words or the user's, in the form that its chat understands.
+//! Pure. Builds the message for a channel from Nightshift's text or the user's, in the syntax of its chat.
 //!
-//! Names of plugins and texts of proofs come from strangers. None of them may call people, become a link or change the look
-//! of a message: the values are escaped, the words around them are the admin's own.
+//! Names of plugins and texts of verifications come from third parties. They must not mention users, become links or
+//! change the format of a message, so these values are escaped. The admin wrote the text around them.
 
 use std::fmt::Write as _;
 
 use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationState, NotifyChannel};
 use serde_json::{Value, json};
 
-/// Discord refuses longer ones. It counts as JavaScript does.
+/// Discord refuses longer messages. It counts UTF-16 units, as JavaScript does.
 const DISCORD_LIMIT: usize = 2_000;
-/// Slack cuts longer ones itself, and refuses much longer ones.
+/// Slack truncates longer messages, and refuses much longer ones.
 const SLACK_LIMIT: usize = 40_000;
-/// `SUPPRESS_EMBEDS` of Discord: no preview of whatever looks like a link.
+/// `SUPPRESS_EMBEDS` of Discord: no previews of links.
 const NO_PREVIEWS: u32 = 1 << 2;
 
 /// The whole body of the request.
@@ -39,7 +39,7 @@ pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str,
     }
 }
 
-/// What is said where the user says nothing.
+/// The text of a notification without a text of the user's.
 fn ours(notice: &NotificationState) -> String {
     let what = match notice.occasion {
         NotificationEvent::Planned => "update planned, {when}: {what}",
@@ -62,14 +62,14 @@ fn ours(notice: &NotificationState) -> String {
     format!("{{namespace}}/{{server}}: {what}")
 }
 
-/// The user's words; of an update that is not proven that is said behind them, where they have no place for it. Who wrote "all is well" did
-/// not mean this one.
+/// The user's text. If an update is not verified and the text has no place for the reason, the reason is appended. The
+/// user's "all is well" would not fit such an update.
 fn with_doubt(theirs: &str, notice: &NotificationState) -> String {
     let is_silent = notice.occasion == NotificationEvent::Done && notice.why.is_some() && !theirs.contains("{why}");
     if is_silent { format!("{theirs}\nnot proven: {{why}}") } else { theirs.to_owned() }
 }
 
-/// Puts values into their places. What is no place stays as it is.
+/// Fills in the placeholders. Any other text in braces stays as it is.
 fn fill(words: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut text = String::new();
     let mut rest = words;
@@ -88,7 +88,8 @@ fn fill(words: &str, value: impl Fn(&str) -> Option<String>) -> String {
     text
 }
 
-/// A value as plain text. A zero-width space behind `@`: receivers of Slack's form read names from plain text.
+/// A value as plain text. A zero-width space follows `@`, because receivers of Slack's format read mentions from plain
+/// text.
 fn escape(kind: ChatKind, value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars().map(|it| if it.is_control() { ' ' } else { it }) {
@@ -106,7 +107,7 @@ fn escape(kind: ChatKind, value: &str) -> String {
     escaped
 }
 
-/// At most `limit` units of UTF-16.
+/// At most `limit` UTF-16 units.
 fn cut(text: &str, limit: usize) -> String {
     if text.encode_utf16().count() <= limit {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Edge (writes). The messenger against a receiver in process, over real sockets.
+//! Edge (writes). Tests the notifier with a receiver in this process, over real sockets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,12 +19,12 @@ use super::*;
 mod of_the_cluster;
 mod troubles;
 
-/// What nobody may ever read.
+/// The secret part of the address, which must never be logged.
 const TOKEN: &str = "geheimnis-4711";
-/// Longer than anything here takes when it works.
+/// Longer than any successful step here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How the receiver answers once; without a word about it: 204.
+/// How the receiver replies once. Without one, it replies 204.
 enum Answer {
     Status(u16),
     /// 429 and the seconds of `Retry-After`.
@@ -61,7 +61,7 @@ impl Receiver {
         self.base.join(&format!("api/webhooks/1/{TOKEN}")).unwrap().into()
     }
 
-    /// All that came, when so many have.
+    /// All messages, once there are at least `count`.
     async fn got(&self, count: usize) -> Vec<(String, Value, Instant)> {
         let mut got = self.got.clone();
         let all = tokio::time::timeout(PATIENCE, got.wait_for(|got| got.len() >= count)).await;
@@ -87,7 +87,7 @@ async fn respond(answer: Option<Answer>) -> Response {
     }
 }
 
-/// The cluster, as far as the messenger asks it.
+/// A fake cluster for the notifier.
 struct Desktop {
     /// By namespace, name and key.
     secrets: Mutex<BTreeMap<[String; 3], String>>,
@@ -118,7 +118,7 @@ impl Backend for Arc<Desktop> {
     }
 }
 
-/// A messenger, as one process has it.
+/// The notifier of one process.
 struct Process {
     messenger: Notifier<Arc<Desktop>>,
     office: Arc<Desktop>,
@@ -126,7 +126,7 @@ struct Process {
     metrics: NotificationMetrics,
 }
 
-/// Quick, and never again for what a person must mend.
+/// Short pauses, and no second attempt after an error that a user must fix.
 const QUICK: DeliveryBackoff = DeliveryBackoff {
     first: Duration::from_millis(5),
     longest: Duration::from_hours(1),
@@ -135,13 +135,13 @@ const QUICK: DeliveryBackoff = DeliveryBackoff {
 };
 
 impl Process {
-    /// The Secret `chat` holds `address` at key `address`; `allowed` is what an admin wrote.
+    /// The Secret `chat` contains `address` at key `address`. `allowed` are the origins that an admin configured.
     fn new(address: &str, allowed: &[&Url]) -> Self {
         let secrets = BTreeMap::from([(["games", "chat", "address"].map(str::to_owned), address.to_owned())]);
         Self::with(secrets, allowed, Vec::new())
     }
 
-    /// The same with these Secrets, and these channels of the cluster.
+    /// The same with these Secrets and cluster channels.
     fn with(secrets: BTreeMap<[String; 3], String>, allowed: &[&Url], cluster: Vec<Channel>) -> Self {
         let office = Arc::new(Desktop {
             secrets: Mutex::new(secrets),
@@ -166,13 +166,13 @@ impl Process {
         self.office.secrets.lock().unwrap().insert(["games", name, key].map(str::to_owned), value.to_owned());
     }
 
-    /// What a pass does: notes what was told, and hands on what is to be told.
+    /// The steps of a pass: it records the deliveries and offers the pending notifications.
     fn pass(&self, server: &Key, channels: &[Channel], notices: &mut [NotificationState]) {
         self.messenger.note(server, notices);
         self.messenger.offer(server, channels, notices);
     }
 
-    /// Passes, each time something is to be noted, until it is as `done` wants it.
+    /// Runs a pass each time the server is woken, until `done` is true.
     async fn passes_until(&mut self, notices: &mut [NotificationState], done: impl Fn(&[NotificationState]) -> bool) {
         self.pass(&lobby(), &[team()], notices);
         while !done(notices) {
@@ -182,7 +182,7 @@ impl Process {
         }
     }
 
-    /// How long a fault that holds for this channel takes to be seen: it is told by a wake.
+    /// Waits until a wake reports an error of this channel.
     async fn trouble(&mut self) -> ChannelError {
         loop {
             let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
@@ -217,7 +217,7 @@ fn team() -> Channel {
     Channel::of_a_server("games", written())
 }
 
-/// Something that the channel `team` is to be told.
+/// A notification that is pending for the channel `team`.
 fn done(what: &str) -> NotificationState {
     serde_json::from_value(json!({
         "occasion": "Done", "about": format!("{what}@1"), "at": "2026-11-22T03:00:00Z", "until": "2026-11-23T03:00:00Z",
@@ -305,7 +305,7 @@ async fn a_receiver_that_hangs_is_left_after_a_while_and_keeps_no_other_channel_
         process.pass(&lobby(), &channels, &mut status);
     }
     let got = hangs.got(2).await;
-    // From before it was sent: the receiver itself may have noticed it late.
+    // Measured from before the message was sent, because the receiver itself may have noticed it late.
     assert!(got[1].2.duration_since(begun) >= Duration::from_millis(500), "only after the deadline");
     assert_eq!(works.got(1).await.len(), 1);
 }
@@ -317,7 +317,7 @@ async fn a_process_that_does_not_lead_tells_nothing() {
     process.office.leads.store(false, Ordering::SeqCst);
     let mut status = vec![done("one")];
     process.pass(&lobby(), &[team()], &mut status);
-    // The leader tells it, and this one never gets to it.
+    // The leader delivers it, and this process never does.
     let mut leader = Process::to(&receiver);
     leader.passes_until(&mut status, all_told).await;
     assert_eq!(receiver.texts(1).await, ["one"]);

@@ -1,4 +1,4 @@
-//! Pure. The address of a webhook: a password that happens to be a URL.
+//! Pure. Represents the address of a webhook, which is a credential in the form of a URL.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use resolver::download::is_inside;
 
 use super::delivery_error::DeliveryError;
 
-/// The address of a webhook. Whoever has it may write to the channel, so it cannot be printed.
+/// The address of a webhook. It allows writing to the channel, so it has no printable form.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Webhook(Url);
 
@@ -17,24 +17,24 @@ impl fmt::Debug for Webhook {
     }
 }
 
-/// Which client may ask there.
+/// Which client may send a request there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientKind {
-    /// The public Internet, and nothing else.
+    /// The public Internet only.
     Public,
-    /// Wherever an admin said.
+    /// Any address that an admin allowed.
     Trusted,
 }
 
 impl Webhook {
-    /// From what stands in the Secret; a line break at its end is usual there.
+    /// Parses the value in the Secret, which usually ends with a line break.
     pub(crate) fn parse(text: &str) -> Result<Self, DeliveryError> {
         let url = Url::parse(text.trim()).map_err(|_| DeliveryError::NotAnAddress)?;
         let is_web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.is_empty());
         if is_web { Ok(Self(url)) } else { Err(DeliveryError::NotAnAddress) }
     }
 
-    /// Whether it may be asked, where `origins` are those that an admin of the operator allows.
+    /// Whether a request may be sent there. `origins` are those that an admin of the operator allows.
     pub(crate) fn reach(&self, origins: &[Url]) -> Result<ClientKind, DeliveryError> {
         if origins.iter().any(|allowed| allowed.origin() == self.0.origin()) {
             return Ok(ClientKind::Trusted);
@@ -48,7 +48,7 @@ impl Webhook {
         Ok(ClientKind::Public)
     }
 
-    /// For the request alone.
+    /// For the request only.
     pub(super) fn url(&self) -> &Url {
         &self.0
     }

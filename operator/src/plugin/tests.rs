@@ -1,4 +1,4 @@
-//! Pure. What a Plugin's status says.
+//! Pure. Tests the status of a Plugin.
 
 use std::collections::BTreeMap;
 

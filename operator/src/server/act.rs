@@ -1,8 +1,8 @@
-//! Edge (writes). Carries out one step of the rollout. What to do was decided elsewhere; nothing is decided here but
-//! whether the decision is still fresh.
+//! Edge (writes). Carries out one step of the rollout. The step is decided elsewhere. This module only checks that the decision is still
+//! fresh.
 //!
-//! Every write to the `StatefulSet` names its UID and the resourceVersion that was seen: a stranger's change in between
-//! makes it fail, and the next pass looks again.
+//! Every write to the `StatefulSet` names its UID and the observed resourceVersion. A change by somebody else in between makes the write
+//! fail, and the next pass observes again.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
@@ -49,36 +49,36 @@ use end_order::end_exactly;
 pub(crate) use error::ActError;
 pub(crate) use outcome::{MarkedStable, StepOutcome};
 
-/// What the goal is made of.
+/// The files and the template of the goal.
 pub(crate) struct GoalInput<'a> {
     pub(crate) files: &'a FileSet,
     pub(crate) rendered: &'a Rendered,
 }
 
-/// One server, one pass, one step.
+/// Executes one step for one server in one pass.
 pub(crate) struct StepExecutor<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) server: &'a CheckedServer,
     pub(crate) seen: &'a Observed,
     pub(crate) goal: GoalInput<'a>,
-    /// Of the pod that was seen.
+    /// The verification result of the observed pod.
     pub(crate) proof: &'a VerificationResult,
-    /// What a restart that is due is for, if a person asked for the worlds of a copy.
+    /// The restore for which a restart is due, if a user requested one.
     pub(crate) restore: Option<&'a PendingRestore>,
-    /// What keeps the copy that a person has named until then.
+    /// The request that protects the backup it names until it is restored.
     pub(crate) keeps: Option<&'a AskedRestore>,
-    /// How long the copy before the goal takes, as far as anybody knows.
+    /// Estimated time of the backup before the update to the goal. `None` if unknown.
     pub(crate) copy_takes: Option<SignedDuration>,
-    /// The update is for an empty server, and called off when somebody joins.
+    /// Whether the update requires an empty server. It is cancelled when a player joins.
     pub(crate) only_empty: bool,
-    /// Since the look that all of it is decided upon, or since the window opened before which that was.
+    /// Runs since the observation on which the step was decided, or since the opening of the window for which that observation waited.
     pub(crate) decided: Stopwatch,
-    /// The pass among all that are under way.
+    /// The priority of this pass among all pending ones.
     pub(crate) ahead: &'a PendingPass<'a>,
 }
 
 impl<'a> StepExecutor<'a> {
-    /// For what was planned upon a look of `decided`.
+    /// Creates the executor for a plan that is based on an observation made at `decided`.
     pub(crate) fn of(
         ctx: &'a Context,
         server: &'a CheckedServer,
@@ -104,7 +104,7 @@ impl<'a> StepExecutor<'a> {
 }
 
 impl StepExecutor<'_> {
-    /// Does what `step` says.
+    /// Carries out `step`.
     pub(crate) async fn act(&self, step: Step) -> Result<StepOutcome, ActError> {
         match step {
             Step::Create { revision, door } => self.create(revision, door).await,
@@ -197,7 +197,8 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// The template of something new, with the door in the same write; an order for what would have been gone back to ends before.
+    /// Writes the template of a new revision and the partition in one write. Before that it deletes a restore request, which belongs to a
+    /// roll-back that no longer happens.
     async fn bring_in(&self, revision: Revision, door: Partition, not_after: Timestamp) -> Result<(), ActError> {
         self.fresh("write the template", not_after)?;
         self.end_order().await?;
@@ -207,7 +208,8 @@ impl StepExecutor<'_> {
         self.write("write the template of", &self.facts_of_goal(), changes).await
     }
 
-    /// What failed, without what is ours. None: it is kept nowhere, or it is what had settled, and only what is ours was new.
+    /// The revision of the failed version set, without Nightshift's own part of the template. `None` if the template is not kept anywhere,
+    /// or if the version set is the stable one and only Nightshift's part was new.
     async fn failed_set(&self, revision: Revision) -> Option<Revision> {
         let set = set_of(&self.template(revision).await.ok()?);
         let settled = self.seen.settled.as_ref().map(|settled| set_of(&settled.template));
@@ -220,8 +222,8 @@ impl StepExecutor<'_> {
             let orders = InitOrders { back: None, asked: Some(restore.order.clone()) };
             give_orders(self.ctx, self.server, &orders).await?;
         }
-        // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
-        // the pod would come back as something else.
+        // The record is written first. This write is rejected if the StatefulSet differs from the observation, in which case the pod would
+        // be recreated with another template.
         let facts = RecordedFacts { restarted: Some(RestartStarted { due, pod }), ..self.facts_of_restart(due) };
         self.write("record the restart on", &facts, Vec::new()).await?;
         self.fresh("restart", not_after)?;
@@ -230,29 +232,29 @@ impl StepExecutor<'_> {
 
     async fn roll_back(&self, to: Revision, asked: bool, not_after: Timestamp) -> Result<(), ActError> {
         let template = self.template(to).await?;
-        // The order first: without it what comes could not open the worlds.
+        // The restore request is written first. Without it the older version could not open the worlds.
         let restarted = if asked { self.order_copy().await? } else { None };
         let facts = RecordedFacts { restarted, ..self.seen.facts.clone() };
         self.fresh("roll back", not_after)?;
         self.write("roll back", &facts, vec![replace_template(&template), set_door(Partition::Open)]).await
     }
 
-    /// Asks the agent for the goal's files. Harmless at any time: it only fills the volume's store.
+    /// Requests staging of the goal's files from the agent. It is harmless at any time: it only fills the store on the volume.
     pub(crate) async fn stage(&self) -> Result<StepOutcome, ActError> {
         self.agent()?.stage(self.goal.files).await?;
         Ok(StepOutcome::StagingAsked)
     }
 
-    /// What the restart of this instant is for.
+    /// The restore for which the restart of this instant is due.
     fn restore_at(&self, due: Timestamp) -> Option<&PendingRestore> {
         self.restore.filter(|restore| restore.restart.due == due)
     }
 
-    /// This pod and no other, with its whole grace period: its stop hook saves once more.
+    /// Deletes exactly this pod, with its whole grace period. Its stop hook saves once more.
     async fn delete_pod(&self, pod: PodUid) -> Result<(), ActError> {
         let api: Api<Pod> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         let name = format!("{}-0", self.server.name);
-        // One that is gone already is no error: what comes now has been restarted.
+        // The pod may be deleted already. That is not an error: its successor is the restarted server.
         let deleted = delete_exactly(self.ctx, &api, &name, Some(pod.to_string())).await;
         deleted.map_err(|source| ActError::Delete { name, source })
     }
@@ -261,7 +263,7 @@ impl StepExecutor<'_> {
         let template = self.template(revision).await?;
         let set = build_stateful_set(self.server, template, door, &self.seen.facts);
         let api: Api<StatefulSet> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
-        // No version fences what was not there.
+        // An object that did not exist has no resourceVersion to guard the write.
         self.fresh("create", self.counts_until())?;
         self.ctx.metrics.api_writes.inc();
         FieldManager::SERVER_CHILDREN.apply(&api, &set).await.map_err(|source| ActError::Write {
@@ -278,20 +280,21 @@ impl StepExecutor<'_> {
         give_orders(self.ctx, self.server, &InitOrders { back: Some(order), asked: None }).await
     }
 
-    /// The order of a person, beside the one that stands: should the copy turn out to be damaged, there is still what was ordered before. Answers
-    /// what is to be remembered of the pod that goes for it.
+    /// Writes a user's restore request beside the existing one. If the backup is damaged, the earlier request still applies. Returns the
+    /// record of the pod that is replaced for it.
     async fn order_copy(&self) -> Result<Option<RestartStarted>, ActError> {
         let Some(PendingRestore { restart, order }) = self.restore else { return Ok(None) };
-        // With all that the copy holds come the plugins' data of that day.
+        // A restore of everything in the backup also restores the plugin data of that day.
         let back = self.seen.orders.back.clone().filter(|_| !order.everything);
         self.fresh("give an order", self.counts_until())?;
         give_orders(self.ctx, self.server, &InitOrders { back, asked: Some(order.clone()) }).await?;
         Ok(self.seen.pod_uid().map(|pod| RestartStarted { due: restart.due, pod }))
     }
 
-    /// An order that was found weeks later would be a disaster. It goes before the write that makes it old, whether one was seen or not:
-    /// where what settled runs again nobody looks for one. Exactly the one that is there now, and only while the decision counts: one that another
-    /// operator has given since is what a server waits for.
+    /// Deletes the restore request, because one that takes effect weeks later would be a disaster. The delete precedes the write that makes
+    /// the request obsolete. It happens even if no request was observed, because requests are not read while the stable revision runs. It
+    /// names exactly the current object, and happens only while the decision is fresh. A request that another operator has written since is
+    /// still needed.
     async fn end_order(&self) -> Result<(), ActError> {
         let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         let is_fresh = || self.fresh("end an order", self.counts_until());
@@ -324,7 +327,7 @@ impl StepExecutor<'_> {
             settled: Some(StableSet { revision: settled, world }),
             announced: None,
             saved: None,
-            // What comes back proves itself as after any other restart, if it was stopped for one.
+            // If the pod was stopped for a restart, its verification follows as after any other restart.
             restarted: self.seen.facts.restarted.filter(|_| proven == MarkedStable::Before),
             draining: None,
             copying: None,
@@ -334,7 +337,7 @@ impl StepExecutor<'_> {
         Ok(StepOutcome::Closed(proven))
     }
 
-    /// What is kept of what settles now.
+    /// The record of the revision that becomes stable now.
     fn settled_record(&self, template: PodTemplateSpec) -> SettledRecord {
         let Observed { pod_lock, settled_lock, settled, report, .. } = self.seen;
         let runs = pod_lock.as_deref().map(|record| &record.files);
@@ -344,7 +347,7 @@ impl StepExecutor<'_> {
         SettledRecord { template, baseline, unproven: self.proof.unproven().map(str::to_owned) }
     }
 
-    /// The template behind a revision, from wherever it is kept.
+    /// The template of a revision, from whichever object holds it.
     async fn template(&self, revision: Revision) -> Result<PodTemplateSpec, ActError> {
         if self.goal.rendered.revision == revision {
             return Ok((*self.goal.rendered.template).clone());
@@ -379,18 +382,19 @@ impl StepExecutor<'_> {
         self.seen.agent(self.ctx).ok_or(ActError::NoAgent)
     }
 
-    /// How long a step counts that says nothing of it.
+    /// Deadline of a step that carries none itself.
     fn counts_until(&self) -> Timestamp {
         self.decided.started_at() + DECISION_COUNTS
     }
 
-    /// resourceVersion fences what changed; only a clock fences a process that slept while nothing changed but the hour.
+    /// Checks the deadline. resourceVersion detects a changed object. Only a clock detects a process that slept while only the time
+    /// changed.
     fn fresh(&self, intent: &'static str, not_after: Timestamp) -> Result<(), ActError> {
         if self.decided.is_past(not_after) { Err(ActError::Stale { intent }) } else { Ok(()) }
     }
 
-    /// One guarded write: the facts, and what goes with them. The template is written whole, by JSON Patch: an apply
-    /// cannot bring a template back byte for byte while another manager's field stays in it.
+    /// Writes the facts and the changes in one guarded write. The template is replaced as a whole by JSON Patch. An apply cannot restore a
+    /// template byte for byte while another manager owns a field in it.
     async fn write(
         &self,
         intent: &'static str,
@@ -401,7 +405,8 @@ impl StepExecutor<'_> {
         let facts = serde_json::to_string(facts).expect("facts have string keys only");
         let mut patch = vec![
             json!({"op": "test", "path": "/metadata/uid", "value": set.metadata.uid}),
-            // Unlike a `test`, a stale resourceVersion that is *written* is answered 409, which says what happened.
+            // A `test` with a stale resourceVersion fails without a clear reason. A stale resourceVersion that is *written* is answered
+            // with 409.
             json!({"op": "replace", "path": "/metadata/resourceVersion", "value": set.metadata.resource_version}),
         ];
         if set.metadata.annotations.is_none() {

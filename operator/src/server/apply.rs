@@ -1,5 +1,5 @@
-//! Edge (writes). Brings the children of a server to the API server, in the order in which they need each other. A child
-//! that would not change is not sent: a settled fleet writes nothing.
+//! Edge (writes). Applies the children of a server in the order of their dependencies. An unchanged child is not sent: a fleet without
+//! changes writes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -36,7 +36,7 @@ use crate::k8s::server_side_apply::FieldManager;
 use crate::random_secret::{GeneratedPassword, random_hex};
 use crate::template_revision::{digest, revision_of};
 
-/// Why a child could not be brought to where it should be.
+/// Why a child could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyError {
     #[error("could not {verb} {kind} `{name}`")]
@@ -55,7 +55,7 @@ pub(crate) enum ApplyError {
 }
 
 impl ApplyError {
-    /// A template that the API server refuses is the user's to mend; everything else may go away by itself.
+    /// Whether the user has to fix the error. A rejected template is such an error. All others may disappear by themselves.
     pub(crate) fn is_the_users(&self) -> bool {
         match self {
             Self::Template { source: kube::Error::Api(status) } => status.code == 422 || status.code == 400,
@@ -64,8 +64,8 @@ impl ApplyError {
     }
 }
 
-/// What the API server makes of a template: its defaults filled in. A dry run of a `StatefulSet` that does not exist, so
-/// that no field of another manager slips into what we call the goal.
+/// Returns a template with the API server's defaults. It makes a dry run of a `StatefulSet` that does not exist, so that no field of
+/// another manager becomes part of the goal.
 pub(crate) async fn render(
     ctx: &Context,
     server: &CheckedServer,
@@ -86,7 +86,7 @@ pub(crate) async fn render(
     Ok(rendered)
 }
 
-/// Makes the Secret if there is none. Never changed afterwards.
+/// Creates the Secret if it does not exist. It is never changed afterwards.
 pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<(), ApplyError> {
     if seen.key.is_some() {
         return Ok(());
@@ -101,15 +101,15 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
     }
 }
 
-/// How old what was seen of a child may be.
+/// Required age of the observation of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ObservedAge {
-    /// [`was_lately`].
+    /// Recent enough according to [`was_lately`].
     Lately,
     Now,
 }
 
-/// Whether a pod is made because of the step, or may be: it never starts without the objects that its template names.
+/// Whether the step creates a pod, or may create one. A pod never starts without the objects that its template names.
 fn makes_a_pod(step: Step) -> bool {
     match step {
         Step::Create { .. }
@@ -136,12 +136,12 @@ fn makes_a_pod(step: Step) -> bool {
     }
 }
 
-/// Applies everything but the template, which only the rollout writes. What was there lately is not looked for again.
+/// Applies everything but the template, which only the rollout writes. A child that was observed recently is not read again.
 pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
     apply_each(ctx, server, bundle, ObservedAge::Lately).await
 }
 
-/// The same right before a step that makes a pod: then all has to be there.
+/// Applies the children again, right before a step that creates a pod: then all of them must exist.
 pub(crate) async fn apply_children_before(
     step: Step,
     ctx: &Context,
@@ -157,18 +157,19 @@ async fn apply_each(
     bundle: &Bundle,
     seen: ObservedAge,
 ) -> Result<(), ApplyError> {
-    // No `..`: a new kind of child does not compile until somebody applies it here.
+    // No `..`, so that a new kind of child does not compile until it is applied here.
     let Bundle { claim, backup_claim, service, lock, new_volume, template: _ } = bundle;
     for claim in [claim, backup_claim].into_iter().flatten() {
         apply::<PersistentVolumeClaim>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, claim, seen).await?;
     }
     apply::<Service>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, service, seen).await?;
     apply_new_volume(ctx, server, new_volume, seen).await?;
-    // Last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
+    // The lock is last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
     apply::<ConfigMap>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, lock, seen).await
 }
 
-/// Before any pod that would make a new world without it; and away again when the spec has it no more.
+/// Applies the restore request for a new volume before any pod that would otherwise create a new world. Removes it when the spec no longer
+/// has it.
 async fn apply_new_volume(
     ctx: &Context,
     server: &CheckedServer,
@@ -191,7 +192,8 @@ fn key_of<K: Resource<DynamicType = ()>>(namespace: &str, object: &K) -> Key {
     (namespace.to_owned(), format!("{}/{}", K::kind(&()), object.name_any()))
 }
 
-/// Whether the pod may be evicted: written when the step is known, and before it is taken.
+/// Applies or deletes the budget that decides whether the pod may be evicted. This happens once the step is known, and before it is carried
+/// out.
 pub(crate) async fn apply_budget(
     ctx: &Context,
     server: &CheckedServer,
@@ -208,7 +210,7 @@ pub(crate) async fn apply_budget(
         .await
 }
 
-/// Looked for once by each process. One that somebody made under this name is theirs.
+/// Deletes the budget. Each process looks for it once. A budget of this name that Nightshift does not manage is left alone.
 async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
     let key = (server.namespace.clone(), server.name.clone());
     if ctx.memory.unbudgeted.get(&key).is_some() {
@@ -230,7 +232,7 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
     Ok(())
 }
 
-/// Server-side apply, unless the last one said the same and nobody has changed the object since.
+/// Applies the object server-side, unless the last apply was identical and the object has not changed since.
 async fn apply<K>(
     ctx: &Context,
     writer: FieldManager,
@@ -261,9 +263,9 @@ where
     Ok(())
 }
 
-/// `spec.replicas` is the user's switch, and a loop of crashes may take the pod away (`super::crash_loop::stopped`); everything else about the
-/// `StatefulSet` belongs to the rollout. Written by the resourceVersion that was seen, so that nobody takes a server down for what was so before
-/// somebody else wrote; who comes too late looks again, as after the write itself.
+/// Applies `spec.replicas`, which a user may set to 0 and a crash loop sets to 0 (`super::crash_loop::stopped`). All other fields of the
+/// `StatefulSet` belong to the rollout. The write names the observed resourceVersion, so that no server is stopped because of outdated
+/// data. Returns `true` if the replicas changed or the write conflicted: the caller observes again.
 pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<bool, ApplyError> {
     let Some(set) = &seen.set else { return Ok(false) };
     if set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.replicas) {
@@ -280,9 +282,9 @@ pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: 
     }
 }
 
-/// Deletes the `ConfigMap`s of ours that nothing names any more: no template, no history entry of a pod, no settled
-/// revision, no goal, and none of the sets that a person can go back to. A lock that is missing when a pod starts keeps it
-/// from starting for ever. Once for each revision that settles, with a pod that a dead operator left.
+/// Deletes the managed `ConfigMap`s that are no longer referenced. References are templates, a pod's history entry, the stable revision,
+/// the goal, and the sets to which a user can roll back. A pod whose lock is missing never starts. It runs once for each revision that
+/// becomes stable, and also deletes a pull pod that a dead operator left.
 pub(crate) async fn clean_up(
     ctx: &Context,
     server: &CheckedServer,
@@ -327,7 +329,7 @@ pub(crate) async fn clean_up(
     Ok(())
 }
 
-/// Deletes the object that was seen, and no other of its name. One that is gone or was made anew is left as it is.
+/// Deletes the observed object and no other of its name. An object that is gone or was recreated is left alone.
 pub(crate) async fn delete_exactly<K>(
     ctx: &Context,
     api: &Api<K>,
@@ -340,7 +342,7 @@ where
     delete_exactly_with(ctx, api, name, uid, DeleteParams::default()).await
 }
 
-/// The same, in another way than the one that objects of its kind have.
+/// The same with delete parameters other than the defaults.
 pub(super) async fn delete_exactly_with<K>(
     ctx: &Context,
     api: &Api<K>,

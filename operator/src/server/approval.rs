@@ -1,6 +1,5 @@
-//! Pure. What a person has said about one exact set: that it may come (`nightshift.dev/approve`), or that it shall come now
-//! (`nightshift.dev/apply`). Both name the digest of its lock, so neither can be about another set than the one that was
-//! looked at.
+//! Pure. Reads a user's approval of one exact version set (`nightshift.dev/approve`), or the request to apply it now
+//! (`nightshift.dev/apply`). Both name the digest of its lock, so they apply only to the set that the user has seen.
 
 use crds::PaperMCServer;
 use crds::annotations::{APPLY, APPROVE, names};
@@ -10,24 +9,24 @@ use kube::ResourceExt;
 
 use super::pinned_set::PinnedSet;
 
-/// How long a request for a set that is not planned is worth a word: as long as it would have opened the gate.
+/// How long a request for a set that is not planned is reported: as long as it would have opened the gate.
 const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(30);
 
-/// What was said about the set that is planned.
+/// The user's requests about the planned set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApprovalState {
-    /// `approval: Required`, and nobody has approved this set.
+    /// Whether `approval: Required` is set and this set is not approved.
     pub(crate) needs_approval: bool,
-    /// `nightshift.dev/apply` or `nightshift.dev/rollback-to` names this set: when that was first seen.
+    /// When `nightshift.dev/apply` or `nightshift.dev/rollback-to` was first observed to name this set.
     pub(crate) apply_since: Option<Timestamp>,
-    /// `nightshift.dev/apply` names another set than the one that is planned, and than the one that runs, and was written
-    /// lately: one that was served once may stand there for ever.
+    /// A recent `nightshift.dev/apply` that names neither the planned set nor the running one. An old request may stay on the server for
+    /// ever after it was handled.
     pub(crate) applies_another: Option<String>,
 }
 
 impl ApprovalState {
-    /// About the set `planned`, where `runs` is settled. A first start needs no approval, and neither do other settings of the
-    /// pod for the set that runs.
+    /// The state for the set `planned` while `runs` is stable. A first start needs no approval. Changed pod settings for the running set
+    /// need none either.
     pub(crate) fn of(
         server: &PaperMCServer,
         before: Option<&HandledRequests>,
@@ -48,7 +47,7 @@ impl ApprovalState {
         let is_asked_for = is_approved || undo_since.is_some();
         Self {
             needs_approval: server.spec.approval == Approval::Required && is_another_set && !is_asked_for,
-            // Of two requests for it the later one opens the gate for longer.
+            // If two requests name the set, the later one keeps the gate open for longer.
             apply_since: apply_since.max(undo_since),
             applies_another: apply
                 .filter(|digest| !names(digest, planned) && !runs.is_some_and(|runs| names(digest, runs)))
@@ -58,19 +57,19 @@ impl ApprovalState {
     }
 }
 
-/// Whether a person has said that exactly this set may come, or shall.
+/// Whether a user has approved exactly this set, or requested it.
 pub(crate) fn is_named(server: &PaperMCServer, digest: &str) -> bool {
     let said = |annotation: &str| server.annotations().get(annotation);
     [said(APPROVE), said(APPLY)].into_iter().flatten().any(|written| names(written, digest))
 }
 
-/// Whether a person has said that exactly this set shall come, not only that it may.
+/// Whether a user has requested exactly this set. An approval alone is not enough.
 pub(crate) fn is_asked_for(server: &PaperMCServer, digest: &str) -> bool {
     server.annotations().get(APPLY).is_some_and(|written| names(written, digest))
 }
 
-/// The request for one exact set, with the instant at which it was first seen, for the status. A request that is taken away
-/// is forgotten, and counts again when it is written again.
+/// The request for one exact set with the instant at which it was first observed, for the status. A request that is removed is forgotten,
+/// and counts again when it is set again.
 pub(crate) fn noted(
     server: &PaperMCServer,
     before: Option<&HandledRequests>,
@@ -86,7 +85,7 @@ fn first_seen(before: Option<&HandledRequests>, digest: &str, now: Timestamp) ->
     same.and_then(|before| before.apply_seen_at).unwrap_or_else(|| whole_second(now))
 }
 
-/// The second that an instant lies in: all openings of the gate are whole ones.
+/// The instant truncated to whole seconds: the gate always opens at a whole second.
 pub(super) fn whole_second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

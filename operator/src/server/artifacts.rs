@@ -1,4 +1,4 @@
-//! Edge (reads). The files of a lock: downloaded once into the store, opened and read, and listed for the agent.
+//! Edge (reads). Provides the files of a lock: downloads them once into the store, reads their descriptors and lists them for the agent.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::unmanaged_jars::shared_name;
 use crate::context::Context;
 use crate::store::{FetchError, paper_descriptor};
 
-/// Why the files of a lock could not be brought.
+/// Why the files of a lock could not be provided.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FilesError {
     #[error("could not bring `{file}`")]
@@ -44,8 +44,8 @@ pub(crate) enum FilesError {
     Record(#[from] RecordError),
 }
 
-/// A lock with its files. What an earlier pass wrote into a `ConfigMap` is taken from there, so that no upstream need be up
-/// for a lock that is known. `runs`: what runs on the server now.
+/// A lock with its files. Files that an earlier pass recorded in a `ConfigMap` are taken from there, so that a known lock needs no
+/// upstream. `runs` is the record that runs on the server now.
 pub(crate) async fn complete(
     ctx: &Context,
     namespace: &str,
@@ -61,8 +61,7 @@ pub(crate) async fn complete(
     let path = fetch(ctx, &paper_file).await?;
     let facts =
         paper_descriptor::facts(&path).map_err(|source| FilesError::Read { file: lock.paper.name.clone(), source })?;
-    // Without Mojang's own JAR beside it, Paper's launcher asks the Internet at its first start, on exactly the night
-    // that matters.
+    // Without Mojang's own JAR, Paper's launcher downloads it at its first start, in the middle of the update.
     let support: Vec<File> = facts
         .mojang
         .iter()
@@ -93,7 +92,7 @@ pub(crate) async fn complete(
         let facts =
             plugin_descriptor::facts(&path).map_err(|source| FilesError::Read { file: locked.name.clone(), source })?;
         if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > lock.java) {
-            // The next reading of the catalog finds the JAR in the store, and what it says counts from then on.
+            // The next read of the catalog finds the JAR in the store and takes its Java version into account.
             ctx.catalog.read_soon();
             return Err(FilesError::Java { file: locked.name.clone(), needs, has: lock.java });
         }
@@ -116,15 +115,15 @@ pub(crate) async fn complete(
     Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
 }
 
-/// A plugin's file that runs already and is known from inside. It lies on the server's volume, where the agent takes it by its hash. What this
-/// replica lost of its own store it brings again, because what is inside counts when versions are chosen; but nothing has to answer at
-/// an address any more, for its page may have lost it. With an older Java than what runs has it would have to be looked at.
+/// The file of a plugin that runs already and whose descriptor is known. It is on the server's volume, where the agent finds it by its
+/// hash. A file missing from this replica's store is fetched again, because its descriptor counts when versions are chosen. The fetch may
+/// fail, because the release may be delisted. With an older Java than the running one, the descriptor would have to be read.
 fn there_already<'a>(locked: &LockedFile, java: u32, runs: Option<&'a LockRecord>) -> Option<&'a File> {
     let runs = runs.filter(|runs| runs.lock.java <= java)?;
     runs.files.plugins.iter().find(|file| file.hash.0 == locked.hash && file.plugin.is_some())
 }
 
-/// Of two files that declare or provide one name the server loads one, and nobody knows which.
+/// Rejects two files that declare or provide one name: the server loads only one of them, and it is unknown which.
 fn no_name_twice(plugins: &[File]) -> Result<(), FilesError> {
     let files = plugins.iter().map(|file| {
         let names = file.plugin.iter().chain(&file.provides).map(String::as_str);
@@ -136,7 +135,7 @@ fn no_name_twice(plugins: &[File]) -> Result<(), FilesError> {
     }
 }
 
-/// Whether these files can lie in `plugins` beside those that people put there themselves.
+/// Checks that these files can be in `plugins` beside the unmanaged JARs.
 pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &AgentReport) -> Result<Arc<LockRecord>, FilesError> {
     match shared_name(&record.files, report) {
         None => Ok(record),
@@ -144,7 +143,7 @@ pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &AgentReport) -> Re
     }
 }
 
-/// What an earlier pass wrote about a lock, with its files known to the store; None when nothing of it is kept.
+/// The record of a lock that an earlier pass wrote, with its files registered in the store. `None` if it is not kept.
 pub(crate) async fn kept(
     ctx: &Context,
     namespace: &str,
@@ -159,7 +158,7 @@ pub(crate) async fn kept(
     Ok(known)
 }
 
-/// Lets the store have the files of a set for the agents, which ask it for them.
+/// Registers the files of a lock in the store, from which the agents download them.
 pub(crate) fn offer(ctx: &Context, record: &LockRecord) {
     ctx.store.register(all(&record.files));
 }

@@ -1,4 +1,4 @@
-//! Pure. The world on the volume, the copies of it and the plugins' data that were kept, in the words of the rollout.
+//! Pure. Converts the state of the world, its backups and the saved plugin data to the rollout's types.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::backup::restore::room_for;
@@ -7,23 +7,25 @@ use scheduler::protocol::{AgentReport, BackupSeen, BackupsSeen, RestoreOrder};
 
 use super::observe::{Observed, has_copies, keeps_data, was_started};
 
-/// The world, and what could bring it back.
+/// The state of the world, and the backup that could restore it.
 pub(crate) fn look_at_world(seen: &Observed) -> WorldState {
     let settled_world = seen.facts.settled.map(|settled| settled.world);
-    // A server that has opened the worlds, and on which somebody has played, has done so also while its agent is silent.
+    // The last report is used while the agent is unreachable: worlds that were opened or played stay so.
     let world = seen.last_report().map(|report| &report.world);
     let said = world.and_then(|world| world.floor.as_ref()).map(|floor| DataVersion(floor.data_version));
-    // The init container's last words are newer than those of any agent: none answers where it lets nothing start.
+    // The termination message of the init container is newer than any agent's report. No agent answers while the init container refuses the
+    // start.
     let refused = seen.world_refused();
     let format = refused.as_ref().and_then(|said| said.floor).map(DataVersion);
-    // One from before it said so says that there is a newer one, at least.
+    // An older init container without a version number only tells that the world is newer.
     let is_above = refused.is_some_and(|said| said.is_for_their_age());
     let above = settled_world.filter(|_| is_above).map(|DataVersion(settled)| DataVersion(settled + 1));
     let floor = format.or(said.max(above)).or_else(|| opened_unheard(seen)).or(settled_world);
-    // Who was never known to have stayed away has been there. Who may have come since the last word is looked for by who puts it back.
+    // Without knowledge to the contrary, the world counts as played. The init container checks for play since the last report when it
+    // restores.
     let played_since = last_of_copies(seen).is_none_or(|copies| copies.played_since);
-    // A copy that cannot be unpacked is none: what runs would be stopped for a start that never comes. Where somebody may have played nothing goes
-    // back by itself anyway, and that is what is told.
+    // A backup that does not fit on the volume does not count, because the running server would be stopped for a start that never happens.
+    // After play there is no automatic roll-back anyway, and that is the reason to report.
     let copy = cold_copy(seen).filter(|_| played_since || no_room(seen).is_none());
     WorldState {
         floor: floor.unwrap_or(DataVersion(0)),
@@ -34,8 +36,8 @@ pub(crate) fn look_at_world(seen: &Observed) -> WorldState {
     }
 }
 
-/// The format to which a server of which nobody has heard may have brought the worlds: the kubelet has started it. Only where no copy could bring
-/// them back: else the init container that is ordered to looks for itself, and a start that failed early is gone back from.
+/// The world format of a pod that was started but whose agent has never answered. It applies only if no backup could restore the worlds.
+/// With backups the init container inspects the worlds itself, and an early failure is rolled back.
 fn opened_unheard(seen: &Observed) -> Option<DataVersion> {
     let is_unheard = seen.last_report().is_none();
     let may_come_back = seen.settled.as_ref().is_some_and(|settled| has_copies(&settled.template));
@@ -43,8 +45,8 @@ fn opened_unheard(seen: &Observed) -> Option<DataVersion> {
     (is_unheard && !may_come_back && was_started).then(|| seen.pod_lock.as_ref().map(|lock| lock.world())).flatten()
 }
 
-/// Whether it is ordered already, at least as carefully: one that was given while nobody had played brings the worlds back unseen, and somebody
-/// may have played since. What puts the worlds back puts back the plugins' data too.
+/// Whether an equal or more careful restore request is already written. One from before any play would restore the worlds without a check,
+/// and players may have joined since. A restore of the worlds restores the plugin data, too.
 fn is_ordered(seen: &Observed, order: &RestoreOrder) -> bool {
     let same = |ordered: &RestoreOrder| (&ordered.to, &ordered.failed) == (&order.to, &order.failed);
     let looks = |ordered: &RestoreOrder| ordered.unless_played || !order.unless_played;
@@ -52,24 +54,25 @@ fn is_ordered(seen: &Observed, order: &RestoreOrder) -> bool {
     seen.orders.back.as_ref().is_some_and(is_enough)
 }
 
-/// Whether the plugins' data are ordered back, if there is anything to order.
+/// Whether the restore of plugin data is already requested, if there is any to restore.
 pub(crate) fn data_ordered(seen: &Observed) -> bool {
     data_order(seen).is_none_or(|order| is_ordered(seen, &order))
 }
 
-/// The order under which the settled set puts the plugins' data back after what runs now. None: it could not, or nothing was kept.
+/// The restore request for plugin data after a roll-back to the stable set. `None` if the stable set does not support it, or no data was
+/// saved.
 pub(crate) fn data_order(seen: &Observed) -> Option<RestoreOrder> {
     let (to, failed) = step_back(seen, keeps_data)?;
     let is_of_this_step = |report: &AgentReport| {
         report.plugin_data.as_ref().is_some_and(|data| data.before == failed && data.back.is_none())
     };
-    // A silent agent may have kept something.
+    // An unreachable agent may have saved some.
     let may_have_kept = seen.report.as_deref().is_none_or(is_of_this_step);
     may_have_kept.then_some(RestoreOrder { to, failed, unless_played: true, worlds: false })
 }
 
-/// The locks of what settled and of what runs now, if a template like that can do what `can` asks. Another revision of the same files has
-/// nothing of its own to go back from.
+/// The locks of the stable revision and of the running one, if the stable template supports `can`. Two revisions with the same files have
+/// nothing to roll back.
 fn step_back(seen: &Observed, can: fn(&PodTemplateSpec) -> bool) -> Option<(String, String)> {
     let settled = seen.settled.as_ref().filter(|settled| can(&settled.template));
     let to = settled.and(seen.settled_lock.as_ref())?.files.lock.clone();
@@ -77,19 +80,19 @@ fn step_back(seen: &Observed, can: fn(&PodTemplateSpec) -> bool) -> Option<(Stri
     (to != failed).then_some((to, failed))
 }
 
-/// What the agent says of the copies, or said last. A look that could not read them says nothing: who takes it for "there is none, and nobody
-/// has played" goes back where somebody may have.
+/// The backups in the agent's last report. A report that could not read them gives no information. Taking it for "no backup and no play"
+/// would cause a roll-back after play.
 fn last_of_copies(seen: &Observed) -> Option<&BackupsSeen> {
     seen.last_report()?.backups.as_ref().filter(|copies| copies.problem.is_none())
 }
 
-/// What the agent says of the copies.
+/// The backups in the agent's current report.
 pub(crate) fn copies(seen: &Observed) -> Option<&BackupsSeen> {
     seen.report.as_ref()?.backups.as_ref()
 }
 
-/// The copy of the worlds that was taken before the set in this pod first opened them, if the settled set can open it and put it back: a
-/// template from before `spec.backup` has no volume for it.
+/// The backup of the worlds from before the set in this pod first opened them, if the stable set can open and restore it. A template from
+/// before `spec.backup` has no volume for it.
 pub(crate) fn cold_copy(seen: &Observed) -> Option<&BackupSeen> {
     let order = restore_order(seen)?;
     let settled = seen.facts.settled?.world;
@@ -98,29 +101,30 @@ pub(crate) fn cold_copy(seen: &Observed) -> Option<&BackupSeen> {
     (copy.before.as_ref() == Some(&order.failed) && opens).then_some(copy)
 }
 
-/// There is a copy to go back to, and no room for it on the server's volume.
+/// A backup for the roll-back that does not fit on the server's volume.
 pub(crate) struct InsufficientSpace<'a> {
-    /// The copy.
+    /// The backup.
     pub(crate) copy: &'a BackupSeen,
     /// Bytes that have to be free.
     pub(crate) needed: u64,
-    /// Bytes that are.
+    /// Bytes that are free.
     pub(crate) free: u64,
 }
 
-/// Whether the copy of the worlds finds no room, by the last look of the agent. One that does not say how much is free has room, as far as is known.
+/// Whether the backup of the worlds does not fit, according to the agent's last report. If the report does not contain the free space, it
+/// is assumed to fit.
 pub(crate) fn no_room(seen: &Observed) -> Option<InsufficientSpace<'_>> {
     let copy = cold_copy(seen)?;
     let (needed, free) = (room_for(copy.bytes), last_of_copies(seen)?.free?);
     (free < needed).then_some(InsufficientSpace { copy, needed, free })
 }
 
-/// The order under which the settled set puts the worlds back after what runs now. None: there is nothing to order, because it could not
-/// obey. Then a world that was not touched opens as it is, and init refuses any other.
+/// The restore request for the worlds after a roll-back to the stable set. `None` if the stable set does not support it. An unchanged world
+/// then opens as it is, and the init container refuses any other.
 pub(crate) fn restore_order(seen: &Observed) -> Option<RestoreOrder> {
     let (to, failed) = step_back(seen, has_copies)?;
-    // A silent agent has said neither that the world was touched nor who was on, and one that cannot read the copies does not know since when
-    // that counts. And a world that nobody has touched yet may be touched while its server is stopped, with all that was built in it.
+    // An unreachable agent does not tell whether the world was opened or played, and unreadable backups do not tell since when. An
+    // untouched world may still be played on until its server is stopped, and that progress would be lost.
     let unless_played = copies(seen).is_none_or(|copies| copies.problem.is_some() || copies.played_since);
     Some(RestoreOrder { to, failed, unless_played, worlds: true })
 }

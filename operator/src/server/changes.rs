@@ -1,4 +1,4 @@
-//! Pure. What differs between two locks, in the words of a plan.
+//! Pure. Compares two locks and renders the differences for a plan.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use resolver::lock::{Lock, LockedPlugin};
 /// One line of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerChange {
-    /// `Paper`, `ViaVersion`.
+    /// Name of the package, such as `Paper` or `ViaVersion`.
     pub(crate) what: String,
-    /// None: it is new.
+    /// `None` if it is new.
     pub(crate) from: Option<String>,
-    /// None: it goes away.
+    /// `None` if it is removed.
     pub(crate) to: Option<String>,
-    /// The world cannot go back afterwards.
+    /// The world cannot be downgraded afterwards.
     pub(crate) one_way: bool,
 }
 
-/// Everything that differs, Paper first, then plugins by name. Empty for equal sets.
+/// All differences: Paper first, then plugins by name. Empty for equal sets.
 pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
     let mut changes = Vec::new();
     let paper = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
@@ -56,17 +56,17 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
     changes
 }
 
-/// Whether two sets have the same server JAR, by its names.
+/// Whether two locks have the same server JAR, by name and build.
 pub(super) fn same_paper(a: &Lock, b: &Lock) -> bool {
     (a.software, &a.minecraft, a.build) == (b.software, &b.minecraft, b.build)
 }
 
-/// Whether two sets have one plugin in common, of whatever release.
+/// Whether both are the same plugin, of any release.
 pub(super) fn same_project(a: &LockedPlugin, b: &LockedPlugin) -> bool {
     a.key.source == b.key.source && a.project_id == b.project_id
 }
 
-/// Whether it is one release of one plugin, with the same JARs of it.
+/// Whether both are the same release of one plugin, with the same JARs.
 pub(super) fn is_same_release(a: &LockedPlugin, b: &LockedPlugin) -> bool {
     a.release_id == b.release_id && same_files(a, b)
 }
@@ -76,8 +76,8 @@ fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
     hashes(a) == hashes(b)
 }
 
-/// `Paper 1.21.10-130 -> 1.21.11-132 (one-way), ViaVersion 5.6.0 -> 5.7.1`; for equal sets `settings of the pod`, because
-/// then it is the template that differs.
+/// For example `Paper 1.21.10-130 -> 1.21.11-132 (one-way), ViaVersion 5.6.0 -> 5.7.1`. For equal locks the text is `settings of the pod`,
+/// because only the template differs then.
 pub(crate) fn in_words(changes: &[ServerChange]) -> String {
     if changes.is_empty() {
         return "settings of the pod".to_owned();

@@ -1,6 +1,6 @@
-//! Pure. The server as the user wrote it -> a server that every later step can rely on, or complaints with field and fix.
+//! Pure. Checks the server as the user wrote it. Returns a spec on which every later step can rely, or violations with field and fix.
 //!
-//! Everything that CEL refuses already is refused here again: an object may be older than the schema.
+//! It repeats every check of the CEL rules, because an object may be older than the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,12 +38,12 @@ use texts::{ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, SHORT_ANNOUNCEMENT, SHORT_DRAIN_AN
 pub(crate) use texts::{Announcement, Texts};
 use windows::{check_copies, check_restart, check_windows};
 
-/// Something that is wrong with a spec.
+/// A violation in a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Complaint {
-    /// `spec.updateSchedule.maintenanceWindow.cron`.
+    /// Field path, such as `spec.updateSchedule.maintenanceWindow.cron`.
     pub(crate) path: String,
-    /// What is wrong, and what to write.
+    /// The problem and its fix.
     pub(crate) problem: String,
 }
 
@@ -53,66 +53,66 @@ impl fmt::Display for Complaint {
     }
 }
 
-/// A server whose spec holds together.
+/// A server whose spec is valid.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedServer {
     pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) owner: OwnerReference,
-    /// The user agreed to the EULA; without it nothing is ever started.
+    /// Whether the user accepted the EULA. The operator starts nothing without it.
     pub(crate) eula: bool,
     pub(crate) zone: String,
     pub(crate) windows: Windows,
-    /// False: updates are planned and never applied by themselves.
+    /// If `false`, updates are planned but never applied automatically.
     pub(crate) automatic: bool,
-    /// `spec.suspend`: the same, for a while.
+    /// `spec.suspend`: the same, temporarily.
     pub(crate) suspended: bool,
-    /// How long nobody must have been on for an update outside of windows; None: it waits for one.
+    /// How long the server must be empty for an update outside of windows. `None` if updates wait for a window.
     pub(crate) opportunistic: Option<SignedDuration>,
-    /// None: it waits for no other server.
+    /// `None` if it follows no other server.
     pub(crate) follows: Option<CheckedFollows>,
     pub(crate) policy: PlayerPolicy,
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
     pub(crate) announcement: Announcement,
-    /// Where players read it, before a restart too.
+    /// Where players see announcements, including those of a restart.
     pub(crate) show: BTreeSet<protocol::Place>,
-    /// What they read beside announcements.
+    /// Texts for players other than announcements.
     pub(crate) texts: Texts,
-    /// None: it is not restarted by the clock.
+    /// `None` if it has no scheduled restarts.
     pub(crate) restart: Option<CheckedRestart>,
-    /// Whether its pod may be evicted; None: the user says nothing, see [`super::drain::eviction_of`].
+    /// Whether its pod may be evicted. `None` if the spec does not set it, see [`super::drain::eviction_of`].
     pub(crate) eviction: Option<paper_mc_server::Eviction>,
-    /// What players read before that.
+    /// Announcement before an eviction.
     pub(crate) drain_announcement: Announcement,
     pub(crate) stop_timeout: SignedDuration,
-    /// What becomes of it when its process ends again and again.
+    /// The reaction to a process that exits repeatedly.
     pub(crate) on_crash_loop: OnCrashLoop,
     pub(crate) rcon: CheckedRcon,
     pub(crate) heap: Heap,
     pub(crate) storage: CheckedStorage,
-    /// None: no copies are taken.
+    /// `None` if no backups are taken.
     pub(crate) backup: Option<CheckedBackup>,
-    /// None: a volume without a world gets a new one.
+    /// `None` if a volume without a world gets a new one.
     pub(crate) restore_from: Option<CheckedRestoreFrom>,
-    /// How large the data folder of a plugin may be to be kept, in bytes; 0: none is kept.
+    /// Maximum size of a plugin's data folder to be saved, in bytes. 0 means that none is saved.
     pub(crate) keep_plugin_data: u64,
     pub(crate) service: CheckedService,
     pub(crate) image: Option<String>,
-    /// `spec.replicas`; 0 also while a loop of crashes has stopped it.
+    /// `spec.replicas`. It is also 0 while a crash loop has stopped the server.
     pub(crate) replicas: i32,
     pub(crate) pod_template: PodTemplateSpec,
 }
 
-/// The server that goes first.
+/// The server that has to run an update first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CheckedFollows {
     pub(crate) server: String,
-    /// How long it must have run what an update changes.
+    /// How long it must have run the changes of an update.
     pub(crate) soak: SignedDuration,
 }
 
-/// Restarts by the clock.
+/// Scheduled restarts.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedRestart {
     pub(crate) restarts: Restarts,
@@ -121,16 +121,16 @@ pub(crate) struct CheckedRestart {
     pub(crate) announcement: Announcement,
 }
 
-/// RCON on the pod's loopback.
+/// RCON on the pod's loopback interface.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedRcon {
     pub(crate) enabled: bool,
     pub(crate) port: u16,
-    /// Name and key of the user's Secret; None: ours.
+    /// Name and key of the user's Secret. `None` if Nightshift's Secret is used.
     pub(crate) secret: Option<(String, String)>,
 }
 
-/// The volume.
+/// The data volume.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedStorage {
     pub(crate) size: String,
@@ -140,15 +140,15 @@ pub(crate) struct CheckedStorage {
     pub(crate) existing_claim: Option<String>,
 }
 
-/// Copies of the server.
+/// Backups of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedBackup {
     pub(crate) before_update: BeforeUpdate,
-    /// When the running server is copied; None: only when a person asks.
+    /// When online backups are taken. `None` if only on request.
     pub(crate) schedule: Option<BackupTimes>,
-    /// Why there is none although one is written. It keeps nothing but these copies.
+    /// Why there is no schedule although the spec has one. It blocks nothing but the scheduled backups.
     pub(crate) schedule_problem: Option<Complaint>,
-    /// What such a copy holds.
+    /// Contents of an online backup.
     pub(crate) hot_contents: Contents,
     pub(crate) size: String,
     pub(crate) class: Option<String>,
@@ -165,28 +165,29 @@ pub(crate) struct CheckedService {
 }
 
 impl CheckedServer {
-    /// Whether anything that runs is changed without a person's request.
+    /// Whether a running server is changed without a user's request.
     pub(crate) fn changes_by_itself(&self) -> bool {
         self.automatic && !self.suspended && !self.windows.windows.is_empty()
     }
 
-    /// The name that other operators of the field give the claim, so that an existing volume is adopted.
+    /// Name of the data claim. Other Minecraft operators use the same name, so an existing volume is adopted.
     pub(crate) fn claim_name(&self) -> String {
         data_claim(&self.name)
     }
 
-    /// The claim of the copies, unless the user brought one.
+    /// Name of the backup claim, unless the user has set one.
     pub(crate) fn backup_claim_name(&self) -> String {
         backup_claim(&self.name)
     }
 
-    /// The claim with the copies; None: it has none.
+    /// The claim with the backups. `None` if the server has none.
     pub(crate) fn copies_claim(&self) -> Option<String> {
         let backup = self.backup.as_ref()?;
         Some(backup.existing_claim.clone().unwrap_or_else(|| self.backup_claim_name()))
     }
 
-    /// For a server that runs without RCON, whatever its spec says by now: nobody can be told, and no save is ever confirmed.
+    /// Adapts the spec to a server that runs without RCON, whatever the spec says now. Players cannot be warned, and no save is ever
+    /// confirmed.
     pub(crate) fn asking_nobody(mut self) -> Self {
         self.policy = PlayerPolicy::Ignore;
         if let Some(restart) = &mut self.restart {
@@ -195,7 +196,7 @@ impl CheckedServer {
         self
     }
 
-    /// Its init container obeys orders: to put back what a failed set has changed, or a copy.
+    /// Whether its init container handles restore requests: for plugin data or worlds that a failed revision changed, or for a backup.
     pub(crate) fn may_be_ordered_back(&self) -> bool {
         self.backup.is_some() || self.restore_from.is_some() || self.keep_plugin_data > 0
     }
@@ -209,7 +210,7 @@ fn backup_claim(server: &str) -> String {
     format!("backup-{server}-0")
 }
 
-/// Collects complaints while values are read.
+/// Collects violations while values are parsed.
 #[derive(Default)]
 struct Complaints(Vec<Complaint>);
 
@@ -241,12 +242,12 @@ fn check_stop_timeout(text: &str, complaints: &mut Complaints) -> SignedDuration
     timeout
 }
 
-/// Checks a whole spec; all complaints at once.
+/// Checks a whole spec and returns all violations at once.
 pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complaint>> {
     let spec = &server.spec;
     let mut complaints = Complaints::default();
     let windows = check_windows(server, &mut complaints);
-    // It would be started as Paper, on a world and with plugins that are made for something else.
+    // Other software would be started as Paper, with a world and plugins that are made for something else.
     if spec.software != Software::Paper {
         let words = format!(
             "Nightshift runs Paper only; `resolver explain` answers for {}. Remove the field, or run that server without Nightshift",
@@ -342,7 +343,7 @@ fn check_follows(server: &PaperMCServer, complaints: &mut Complaints) -> Option<
     Some(CheckedFollows { server: follows.server.clone(), soak })
 }
 
-/// Players would read the place as it stands.
+/// Players would see the unknown placeholder unchanged.
 fn check_languages(path: &str, text: Option<&String>, complaints: &mut Complaints) {
     let Some(place) = text.and_then(|text| unknown(text)) else { return };
     let known = LANGUAGES.map(|language| language.code).join(", ");
@@ -396,7 +397,8 @@ fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<C
     })
 }
 
-/// Each copy of everything would hold all those before it, and one lost volume would take the server and its copies.
+/// A backup on the data volume would contain all earlier backups, if it contains everything. The loss of one volume would destroy the
+/// server and its backups.
 fn check_apart(server: &PaperMCServer, copies: Option<&str>, complaints: &mut Complaints) {
     let name = server.name_any();
     let data = server.spec.storage.existing_claim.clone().unwrap_or_else(|| data_claim(&name));
@@ -411,7 +413,7 @@ fn check_apart(server: &PaperMCServer, copies: Option<&str>, complaints: &mut Co
     }
 }
 
-/// In bytes; 0: none is kept.
+/// The size limit in bytes. 0 means that no plugin data is saved.
 fn check_keep_plugin_data(keep: &KeepPluginData, complaints: &mut Complaints) -> u64 {
     let size = &keep.max_size;
     memory_quantity::bytes(size).unwrap_or_else(|| {

@@ -1,6 +1,6 @@
-//! Pure. A server that settled and whose process ends with an error again and again. The kubelet starts it again each time, and nobody can
-//! tell it not to; what is done here is to count, to say so, and to begin nothing on top of it. Whoever wants an end of it has the pod taken
-//! away ([`stopped`]).
+//! Pure. Detects a crash loop: a stable server whose process exits with an error repeatedly. The kubelet restarts it each time, and nothing
+//! can stop the kubelet from that. This module counts the crashes, reports them, and blocks automatic updates meanwhile. With
+//! `spec.onCrashLoop: Stop` the pod is deleted ([`stopped`]).
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::CrashStatus;
@@ -17,17 +17,17 @@ pub(crate) mod stopped;
 
 use stopped::still_stopped;
 
-/// The condition; there is none while its process stays.
+/// Type of the condition. It is absent while the process does not crash.
 pub(crate) const CRASH_LOOP: &str = "CrashLoop";
-/// So many ends within [`LOOKS_BACK`] are no accident any more.
+/// Number of crashes within [`LOOKS_BACK`] that count as a loop.
 const MAKE_A_LOOP: usize = 3;
-/// The kubelet waits 5 minutes at most between two starts, so a loop that never gets well shows at least ten ends in it.
+/// The kubelet waits 5 minutes at most between two starts, so a permanent loop has at least ten crashes in this time.
 const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(1);
-/// As many as the status takes.
+/// Maximum number of crashes in the status.
 const MOST: usize = 10;
 
-/// The ends of the server's process in the pod of now, within the last hour. What the kubelet remembers is the last one only, so the others
-/// are those that the status has kept. None: there was none.
+/// The crashes of the server's process in the current pod within the last hour. The kubelet remembers only the last one, so the earlier
+/// ones come from the status. `None` if there was none.
 pub(crate) fn next_crashes(before: Option<&CrashStatus>, pod: &Pod, now: Timestamp) -> Option<CrashStatus> {
     let uid = pod.metadata.uid.as_ref()?;
     let mut at: Vec<Timestamp> = before.filter(|before| before.pod == *uid).map(|it| it.at.clone()).unwrap_or_default();
@@ -39,7 +39,7 @@ pub(crate) fn next_crashes(before: Option<&CrashStatus>, pod: &Pod, now: Timesta
     (!at.is_empty()).then(|| CrashStatus { pod: uid.clone(), at, stopped: None })
 }
 
-/// How the server's process ended last, if that was with an error and nobody was stopping it. After `/stop` it ends without one.
+/// The last exit of the server's process, if it was a crash and the pod was not being deleted. After `/stop` the exit code is 0.
 fn crash_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;
@@ -47,18 +47,18 @@ fn crash_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
     last_end(server_of(pod)?).filter(|ended| ended.exit_code != 0)
 }
 
-/// Whether a server's process stays, by the word of the kubelet, which needs no agent.
+/// Whether a server's process stays up, according to the kubelet. This needs no agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessExit {
-    /// It has not ended with an error, or has run for the time to settle since.
+    /// It has not crashed, or has run for the settling time since.
     Stays,
-    /// It was started again, or is about to be; then it is known.
+    /// It has been restarted, or is about to be. The result is known at `until`.
     Unsettled { until: Timestamp },
-    /// It has ended with an error, does not run, and has ended so many times in all.
+    /// It has crashed and does not run. `times` is the total number of its exits.
     Ends { times: u32 },
 }
 
-/// What the kubelet says of the process in this pod.
+/// The state of the process in this pod according to the kubelet.
 pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> ProcessExit {
     let (Some(ended), Some(server)) = (crash_of(pod), server_of(pod)) else { return ProcessExit::Stays };
     let running = server.state.as_ref().and_then(|state| state.running.as_ref());
@@ -71,24 +71,25 @@ pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> P
     }
 }
 
-/// `exit code 137 (OOMKilled)`
+/// For example `exit code 137 (OOMKilled)`.
 pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
     let why = ended.reason.as_deref().filter(|reason| *reason != "Error");
     why.map_or_else(|| format!("exit code {}", ended.exit_code), |why| format!("exit code {} ({why})", ended.exit_code))
 }
 
-/// Once it is one it ends with an hour without an end: a server that crashes every half an hour would else be in one and out of it in turns.
-/// One that is stopped for it has no end of its process any more, and is in it until it is started again.
+/// Whether the server is in a crash loop. A loop ends after an hour without a crash. Otherwise a server that crashes every half an hour
+/// would enter and leave it in turns. A server that is stopped for crashes has no new ones, and remains in the loop until it is started
+/// again.
 fn is_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
     crashes.stopped.is_some() || crashes.at.len() >= MAKE_A_LOOP || was_loop(before)
 }
 
-/// Whether these conditions tell of a loop.
+/// Whether these conditions contain a crash loop.
 fn was_loop(conditions: &[Condition]) -> bool {
     conditions.iter().any(|condition| condition.type_ == CRASH_LOOP)
 }
 
-/// `3 times`
+/// For example `3 times`.
 fn times_in_words(crashes: &CrashStatus) -> String {
     match crashes.at.len() {
         1 => "once".to_owned(),
@@ -97,7 +98,7 @@ fn times_in_words(crashes: &CrashStatus) -> String {
     }
 }
 
-/// The loop that a server is in, and what a person can do. None: it is in none.
+/// The message about the crash loop with the possible actions. `None` if the server is in no loop.
 pub(crate) fn loop_in_words(crashes: Option<&CrashStatus>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
     let crashes = crashes.filter(|crashes| is_loop(crashes, before))?;
     let times = times_in_words(crashes);
@@ -110,8 +111,8 @@ pub(crate) fn loop_in_words(crashes: Option<&CrashStatus>, before: &[Condition],
 }
 
 impl Plan {
-    /// Counts, and shuts the gate for what would begin by itself on a server that is in a loop; on one that is stopped for it for whatever stood
-    /// there before, since what is new starts it. What is on trial has a deadline of its own.
+    /// Counts the crashes. In a crash loop it closes the gate for automatic changes. On a stopped server it closes the gate for every
+    /// request from before the stop, because a new one starts the server. A rollout in progress has a deadline of its own.
     pub(crate) fn hold_while_it_crashes(
         &mut self,
         before: &PaperMCServerStatus,
@@ -181,7 +182,7 @@ mod tests {
         json!({"exitCode": 1, "reason": "Error", "finishedAt": at(minute).to_string()})
     }
 
-    /// The server of pod `a` crashed in these minutes, and each was seen twice.
+    /// The crashes of pod `a` in these minutes, each observed twice.
     fn after(minutes: &[i64]) -> Option<CrashStatus> {
         minutes.iter().fold(None, |before, minute| {
             let pod = pod("a", &crashed(*minute));
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn a_loop_ends_with_an_hour_without_an_end() {
         let says = |before: &[Condition], minutes: &[i64]| loop_in_words(after(minutes).as_ref(), before, None);
-        // A leak that ends the process every 25 minutes.
+        // A memory leak that ends the process every 25 minutes.
         assert_eq!(says(&[], &[0, 25, 65]), None);
         let before: [Condition; 1] = [serde_json::from_value(json!({
             "type": CRASH_LOOP, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(50).to_string(),

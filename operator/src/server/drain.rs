@@ -1,5 +1,5 @@
-//! Edge (reads). What is known when the server's node is emptied: whether its pod may be evicted, and whether the node has a mark. What follows
-//! from it is decided in [`scheduler::rollout`]; the `PodDisruptionBudget` follows from that.
+//! Edge (reads). Determines whether the server's pod may be evicted, and whether its node is marked for removal. [`scheduler::rollout`]
+//! decides about the consequences, and the `PodDisruptionBudget` follows from its decision.
 
 use crds::paper_mc_server;
 use scheduler::observation::{EvictionSeen, NodeState, PlayerPolicy};
@@ -10,34 +10,34 @@ use super::observe::Observed;
 use crate::context::Context;
 use crate::node_watch::{DrainMark, NodeObservation};
 
-/// A server and its node.
+/// A server's eviction setting and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drain {
     pub(crate) eviction: EvictionSeen,
-    /// The node that the pod is on; None: there is no pod on one.
+    /// The node of the pod. `None` if no pod is scheduled.
     pub(crate) node: Option<String>,
     pub(crate) look: NodeObservation,
 }
 
-/// What becomes of the `PodDisruptionBudget`.
+/// The required state of the `PodDisruptionBudget`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DisruptionBudget {
-    /// Nothing: whether the node has a mark is not known.
+    /// Unchanged, because the state of the node is unknown.
     AsItStands,
-    /// There is to be none, so the pod may be evicted at any time.
+    /// No budget, so the pod may be evicted at any time.
     None,
-    /// It refuses evictions.
+    /// The budget rejects evictions.
     Shut,
-    /// It lets them through.
+    /// The budget allows evictions.
     Open,
 }
 
-/// Looks at the server's node, and remembers which one it is: when its mark changes, this server is looked at.
+/// Reads the state of the server's node and registers the server for changes of it.
 pub(crate) fn look(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<Drain, Complaint> {
     let eviction = eviction_of(server.eviction, server.policy, ctx.nodes.are_watched())?;
     let node = seen.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.clone());
     let key = (server.namespace.clone(), server.name.clone());
-    // First of all: a mark that comes after the look wakes this server.
+    // Registered first, so that a mark set after the read wakes this server.
     match &node {
         Some(node) => ctx.memory.placed.put(key, node.clone()),
         None => drop(ctx.memory.placed.remove(&key)),
@@ -45,7 +45,8 @@ pub(crate) fn look(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Re
     Ok(Drain { eviction, look: ctx.nodes.look(node.as_deref()), node })
 }
 
-/// Whether the pod may be evicted. Who writes nothing and waits for an empty server means it for drains as well, where that can be done.
+/// Whether the pod may be evicted. Without a setting, a server that waits until it is empty does so for drains as well, if nodes can be
+/// read.
 fn eviction_of(
     wish: Option<paper_mc_server::Eviction>,
     policy: PlayerPolicy,
@@ -69,7 +70,7 @@ fn eviction_of(
 }
 
 impl Drain {
-    /// The node, as the rollout sees it.
+    /// The state of the node in the rollout's types.
     pub(crate) fn seen(&self) -> NodeState {
         match self.look {
             NodeObservation::Unknown => NodeState::Unknown,
@@ -86,7 +87,7 @@ impl Drain {
         }
     }
 
-    /// What follows from the answer of the rollout.
+    /// The budget that follows from the step.
     pub(crate) fn budget(&self, step: Step) -> DisruptionBudget {
         match (self.eviction, self.look) {
             (EvictionSeen::Always, _) => DisruptionBudget::None,

@@ -1,4 +1,4 @@
-//! Pure. Why a pass ended without having done its job, and whose fault that is.
+//! Pure. Defines the errors of a pass and who has to act on them.
 
 use super::records::RecordError;
 use super::{act, apply, artifacts, observe};
@@ -6,7 +6,7 @@ use crate::agent_client::AgentError;
 use crate::requeue::RetryBlame;
 use crate::solver;
 
-/// Why a pass could not do its job. "Not yet" is never an error.
+/// Why a pass failed. Waiting is never an error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PassError {
     #[error("could not ask what the server should run")]
@@ -30,7 +30,7 @@ pub(crate) enum PassError {
 }
 
 impl PassError {
-    /// The API server takes no new objects in a namespace that is being deleted. Nothing is wrong, and nothing is to do.
+    /// Whether the namespace is being deleted, so that the API server accepts no new objects in it. No action is needed.
     pub(super) fn is_about_the_end(&self) -> bool {
         let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
         causes.any(|error| match error.downcast_ref::<kube::Error>() {
@@ -42,7 +42,7 @@ impl PassError {
         })
     }
 
-    /// Another operator leads by now: what this one knows is old, and must not even be written into a status.
+    /// Whether another operator leads by now. The state of this one is outdated and must not be written, not even to a status.
     pub(super) fn is_of_a_deposed(&self) -> bool {
         let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
         causes.any(|error| match (error.downcast_ref::<AgentError>(), error.downcast_ref::<act::ActError>()) {
@@ -53,7 +53,7 @@ impl PassError {
         })
     }
 
-    /// Nothing has been decided yet: what the spec leads to could not be found out, or not be brought to the cluster.
+    /// Whether the pass failed before it decided on a step: the plan could not be made, or the objects not be applied.
     pub(super) fn is_before_the_step(&self) -> bool {
         match self {
             Self::Solve(_) | Self::Follow(_) | Self::Files(_) | Self::Apply(_) => !self.is_about_the_end(),
@@ -64,7 +64,7 @@ impl PassError {
     pub(super) fn blame(&self) -> RetryBlame {
         match self {
             Self::Apply(error) if error.is_the_users() => RetryBlame::User,
-            // The same address would bring the same wrong file again; a new release or another spec wakes us.
+            // A retry would fetch the same wrong file from the same URL. A new release or a changed spec wakes the server.
             Self::Files(artifacts::FilesError::Fetch { file: _, source }) if !source.may_pass() => RetryBlame::User,
             Self::Files(artifacts::FilesError::SamePlugin { .. } | artifacts::FilesError::SharedName { .. }) => {
                 RetryBlame::User

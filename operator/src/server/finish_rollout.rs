@@ -1,9 +1,9 @@
-//! Edge (writes). A set that is on trial while nothing can be planned: the spec is refused, or what it leads to. What has begun is seen
-//! through to its end all the same, by the same rules as ever: proven and closed or gone back from, with its deadlines. Nothing else is
-//! begun, and of what the spec describes nothing is written.
+//! Edge (writes). Finishes a rollout in progress while no new plan is possible, because the spec or its consequences are rejected. The
+//! rules and deadlines are the usual ones: the revision is verified and marked stable, or rolled back. No other change begins, and no
+//! change of the spec is applied.
 //!
-//! All that is acted upon stands in the cluster (template, facts, the record of what settled), so an operator that has just started does
-//! the same. Of the spec only how players are told before a way back is read, as far as it can be.
+//! All inputs are stored in the cluster (template, facts, the record of the stable revision), so an operator that has just started acts the
+//! same. Only the announcement settings are read from the spec, as far as they are valid.
 
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
@@ -32,7 +32,7 @@ use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::Outcome;
 
-/// Takes the next step of the trial, if one is under way that may go on. None: what is in the way is all there is to say.
+/// Takes the next step of a rollout in progress, if it may continue. `None` if there is only the problem to report.
 pub(super) async fn see_through(
     ctx: &Context,
     server: &PaperMCServer,
@@ -48,11 +48,11 @@ pub(super) async fn see_through(
     }
     let Some(checked) = read_with_consent(server).map(|checked| seen.as_it_runs(checked)) else { return Ok(None) };
     let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
-    // It is not started by a mistake in its spec.
+    // A violation in the spec does not start a server that was stopped for crashes.
     plan.crashes = still_stopped(&before, seen);
     let step = update_slot::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
     if matches!(step, Step::CancelAnnouncement { act: Disruption::Update { .. }, .. }) {
-        // What comes forward is not known to this pass. Players count down to it, and the next one that can plan sees to it.
+        // The next goal is unknown to this pass. Players still count down to it, and the next pass that can plan handles it.
         return Ok(None);
     }
     let hand = StepExecutor::of(ctx, &checked, seen, &plan, ahead, looked);
@@ -62,8 +62,8 @@ pub(super) async fn see_through(
     Ok(Some(requeue::in_time(&ctx.messenger.channels_of(server), &plan, seen, (step, &done), at)))
 }
 
-/// The same where a pass failed before its step, by a look of now: nobody knows how long it took to fail. The error again, if no trial goes on
-/// for it.
+/// The same for a pass that failed before its step. It observes again, because the failed pass may have taken long. Returns the error if no
+/// rollout continues.
 pub(super) async fn see_through_after(
     ctx: &Context,
     server: &PaperMCServer,
@@ -82,13 +82,13 @@ pub(super) async fn see_through_after(
     }
 }
 
-/// What is read of the spec. Not without consent, also where a second mistake is what is told: a way back starts a server.
+/// The readable part of the spec. It requires the accepted EULA even if another violation is reported, because a roll-back starts a server.
 fn read_with_consent(server: &PaperMCServer) -> Option<CheckedServer> {
     check_on_trial(server).filter(|checked| checked.eula)
 }
 
-/// Whether a pass that fails for what may be over at the next try goes on with the trial all the same. It ends no countdown and takes no commit
-/// back for that, which is a second old: only what another set has really begun goes on, and what is at rest is told of.
+/// Whether a pass that failed with a temporary error continues the rollout anyway. Such an error ends no countdown and reverts no commit of
+/// a second ago. Only a rollout that has really begun continues, and a finished one is reported.
 pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool {
     let Some(settled) = seen.facts.settled.map(|settled| settled.revision) else { return false };
     let stands = seen.settled_stands();
@@ -101,44 +101,44 @@ pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool 
 }
 
 impl Plan {
-    /// Whether another set comes forward when the gate lets it in, and nothing goes back before.
+    /// Whether a newer set replaces the failed one once the gate opens, without a roll-back before.
     pub(crate) fn waits_to_go_forward(&self, step: Step) -> bool {
         is_left_to_a_person_by(step) && is_left_to_a_person(&self.seen) && is_way_forward(&self.goal, &self.seen)
     }
 
-    /// When it does: the opening is not found minutes late.
+    /// Requeues the server at the opening of the gate, and not minutes later.
     pub(crate) fn in_time_to_go_forward(&self, outcome: Outcome, step: Step, now: Timestamp) -> Outcome {
         let opens = self.gate.opens().filter(|_| self.waits_to_go_forward(step));
         opens.map_or(outcome, |opens| outcome.no_later_than(opens, now))
     }
 
-    /// Whether nothing may come forward here for now: there may be a copy to go back to and nobody can say, or a person has named one.
+    /// Whether a roll-forward has to wait, because backups could not be listed, or because a user has requested a restore.
     pub(crate) fn may_go_back(&self, seen: &Observed) -> bool {
         let is_unread = copies(seen).is_some_and(|copies| copies.problem.is_some());
         is_left_to_a_person(&self.seen) && (is_unread || self.restores.is_open())
     }
 }
 
-/// Whether a person has to decide by this answer, unless another set can open the worlds.
+/// Whether this step requires manual recovery, unless another set can open the worlds.
 pub(crate) fn is_left_to_a_person_by(step: Step) -> bool {
     matches!(step, Step::Wait(why) if why.is_about_the_way_back() || why == WaitingOn::WorldRefused)
 }
 
-/// A set is on trial, and goes on by itself. One that has failed, or that settled and is refused the worlds, waits for a person and for what can be
-/// planned, too.
+/// Whether a rollout is in progress and continues by itself. A failed revision, or a stable one that refuses the worlds, waits for a user
+/// or for a new plan.
 pub(super) fn goes_on(seen: &Observed, asks_for_copy: bool) -> bool {
     let has_failed = is_failure_left_to_a_person(seen.shape, seen.pod_revision, &look_at_world(seen), &seen.facts);
-    // Once another template stands there, that is under way.
+    // Once another template is written, the roll-back or roll-forward is in progress.
     let is_left = (has_failed || seen.settled_stands() && seen.world_refused().is_some()) && !asks_for_copy;
     Plan::is_on_trial(seen) && !is_left
 }
 
-/// A set is on trial, or how that ended has not been told yet. A first start is none of it: nothing was there before.
+/// Whether a rollout is in progress, or its end has not been reported yet. A first start is no rollout.
 fn is_under_way(seen: &Observed, before: &PaperMCServerStatus) -> bool {
     seen.facts.settled.is_some() && (Plan::is_on_trial(seen) || is_untold(seen, before))
 }
 
-/// By the status something else has settled, or an update is under way.
+/// Whether the status still shows another stable revision or an update in progress.
 fn is_untold(seen: &Observed, before: &PaperMCServerStatus) -> bool {
     let Some(settled) = seen.facts.settled.map(|settled| settled.revision.to_string()) else { return false };
     let told = before.rollout.as_ref().and_then(|rollout| rollout.settled.as_ref());
@@ -147,7 +147,7 @@ fn is_untold(seen: &Observed, before: &PaperMCServerStatus) -> bool {
     is_news || was_under_way
 }
 
-/// What stands in the cluster is all that is wanted. None: it does not say which files are on trial.
+/// A plan whose goal is the template in the cluster. `None` if the cluster does not tell which files it has.
 fn build_plan(server: &CheckedServer, seen: &Observed, pace: StartTimeout, now: Timestamp) -> Option<Plan> {
     let template = &seen.set.as_ref()?.spec.as_ref()?.template;
     let record = seen.pod_lock.clone().or_else(|| seen.settled_lock.clone())?;
@@ -161,7 +161,7 @@ fn build_plan(server: &CheckedServer, seen: &Observed, pace: StartTimeout, now: 
     };
     let answer = ResolvedLock { lock: None, explanation: Explanation::Unanswerable(nothing_asked), solved: false };
     let consent = ApprovalState { needs_approval: false, apply_since: None, applies_another: None };
-    // A commit that has not taken effect is taken back: what it was decided upon does not hold any more.
+    // A commit that has not taken effect is reverted, because its reason is no longer valid.
     let shut = Gate::Shut { opens: None };
     let mut plan = Plan::new(server, seen, answer, record, rendered, shut, consent, pace, now);
     plan.restarts = Restarts::default();

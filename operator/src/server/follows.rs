@@ -1,5 +1,5 @@
-//! Pure. Whether a server has to wait for the one that it follows (`spec.follows`): that one must have run what an update changes here, for
-//! long enough. What is known of that one is read by [`look`].
+//! Pure. Determines whether a server has to wait for the server that it follows (`spec.follows`). The followed server must have run the
+//! changes of an update for long enough. [`followed_server`] reads its state.
 
 use std::sync::Arc;
 
@@ -19,91 +19,91 @@ use crate::requeue::Outcome;
 
 pub(crate) mod followed_server;
 
-/// What a server follows, and how that one fares.
+/// The followed server and its state.
 pub(crate) struct FollowState {
     pub(crate) wish: CheckedFollows,
     pub(crate) state: LeaderState,
-    /// Its last update was taken back. What runs there counts all the same; what was tried does not run.
+    /// Its last update was rolled back. The running set counts all the same, because the failed one does not run.
     pub(crate) went_back: bool,
-    /// The sets that were kept there, the one that runs in front. Those from before the soak are not all there.
+    /// The sets in its history, with the running one in front. Sets from before the soak time may be missing.
     pub(crate) sets: Vec<RanSet>,
 }
 
-/// A set that ran somewhere.
+/// A set that ran on the followed server.
 pub(crate) struct RanSet {
-    /// When it was proven, or kept without.
+    /// When it was verified, or kept without verification.
     pub(crate) since: Timestamp,
-    /// It was kept, and nobody knows whether it works.
+    /// It was kept without verification.
     pub(crate) unproven: bool,
     pub(crate) record: Arc<LockRecord>,
 }
 
-/// How the followed server fares.
+/// The state of the followed server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LeaderState {
-    /// It runs what has settled there.
+    /// It runs its stable revision.
     Well,
-    /// There is none of that name.
+    /// It does not exist.
     Missing,
-    /// It follows the follower, by way of these; both ends are the follower.
+    /// It follows the follower by way of these servers. The follower is first and last.
     Circle(Vec<String>),
     /// `spec.suspend`.
     Suspended,
     /// `spec.replicas` is 0.
     Asleep,
-    /// It does not run, for the reason of its condition `Ready`.
+    /// It is down, for the reason of its condition `Ready`.
     Down(String),
-    /// It runs another set than the one that settled: a new one is tried, or taken back.
+    /// It runs another set than its stable one: an update or a roll-back is in progress.
     OnTrial,
 }
 
-/// Why nothing begins yet by itself.
+/// Why no automatic update begins yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FollowWait {
-    /// For whom.
+    /// The followed server.
     pub(crate) server: String,
     pub(crate) why: FollowBlocker,
-    /// An update waits. False: there is none, and it is only told that one would.
+    /// Whether an update waits. `false` if there is none, and only the problem is reported.
     pub(crate) holds: bool,
 }
 
-/// What the followed server lacks.
+/// The condition that the followed server does not meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FollowBlocker {
-    /// It is not as it must be, whatever it runs.
+    /// Its state forbids it, whatever it runs.
     State(LeaderState),
-    /// Nothing has ever been proven there.
+    /// It has no verified set yet.
     Unproven,
     /// It runs another release.
     Runs {
-        /// `ViaVersion`.
+        /// Name of the package, such as `ViaVersion`.
         what: String,
-        /// What this server would run.
+        /// The version that this server would run.
         wanted: String,
-        /// What that one runs.
+        /// The version that the followed server runs.
         runs: String,
-        /// It runs what this server runs.
+        /// The followed server runs the same version as this one.
         still: bool,
-        /// Its last update was taken back.
+        /// Its last update was rolled back.
         went_back: bool,
     },
-    /// It runs it, and it was never proven there.
+    /// It runs the release, but never verified it.
     NotVerified {
-        /// `ViaVersion 5.6.0`.
+        /// Package and version, such as `ViaVersion 5.6.0`.
         what: String,
     },
-    /// It has not run it for long enough.
+    /// It has not run the release for long enough.
     Soaks {
-        /// `ViaVersion 5.6.0`.
+        /// Package and version, such as `ViaVersion 5.6.0`.
         what: String,
         since: Timestamp,
-        /// For how long, in words.
+        /// The soak time as text.
         soak: String,
         until: Timestamp,
     },
 }
 
-/// One release that an update brings.
+/// One release that an update changes.
 enum ChangedRelease<'a> {
     Paper(&'a Lock),
     Plugin(&'a LockedPlugin),
@@ -124,7 +124,7 @@ impl ChangedRelease<'_> {
         }
     }
 
-    /// What a set has in its place.
+    /// The same package in another lock.
     fn of<'l>(&self, lock: &'l Lock) -> Option<ChangedRelease<'l>> {
         match self {
             Self::Paper(_) => Some(ChangedRelease::Paper(lock)),
@@ -148,8 +148,8 @@ impl ChangedRelease<'_> {
 }
 
 impl FollowState {
-    /// What an update from one set to another has to wait for. A server that is not there, or a circle, is told also when nothing is to come;
-    /// all else only of what both servers have.
+    /// The reason for which an update from one lock to another has to wait. A missing server or a circle is reported even without an
+    /// update. All other reasons concern only packages that both servers have.
     pub(crate) fn waits(&self, from: &Lock, to: &Lock, now: Timestamp) -> Option<FollowWait> {
         let brought = brought(from, to);
         let holds = !brought.is_empty();
@@ -192,22 +192,22 @@ impl FollowState {
         }
     }
 
-    /// Since when the followed server has run a release without another in between and known to work, as far as is known: it may be longer.
-    /// A set that was kept unproven begins nothing, and ends nothing that was proven before. None: it was never proven there.
+    /// Since when the followed server has run a release without interruption and verified, as far as the history shows. An unverified set
+    /// starts no period, and does not end one that was verified before. `None` if the release was never verified there.
     fn proven_since(&self, part: &ChangedRelease<'_>) -> Option<Timestamp> {
         let with_it = self.sets.iter().take_while(|ran| part.is_in(&ran.record.lock));
         with_it.filter(|ran| !ran.unproven).last().map(|ran| ran.since)
     }
 }
 
-/// What is new or another in `to`. What goes away needs nobody to have tried it, and neither do settings of the pod.
+/// The releases that are new or different in `to`. Removed packages and pod settings need no trial on another server.
 fn brought<'a>(from: &Lock, to: &'a Lock) -> Vec<ChangedRelease<'a>> {
     let all = std::iter::once(ChangedRelease::Paper(to)).chain(to.plugins.iter().map(ChangedRelease::Plugin));
     all.filter(|part| !part.is_in(from)).collect()
 }
 
 impl FollowWait {
-    /// When that is over by itself.
+    /// When the wait ends by itself, if it does.
     pub(crate) fn until(&self) -> Option<Timestamp> {
         match &self.why {
             FollowBlocker::Soaks { until, .. } => Some(*until),
@@ -218,12 +218,12 @@ impl FollowWait {
         }
     }
 
-    /// Whether it is the spec that is wrong.
+    /// Whether the spec is wrong.
     pub(crate) fn is_a_mistake(&self) -> bool {
         matches!(self.why, FollowBlocker::State(LeaderState::Missing | LeaderState::Circle(_)))
     }
 
-    /// One word for the condition.
+    /// The reason of the condition.
     pub(crate) fn reason(&self) -> &'static str {
         match &self.why {
             FollowBlocker::State(LeaderState::Missing) => "NoSuchServer",
@@ -238,13 +238,13 @@ impl FollowWait {
         }
     }
 
-    /// For the column: `waits for staging`.
+    /// For a printer column, such as `waits for staging`.
     pub(crate) fn in_short(&self) -> String {
         format!("waits for {}", self.server)
     }
 
-    /// What is waited for, and what a person can do where it does not come by itself; `people` writes an instant. Nothing in it changes with the
-    /// clock: each change would be another write and another Event.
+    /// The message: the reason for the wait, and the action for a user if it does not end by itself. `people` formats an instant. The text
+    /// does not change with the clock, because each change would be another write and another Event.
     pub(crate) fn in_words(&self, people: impl Fn(Timestamp) -> String) -> String {
         let why = match &self.why {
             FollowBlocker::State(LeaderState::Missing) => {
@@ -284,14 +284,14 @@ impl FollowWait {
     }
 }
 
-/// What is left to wait for where this is planned. What players were told of, and what has begun otherwise, goes on.
+/// The remaining wait for this plan. An announced update and one that has begun otherwise continue.
 fn unless_begun(waits: FollowWait, goal: &Goal, seen: &Observation, gate: Gate) -> Option<FollowWait> {
     let holds = waits.holds && !has_goal_begun(goal, seen, gate);
     (holds || waits.is_a_mistake()).then_some(FollowWait { holds, ..waits })
 }
 
 impl Plan {
-    /// Shuts the gate for what has to wait for another server. A first start needs nobody to have gone first.
+    /// Closes the gate if the plan has to wait for the followed server. A first start never waits.
     pub(crate) fn wait_for_followed(&mut self, follows: Option<&FollowState>, seen: &Observed, now: Timestamp) {
         let waits = follows.zip(seen.settled_lock.as_ref());
         let waits = waits.and_then(|(follows, from)| follows.waits(&from.lock, &self.record.lock, now));
@@ -301,17 +301,17 @@ impl Plan {
         }
     }
 
-    /// What keeps the update that is planned from coming by itself.
+    /// The wait that blocks the planned update, if any.
     pub(crate) fn held_by_followed(&self) -> Option<&FollowWait> {
         self.waits.as_ref().filter(|waits| waits.holds)
     }
 
-    /// When the update need not wait any longer, if a clock says so.
+    /// When the wait for the followed server ends, if that depends on the clock only.
     pub(crate) fn waits_until(&self) -> Option<Timestamp> {
         self.waits.as_ref().and_then(FollowWait::until)
     }
 
-    /// A server is looked at when its wait is over, not at its next window only.
+    /// Requeues the server when its wait is over, and not only at its next window.
     pub(crate) fn in_time_for_followed(&self, outcome: Outcome, now: Timestamp) -> Outcome {
         self.waits_until().map_or(outcome, |until| outcome.no_later_than(until, now))
     }

@@ -1,5 +1,5 @@
-//! Edge (writes). Before a server is stopped for its next set, its node has the images of it: a pod that lives for a moment has the kubelet pull
-//! them. Looked at only while there is something to pull.
+//! Edge (writes). Pulls the images of the next set before a server is stopped for it. A short-lived pod makes the kubelet of the server's
+//! node pull them. The pod is read only while there is something to pull.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -28,15 +28,15 @@ use schedule::{is_announced, is_near, would_be_stopped};
 use state::{GONE_WITHIN, Pull, PullAction, PullPod};
 
 impl Plan {
-    /// When a node is asked again for what it could not pull.
+    /// Requeues the server at the next attempt to pull images.
     pub(super) fn in_time_for_images(&self, outcome: Outcome, now: Timestamp) -> Outcome {
-        // One that has passed is not waited for: nothing is asked any more where players were told.
+        // An instant in the past is ignored: after an announcement there is no further attempt.
         let next = self.images.as_ref().and_then(Pull::next_look).filter(|next| *next > now);
         next.map_or(outcome, |next| outcome.no_later_than(next, now))
     }
 }
 
-/// Has the images of the planned set pulled, and says in `plan` how far that is.
+/// Makes the node pull the images of the planned set, and records the progress in `plan`.
 pub(super) async fn look(
     ctx: &Context,
     server: &CheckedServer,
@@ -54,7 +54,8 @@ pub(super) async fn look(
         ctx.memory.pulls.remove(&key);
         return Ok(());
     };
-    // Nothing is announced before the node has them, and what players were told happens: also after an operator that knew it has died.
+    // An update is announced only when the node has the images, and an announced update happens. Both hold even after the operator with
+    // this knowledge has died.
     let told = is_announced(&plan.goal, &plan.seen);
     let near = !told && is_near(&plan.goal, &plan.seen, plan.gate, plan.comes_when_empty(server), now);
     let pull = match known.filter(|known| known.question == question) {
@@ -68,13 +69,13 @@ pub(super) async fn look(
     Ok(())
 }
 
-/// Whether nothing is asked in this pass. Where players were told, a node that could not be asked until then is not asked in their countdown: it
-/// would end for nothing if an image could not be had, and begin unannounced when it could.
+/// Whether this pass does nothing about the images. After an announcement, a node whose state is unknown is not checked during the
+/// countdown. A missing image would end the countdown in vain, and a pulled one would start the update unannounced.
 fn is_kept(known: &Pull, told: bool, near: bool, now: Timestamp) -> bool {
     told || known.stands(near, now)
 }
 
-/// Looks at the pod that pulls, makes it, or deletes it when it has answered.
+/// Reads the pull pod, creates it, or deletes it when its result is known.
 async fn ask(
     ctx: &Context,
     server: &CheckedServer,
@@ -100,7 +101,7 @@ async fn ask(
             ctx.metrics.api_writes.inc();
             match api.create(&PostParams::default(), &pod).await {
                 Ok(_) => Ok(pull),
-                // A slow answer of an earlier try: it is looked at in the next pass.
+                // The response to an earlier attempt was slow. The next pass reads the pod.
                 Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(pull),
                 Err(kube::Error::Api(status)) => Ok(pull.refused(&status, now)),
                 Err(source) => Err(failed("create")(source)),
@@ -109,13 +110,13 @@ async fn ask(
     }
 }
 
-/// What stands under the name of the pod that pulls.
+/// The object that exists under the name of the pull pod.
 fn found(pod: Option<&Pod>, server: &CheckedServer, question: &PullRequest, now: Timestamp) -> PullPod {
     let Some(pod) = pod else { return PullPod::Nothing };
     if !is_ours(pod, server) {
         return PullPod::Foreign;
     }
-    // The API server has added the grace period to the instant already.
+    // The API server has already added the grace period to this instant.
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
         return PullPod::Going { by: deleted_at.0 + GONE_WITHIN };
     }
@@ -130,7 +131,7 @@ fn is_ours(pod: &Pod, server: &CheckedServer) -> bool {
         && pod.annotations().contains_key(labels::IMAGES)
 }
 
-/// Deletes the pod that pulls, whatever it was asked for, if there is one.
+/// Deletes the pull pod, whatever its request, if there is one.
 pub(super) async fn clear(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
     let (api, name) = (pods(ctx, server), pull_name(&server.name));
     let failed = |verb| failed(server, verb);
@@ -141,7 +142,7 @@ pub(super) async fn clear(ctx: &Context, server: &CheckedServer) -> Result<(), A
     }
 }
 
-/// Also from a node that does not answer: it runs nothing and holds nothing, so there is nobody who would have to end first.
+/// Deletes without a grace period, so that it also works on a node that does not answer. The pod runs no process that has to end first.
 async fn delete_at_once(ctx: &Context, api: &Api<Pod>, name: &str, uid: Option<String>) -> Result<(), kube::Error> {
     delete_exactly_with(ctx, api, name, uid, DeleteParams::default().grace_period(0)).await
 }

@@ -1,17 +1,17 @@
-//! Pure. A server that was stopped in its place: `/stop` in the game, which the kubelet answers with a start of the same files.
-//! That is a restart by a person and no crash: it is no reason to go back to anything.
+//! Pure. Detects a server that was stopped in the game with `/stop`. The kubelet starts it again with the same files, so this is a restart
+//! by a user and no crash. It is no reason for a roll-back.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
 
 use super::observe::server_of;
 
-/// For how long after the start of its pod, or after what was done before its server could start, a stop by a person gives the proof its
-/// time anew. A server that ends by itself without an error, again and again, must not be waited for without end.
+/// How long after the start of the pod, or after the work before its server could start, a `/stop` restarts the verification time. A server
+/// that exits repeatedly without an error must not be waited for without end.
 const COUNTS_FOR: SignedDuration = SignedDuration::from_mins(45);
 
-/// When the server's process ended last by itself and without an error, if that is how it ended last. Java ends so after
-/// `/stop` and `/restart`; after a crash, a kill or a watchdog it does not.
+/// When the server's process last exited, if it exited by itself with code 0. Java does so after `/stop` and `/restart`, but not after a
+/// crash, a kill or a watchdog.
 pub(crate) fn stopped_at(pod: &Pod) -> Option<Timestamp> {
     let server = server_of(pod)?;
     let ended = |state: &Option<ContainerState>| state.as_ref()?.terminated.clone();
@@ -19,12 +19,12 @@ pub(crate) fn stopped_at(pod: &Pod) -> Option<Timestamp> {
     if ended.exit_code == 0 { ended.finished_at.map(|at| at.0) } else { None }
 }
 
-/// When the time began in which this pod has to prove itself: its start, or the last stop by a person.
+/// When the verification time of this pod began: at its start, or at the last `/stop`.
 pub(crate) fn proof_began(pod: &Pod) -> Option<Timestamp> {
     Some(or_last_stop(pod, pod.status.as_ref()?.start_time.as_ref()?.0))
 }
 
-/// This start, or the last stop by a person after it.
+/// This start, or the last `/stop` after it.
 pub(crate) fn or_last_stop(pod: &Pod, started: Timestamp) -> Timestamp {
     let stopped = stopped_at(pod).unwrap_or(started).min(started + COUNTS_FOR);
     started.max(stopped)
@@ -40,7 +40,7 @@ mod tests {
         Timestamp::from_second(60 * minute).unwrap()
     }
 
-    /// A pod that started at minute 100, whose server's container is so.
+    /// A pod that started at minute 100, with these container states.
     fn pod(state: &Value, last_state: &Value) -> Pod {
         serde_json::from_value(json!({
             "metadata": {"name": "lobby-0"},

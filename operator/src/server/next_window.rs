@@ -1,24 +1,24 @@
-//! Pure. When a server may be changed next, and what keeps it from being changed beside the hours of its windows.
+//! Pure. Determines when a server may be updated next, and what prevents that apart from its windows.
 
 use jiff::Timestamp;
 
 use super::check::CheckedServer;
 
-/// When a server may be changed, as of one instant.
+/// When a server may be updated, at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NextWindow {
-    /// When an update may begin by itself next: in another opening if one is on. None: never by itself.
+    /// When an automatic update may begin next. While an opening is in progress, this is the next one after it. `None` if never.
     pub(crate) next_opening: Option<Timestamp>,
-    /// `spec.suspend`: nothing begins by itself.
+    /// `spec.suspend`: no automatic update begins.
     pub(crate) is_suspended: bool,
-    /// The blackout that is on: its name, and when it is over.
+    /// The active blackout: its name and its end.
     pub(crate) blackout: Option<(String, Timestamp)>,
-    /// There are windows that are used, and blackouts leave nothing of any that was looked at.
+    /// Whether there are enabled windows, and blackouts cover every opening that was checked.
     pub(crate) is_spoilt: bool,
 }
 
 impl NextWindow {
-    /// Of this server.
+    /// The next window of this server.
     pub(crate) fn of(server: &CheckedServer, now: Timestamp) -> Self {
         let windows = &server.windows;
         let by_itself = server.changes_by_itself();
@@ -31,17 +31,17 @@ impl NextWindow {
         }
     }
 
-    /// The same where what is planned also comes when a window of its Plugin opens.
+    /// The same for an update that may also begin in a window of its Plugin.
     pub(crate) fn with_window_of_a_plugin(self, opens: Option<Timestamp>) -> Self {
         Self { next_opening: self.next_opening.into_iter().chain(opens).min(), ..self }
     }
 }
 
-/// What a suspended server is, for a condition and an Event.
+/// Message for a suspended server, for a condition and an Event.
 pub(crate) const SUSPENDED: &str =
     "`spec.suspend` is true: updates are planned and staged, and not applied by themselves";
 
-/// What to do about windows that are all spoilt, for a condition and an Event.
+/// Message about blackouts that cover all windows, for a condition and an Event.
 pub(crate) const SPOILT: &str = "`spec.updateSchedule.blackouts` leave nothing of the next windows, hundreds of them: updates are planned and never \
      applied by themselves; shorten a blackout or move a window";
 

@@ -1,7 +1,7 @@
-//! Edge (reads). One look at a server: `StatefulSet` first, then pod, then agent, always live.
+//! Edge (reads). Observes one server: the `StatefulSet` first, then the pod, then the agent, always with live reads.
 //!
-//! Passes are driven by watches, but what a pass decides upon is read here: a decision on an old copy would commit what
-//! somebody has just taken back.
+//! Watches trigger a pass, but the data for its decisions is read here. A decision on cached data could commit a change that a user has
+//! just reverted.
 
 use std::sync::Arc;
 
@@ -41,12 +41,12 @@ mod start_deadline;
 use players::players_of;
 use start_deadline::counts_from;
 
-/// The agent's init container exits with this when it will not open the world.
+/// Exit code of the agent's init container when it refuses to open the world.
 const REFUSED_EXIT: i32 = 3;
-/// A pod that is still there this long after its grace period is on a node that is gone.
+/// A pod that still exists this long after its grace period is on a lost node.
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
-/// Why a look failed.
+/// Why an observation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ObserveError {
     #[error("could not read {kind} `{name}`")]
@@ -64,40 +64,41 @@ pub(crate) enum ObserveError {
     },
     #[error("Secret `{name}` holds no usable `{AGENT_KEY}`; delete the Secret and a new one is made")]
     Key { name: String },
-    /// It is not for us to say what happens here any more. To take such an agent for a silent one would be to act without asking.
+    /// Another operator has taken over. To treat such an agent as unreachable would mean to act without its report.
     #[error("nothing is done about a server whose agent obeys another operator")]
     Deposed(#[source] AgentError),
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-/// Everything seen of one server in one pass.
+/// All data observed of one server in one pass.
 pub(crate) struct Observed {
     pub(crate) set: Option<StatefulSet>,
     pub(crate) pod: Option<Pod>,
     pub(crate) facts: RecordedFacts,
-    /// The revisions of the `StatefulSet`; None when there is none.
+    /// The revisions of the `StatefulSet`. `None` if it does not exist.
     pub(crate) shape: Option<observation::StatefulSetView>,
-    /// The revision the pod was made from.
+    /// The revision from which the pod was created.
     pub(crate) pod_revision: Option<Revision>,
-    /// The lock the pod was made with.
+    /// The lock with which the pod was created.
     pub(crate) pod_lock: Option<Arc<LockRecord>>,
     pub(crate) settled: Option<Arc<SettledRecord>>,
     pub(crate) settled_lock: Option<Arc<LockRecord>>,
-    /// The agent's key; None until the Secret exists.
+    /// The agent's key. `None` until the Secret exists.
     pub(crate) key: Option<Key>,
-    /// What the agent said in this pass, and since when it has been silent otherwise.
+    /// The agent's report of this pass. `None` if the agent did not answer: it has then been unreachable since `silent_since`.
     pub(crate) report: Option<Arc<AgentReport>>,
-    /// What it said last, as far as this process has heard it.
+    /// The last report of the agent that this process received.
     pub(crate) heard: Option<Arc<AgentReport>>,
     pub(crate) silent_since: Timestamp,
-    /// Why the agent, which is there, gave no report: a reason, and it in words.
+    /// Why a reachable agent gave no report: a reason and a message.
     pub(crate) refusal: Option<(&'static str, String)>,
-    /// The orders that stand. Read only while another set runs than the one that settled, or where a person asked for a copy and no agent answers.
+    /// The current restore requests. They are read only while the pod runs another lock than the stable one, or after a user requested a
+    /// restore and no agent answers.
     pub(crate) orders: InitOrders,
 }
 
-/// Looks at everything.
+/// Reads the objects of the server and the report of its agent.
 pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestamp) -> Result<Observed, ObserveError> {
     let namespace = server.namespace().unwrap_or_default();
     let name = server.name_any();
@@ -130,13 +131,13 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         _ => AgentReply::in_vain(now),
     };
     if report.is_none() {
-        // It may have another key by now.
+        // The agent may have a new key by now.
         ctx.memory.keys.remove(&(namespace.clone(), secret_name(&name)));
     }
     let can_obey = settled.as_ref().is_some_and(|record| has_copies(&record.template) || keeps_data(&record.template));
     let goes_back = settled_lock.as_ref().zip(pod_lock.as_ref()).is_some_and(|(a, b)| a.files.lock != b.files.lock);
     let is_asked = report.is_none() && server.annotations().contains_key(RESTORE_FROM);
-    // Asked for only where there is something to go back from, and a set that could obey: not in each pass of a server at rest.
+    // The requests matter only for a roll-back to a set that supports them. A server without a rollout in progress needs no read here.
     let orders = if can_obey && (goes_back || is_asked) {
         read_orders(&ctx.client, &namespace, &name).await?
     } else {
@@ -166,25 +167,25 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
 }
 
 impl Observed {
-    /// What the agent of this pod said now, or said last while it is silent: for what is never taken back while a pod lives, such as that its
-    /// server has opened the worlds.
+    /// The agent's report of this pass, or its last one while it is unreachable. Use it only for facts that stay true as long as the pod
+    /// exists, such as that the server has opened the worlds.
     pub(crate) fn last_report(&self) -> Option<&AgentReport> {
         self.report.as_deref().or(self.heard.as_deref())
     }
 
-    /// The pod in the words of the rollout.
+    /// The pod in the rollout's types.
     pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<observation::PodView> {
         let pod = self.pod.as_ref()?;
         Some(observation::PodView {
             uid: uid_of(pod)?,
-            // A pod whose history entry is gone is of no revision we know: it is on trial like any stranger.
+            // A pod whose history entry was pruned has an unknown revision. It is treated as a rollout in progress.
             revision: self.pod_revision.unwrap_or(Revision(0)),
             world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
             life: life_of(pod, self.report.as_deref(), start_within, self.copy_takes()),
         })
     }
 
-    /// How long this pod may be about a copy before its server starts, by what was known when it was begun.
+    /// Estimated time for a backup or restore before this pod's server starts, as recorded when the rollout began.
     fn copy_takes(&self) -> Option<SignedDuration> {
         self.pod_revision.and_then(|revision| self.facts.copy_takes(revision))
     }
@@ -194,12 +195,12 @@ impl Observed {
         uid_of(self.pod.as_ref()?)
     }
 
-    /// How this server is stopped: one that was started without RCON as nobody can be asked, whatever the spec says by now.
+    /// Adapts the stop to the running pod: a server that was started without RCON is stopped without it, whatever the spec says now.
     pub(crate) fn as_it_runs(&self, checked: CheckedServer) -> CheckedServer {
         if self.runs_without_rcon() { checked.asking_nobody() } else { checked }
     }
 
-    /// The server of this pod was started without RCON.
+    /// Whether the server of this pod was started without RCON.
     pub(crate) fn runs_without_rcon(&self) -> bool {
         let containers = self.pod.iter().filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers);
         let mut variables = containers
@@ -208,39 +209,39 @@ impl Observed {
         variables.any(|variable| variable.name == ENABLE_RCON && variable.value.as_deref() == Some("false"))
     }
 
-    /// The template that stands there is that of what settled.
+    /// Whether the `StatefulSet` has the template of the stable revision.
     pub(crate) fn settled_stands(&self) -> bool {
         self.shape.zip(self.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision)
     }
 
-    /// The pod is made of the files that settled.
+    /// Whether the pod was created with the files of the stable revision.
     pub(crate) fn runs_settled_files(&self) -> bool {
         let both = self.settled_lock.as_ref().zip(self.pod_lock.as_ref());
         both.is_some_and(|(settled, pod)| settled.files.lock == pod.files.lock)
     }
 
-    /// What the init container wrote when it did not let the server start.
+    /// The termination message that the init container wrote when it refused the start.
     pub(crate) fn last_words(&self) -> Option<&str> {
         self.pod.as_ref().and_then(prepare_of).and_then(last_end)?.message.as_deref()
     }
 
-    /// Why what settled does not open the worlds. Of such a pod no agent answers.
+    /// Why the stable revision refuses to open the worlds. Such a pod has no agent that answers.
     pub(crate) fn world_refused(&self) -> Option<WorldRefused> {
         self.last_words().filter(|_| self.runs_settled_files()).and_then(WorldRefused::read)
     }
 
-    /// Who is on.
+    /// The players that are online.
     pub(crate) fn players(&self) -> Players {
         players_of(self.report.as_deref(), self.silent_since)
     }
 
-    /// What the agent knows of what was announced.
+    /// The announcement that the agent remembers.
     pub(crate) fn agent_memory(&self) -> AgentMemory {
         let said = self.report.as_ref().map(|report| report.announced.as_ref());
         said.map_or(AgentMemory::Kept, |told| self.facts.as_known_to(told))
     }
 
-    /// The agent in the pod that was seen, ready to be asked.
+    /// A client for the agent of the observed pod.
     pub(crate) fn agent<'a>(&'a self, ctx: &'a Context) -> Option<Agent<'a>> {
         let pod = self.pod.as_ref()?;
         Some(Agent {
@@ -258,7 +259,7 @@ fn uid_of(pod: &Pod) -> Option<PodUid> {
     pod.uid()?.parse().ok()
 }
 
-/// How far the pod got. Readiness alone says nothing about players; it is not asked here.
+/// The phase of the pod. Readiness says nothing about players, so it is not used here.
 fn life_of(
     pod: &Pod,
     report: Option<&AgentReport>,
@@ -266,7 +267,7 @@ fn life_of(
     copy_takes: Option<SignedDuration>,
 ) -> PodPhase {
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
-        // The API server has added the grace period to the instant already.
+        // The API server has already added the grace period to this instant.
         return PodPhase::Stopping { lost_at: deleted_at.0 + LOST_AFTER };
     }
     if prepare_of(pod).is_some_and(has_refused) {
@@ -279,7 +280,7 @@ fn life_of(
         Some(protocol::Server::Up { .. } | protocol::Server::Stopping { .. }) => PodPhase::Up,
         Some(protocol::Server::Absent) if was_up => PodPhase::Down,
         _ if was_up => PodPhase::Up,
-        // A server that has been up and crashed is started in place: the kubelet counts its restarts.
+        // A server that crashed after it was up is restarted in place. The kubelet counts these restarts.
         _ if server.is_some_and(|c| c.restart_count > 0 && c.state.as_ref().is_some_and(|s| s.waiting.is_some())) => {
             PodPhase::Down
         }
@@ -295,28 +296,28 @@ fn life_of(
     }
 }
 
-/// Whether pods of this template can take copies, and put them back.
+/// Whether pods of this template can take backups and restore them.
 pub(crate) fn has_copies(template: &PodTemplateSpec) -> bool {
     template.spec.as_ref().is_some_and(|spec| mounts(spec, BACKUP_VOLUME))
 }
 
-/// What the kubelet says of the server's own container.
+/// The status of the server's container.
 pub(crate) fn server_of(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.container_statuses.iter().flatten().find(|container| container.name == SERVER_CONTAINER)
 }
 
-/// The same of the init container.
+/// The status of the init container.
 pub(crate) fn prepare_of(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.init_container_statuses.iter().flatten().find(|container| container.name == PREPARE_CONTAINER)
 }
 
-/// Whether the server's process has run in this pod, by the kubelet's word.
+/// Whether the server's process has run in this pod, according to the kubelet.
 pub(crate) fn was_started(pod: &Pod) -> bool {
     let runs = |server: &ContainerStatus| server.state.as_ref().is_some_and(|state| state.running.is_some());
     server_of(pod).is_some_and(|server| runs(server) || last_end(server).is_some())
 }
 
-/// Whether pods of this template keep plugins' data, and put them back.
+/// Whether pods of this template save plugin data and restore it.
 pub(crate) fn keeps_data(template: &PodTemplateSpec) -> bool {
     let containers = template.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     let mut prepare = containers.filter(|container| container.name == PREPARE_CONTAINER);
@@ -327,18 +328,19 @@ fn mounts(spec: &PodSpec, name: &str) -> bool {
     spec.volumes.iter().flatten().any(|volume| volume.name == name)
 }
 
-/// Whether the init container did not let the server start.
+/// Whether the init container refused to let the server start.
 pub(crate) fn has_refused(container: &ContainerStatus) -> bool {
     last_end(container).is_some_and(|ended| ended.exit_code == REFUSED_EXIT)
 }
 
-/// How a container ended last. One that has ended well after it was tried again keeps how it ended before, and that is over.
+/// The last termination of a container. After a successful retry the status still holds the earlier failure, which no longer matters: the
+/// current state is used first.
 pub(crate) fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     [&container.state, &container.last_state].into_iter().flatten().find_map(|state| state.terminated.as_ref())
 }
 
-/// Facts live on the `StatefulSet`. When it is gone, what our own status kept of them is what is known: it comes back as
-/// `settled`, never as the goal.
+/// Reads the facts from the `StatefulSet`. If it is missing, the copy in the server's status is used. That copy becomes the stable
+/// revision, never the goal.
 fn read_facts(server: &PaperMCServer, set: Option<&StatefulSet>) -> Result<RecordedFacts, ObserveError> {
     let kept = || {
         let rollout = server.status.as_ref().and_then(|status| status.rollout.as_ref());
@@ -352,7 +354,7 @@ fn read_facts(server: &PaperMCServer, set: Option<&StatefulSet>) -> Result<Recor
     }
 }
 
-/// What the status kept. A text that is no revision is left out: it names nothing.
+/// The facts in the status. A text that is not a revision is ignored.
 fn kept_facts(kept: &RolloutFacts) -> RecordedFacts {
     let settled = kept.settled.as_deref().and_then(|text| text.parse().ok());
     RecordedFacts {
@@ -406,7 +408,7 @@ async fn read_pod_revision(
     Ok((Some(entry.revision), lock))
 }
 
-/// One entry of the `StatefulSet`'s history; None when it was pushed out or never was.
+/// One entry of the `StatefulSet`'s history. `None` if it was pruned or never existed.
 async fn read_history(
     ctx: &Context,
     namespace: &str,
@@ -434,7 +436,7 @@ async fn read_orders(client: &Client, namespace: &str, server: &str) -> Result<I
     Ok(map.as_ref().map(orders_in).unwrap_or_default())
 }
 
-/// The key as it was read lately, or anew.
+/// The agent's key from the cache if it is recent, otherwise from the Secret.
 async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) -> Result<Option<Key>, ObserveError> {
     let place = (namespace.to_owned(), name.to_owned());
     if let Some(known) = ctx.memory.keys.get(&place).filter(|known| was_lately(known.at, now)) {
@@ -450,7 +452,7 @@ async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) ->
     Ok(Some(key))
 }
 
-/// What came of asking an agent.
+/// The result of a request to an agent.
 struct AgentReply {
     report: Option<Arc<AgentReport>>,
     heard: Option<Arc<AgentReport>>,
@@ -464,13 +466,14 @@ impl AgentReply {
     }
 }
 
-/// Whether this process leads, as the Lease itself says.
+/// Whether this process is the leader according to the Lease.
 async fn leads(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
     let standing = LeaseHolder::of(&ctx.config, ctx.fence);
     standing.is_held(&ctx.client, now).await.map_err(read("Lease", LEASE))
 }
 
-/// Asks the agent and remembers since when it has been silent. Silence is no error: it is seen as [`Players::Unknown`].
+/// Requests the agent's report and remembers since when the agent has been unreachable. That is not an error: it is seen as
+/// [`Players::Unknown`].
 async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Result<AgentReply, ObserveError> {
     let (Some(name), Some(uid)) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref()) else {
         return Ok(AgentReply::in_vain(now));

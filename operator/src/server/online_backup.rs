@@ -1,5 +1,5 @@
-//! Pure. Copies of a server that goes on running: the one that is due by `spec.backup.schedule` or `nightshift.dev/backup-now`, when it
-//! may be asked for, and when the next one comes.
+//! Pure. Plans online backups: the one that is due by `spec.backup.schedule` or `nightshift.dev/backup-now`, when it may be requested, and
+//! when the next one is due.
 
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
@@ -21,39 +21,39 @@ use crate::requeue::Outcome;
 
 pub(crate) mod request;
 
-/// For how long automatic saving may be off. Paper unloads no chunk meanwhile, so its memory grows while players walk. Half an hour is
-/// enough to read 100 GB from a disk of 60 MB/s; who needs longer copies the worlds before an update, or by a snapshot of the volume.
+/// How long automatic saving may be off. Paper unloads no chunk meanwhile, so its memory grows while players move. Half an hour is enough
+/// to read 100 GB from a disk of 60 MB/s. Larger servers need backups before updates, or snapshots of the volume.
 const TIMEOUT_SECONDS: u32 = 30 * 60;
 
-/// What a person reads whose request cannot be served by this pod.
+/// Message for a request that this pod cannot handle.
 pub(crate) const WITH_THE_NEXT_RESTART: &str =
     "copies of the running server come with its next restart: its pod of now can take none";
 
-/// Copies of one running server, as of one instant.
+/// The online backups of one server at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OnlineBackups {
-    /// What to ask the agent for when nothing else is under way.
+    /// The backup to request from the agent when nothing else is in progress.
     pub(crate) due: Option<HotCopy>,
-    /// One is being taken.
+    /// Whether a backup is in progress.
     pub(crate) is_running: bool,
-    /// The instant of the schedule that is still to be served, else the next one. It is promised by standing in the status.
+    /// The scheduled instant that is still owed, otherwise the next one. A scheduled backup is owed once its instant is in the status.
     pub(crate) next: Option<Timestamp>,
-    /// The next instant after now.
+    /// The next scheduled instant after now.
     pub(crate) upcoming: Option<Timestamp>,
-    /// The annotation's value, if the agent was given its request.
+    /// The annotation's value, if the agent has received its request.
     pub(crate) served: Option<String>,
-    /// The annotation's value, if it came in time and is still to be served.
+    /// The annotation's value, if it was set in time and has not been handled yet.
     pub(crate) accepted: Option<String>,
-    /// Why a person's request starts nothing.
+    /// Why a user's request has no effect.
     pub(crate) refused: Option<String>,
-    /// Somebody wants copies, and this pod can take none.
+    /// Whether backups are wanted that this pod cannot take.
     pub(crate) needs_restart: bool,
-    /// What the agent answered instead of taking the one that is due.
+    /// The agent's error in response to the request that is due.
     pub(crate) refusal: Option<String>,
 }
 
 impl OnlineBackups {
-    /// Of this server. `is_too_old` says that the agent of the pod has been asked and does not know of such copies.
+    /// The backups of this server. `is_too_old` is whether the pod's agent has rejected such a request as unknown.
     pub(crate) fn of(
         server: &PaperMCServer,
         checked: &CheckedServer,
@@ -114,7 +114,7 @@ impl OnlineBackups {
         }
     }
 
-    /// When a server that is at rest has to be looked at: soon while a copy is taken, and at the instant of the next one.
+    /// Requeues a server that is at rest: soon while a backup is in progress, and at the instant of the next one.
     pub(crate) fn in_time(&self, outcome: Outcome, now: Timestamp) -> Outcome {
         match outcome {
             Outcome::Settled | Outcome::Waiting { .. } if self.is_running => Outcome::Under { until: None },
@@ -128,9 +128,9 @@ impl OnlineBackups {
     }
 }
 
-/// Whether a copy may be asked for in this pass: the server is up, and no update, restart, trial or countdown is under way or begins now.
-/// A person's want of quiet (`spec.suspend`, blackouts) is about stops, and a copy stops nobody. One who has to decide about the way back from a
-/// set that failed may take days, and what is built on that set meanwhile lies nowhere else.
+/// Whether a backup may be requested in this pass. The server must be up, and no update, restart, rollout or countdown may be in progress
+/// or begin now. `spec.suspend` and blackouts do not matter, because a backup stops no server. A failed revision may wait for a user's
+/// decision for days, and the progress on it is stored nowhere else, so backups continue.
 pub(crate) fn may_be_taken(
     goal: &Goal,
     seen: &Observation,
@@ -147,18 +147,18 @@ pub(crate) fn may_be_taken(
                     | WaitingOn::Held { .. }
                     | WaitingOn::BelowFloor { .. }
                     | WaitingOn::NoImage
-                    // It may wait for days, and a stop cancels a copy.
+                    // The wait may last for days, and a stop cancels a backup.
                     | WaitingOn::Eviction
             )
     );
-    // A copy of worlds whose move to another layout did not end could be opened by nobody.
+    // No server could open a backup of worlds whose conversion to another layout did not finish.
     let is_left = matches!(step, Step::Wait(why) if why.is_about_the_way_back()) && seen.world.whole;
     let is_up = seen.pod.is_some_and(|pod| pod.life == PodPhase::Up)
         && report.is_some_and(|report| matches!(report.server, Server::Up { .. }));
     (rests || is_left) && is_up && !is_under_way(goal, seen, gate)
 }
 
-/// The request in the annotation, as it is written and as it is read, unless it was served.
+/// The request in the annotation, as written and as parsed. `None` if it was handled.
 fn written(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(String, Option<BackupRequest>)> {
     let value = cut(server.annotations().get(BACKUP_NOW)?.trim(), 253);
     let handled = before.last_handled.as_ref();
@@ -170,7 +170,7 @@ fn written(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(Stri
     Some((value, at.map(|at| BackupRequest { at, accepted })))
 }
 
-/// When the newest good copy was begun that holds this.
+/// When the newest good backup with these contents was started.
 fn newest(backups: &BackupsSeen, contents: Contents) -> Option<Timestamp> {
     let holds = |copy: Contents| {
         (copy.has_worlds() || !contents.has_worlds()) && (copy.has_server_files() || !contents.has_server_files())
@@ -179,7 +179,8 @@ fn newest(backups: &BackupsSeen, contents: Contents) -> Option<Timestamp> {
     known.filter(|copy| holds(copy.contents)).map(|copy| copy.started_at).max()
 }
 
-/// Whether nobody can have played since the newest good copy, it holds this, and nothing was put back since. Who is on now has left no trace yet.
+/// Whether no player can have joined since the newest good backup, it has these contents, and there was no restore since. Players who are
+/// online now have left no trace yet.
 fn is_unplayed(report: &AgentReport, contents: Contents) -> bool {
     report.backups.as_ref().is_some_and(|backups| {
         let last = backups.last.as_ref().map(|copy| copy.started_at);
@@ -188,7 +189,7 @@ fn is_unplayed(report: &AgentReport, contents: Contents) -> bool {
     }) && report.players == PlayersSeen::Nobody
 }
 
-/// Whether the agent of this pod may write where copies lie.
+/// Whether the agent of this pod may write to the backup repository.
 fn writes_copies(pod: &Pod) -> bool {
     let containers = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     let mut mounts = containers

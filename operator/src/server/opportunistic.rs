@@ -1,5 +1,5 @@
-//! Edge (reads). Updates outside of windows (`spec.updateSchedule.opportunistic`): whether one may come now, and the last look at who is on
-//! before it does. The rule is [`scheduler::rollout::opportunistic`]; this file knows to whom it applies.
+//! Edge (reads). Decides about updates outside of windows (`spec.updateSchedule.opportunistic`), with a last check of the player list
+//! before one starts. The rule is [`scheduler::rollout::opportunity`]. This file decides to which servers it applies.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::announcement::in_words;
@@ -17,29 +17,29 @@ use crate::context::Context;
 use crate::error_chain::ErrorChain;
 use crate::requeue::Outcome;
 
-/// A server is not looked at more often than this only because somebody may have left it.
+/// Minimum interval between two passes that only check whether players have left.
 const APART: SignedDuration = SignedDuration::from_mins(1);
 
-/// Whether the update that is planned may come outside of windows.
+/// Whether the planned update may be applied outside of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpportunisticState {
-    /// How long nobody must have been on. None: it comes in windows only.
+    /// How long the server must have been empty. `None` if the update is applied in windows only.
     pub(crate) empty_for: Option<SignedDuration>,
-    /// That is because it brings a newer Minecraft.
+    /// Whether that is because it contains a newer Minecraft version.
     pub(crate) is_one_way: bool,
-    /// Why the gate is open now, where no window is.
+    /// Why the gate is open now without an open window.
     pub(crate) occasion: Option<OpportunityReason>,
-    /// The gate without it.
+    /// The gate without the opportunity.
     otherwise: Gate,
 }
 
 impl OpportunisticState {
-    /// For a plan that waits for what its gate says.
+    /// For a plan that waits for its gate.
     pub(crate) fn none(gate: Gate) -> Self {
         Self { empty_for: None, is_one_way: false, occasion: None, otherwise: gate }
     }
 
-    /// Of what is planned for this server; `gate` is what it waits for otherwise.
+    /// For the plan of this server. `gate` is the gate without an opportunity.
     fn of(server: &CheckedServer, changes: &[ServerChange], gate: Gate) -> Self {
         let wish = server.opportunistic.filter(|_| server.changes_by_itself());
         let is_one_way = changes.iter().any(|change| change.one_way);
@@ -47,16 +47,17 @@ impl OpportunisticState {
         Self { empty_for: wish.filter(|_| !is_one_way), is_one_way: is_held_back, ..Self::none(gate) }
     }
 
-    /// When somebody may have left a server that has been empty since then, or the next look is due in any case. None: nobody waits for it.
+    /// When the server may have been empty for long enough, or the next check is due. `None` if the update does not wait for an empty
+    /// server.
     fn next_look(&self, empty_since: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
         let empty_for = self.empty_for.filter(|_| self.occasion.is_none())?;
         let from = empty_since.unwrap_or(now).checked_add(empty_for).unwrap_or(Timestamp::MAX);
-        // Long enough, and the list of players says otherwise: it is asked again after the same time.
+        // The server seemed empty for long enough, but its player list disagreed. The list is requested again after the same time.
         let from = if from > now { from } else { now.checked_add(empty_for).unwrap_or(Timestamp::MAX) };
         Some(from.max(now + APART))
     }
 
-    /// When an update comes, for people: in the window that is named, if one is, or when the server is empty.
+    /// When an update is applied, as text: in the given window, or when the server is empty.
     pub(crate) fn beside(&self, window: Option<String>) -> Option<String> {
         match (self.empty_for, window) {
             (None, window) => window,
@@ -65,7 +66,7 @@ impl OpportunisticState {
         }
     }
 
-    /// What stands behind the words for a window that is waited for.
+    /// Text to append to the message about the window.
     pub(crate) fn instead_of_waiting(&self) -> String {
         match self.empty_for {
             Some(empty_for) => format!("; it also comes when nobody has been on for {}", in_words(empty_for)),
@@ -76,7 +77,7 @@ impl OpportunisticState {
         }
     }
 
-    /// Why an update comes although no window is open, before what it brings.
+    /// Why an update is applied outside of windows, as a prefix of its changes.
     pub(crate) fn why_now(&self) -> String {
         match self.occasion {
             Some(OpportunityReason::Asleep) => "while the server sleeps: ".to_owned(),
@@ -90,8 +91,7 @@ impl OpportunisticState {
 }
 
 impl Plan {
-    /// Opens the gate where nobody would mind. Not against the want of an approval, nor before the server that is followed, nor in a
-    /// loop of crashes, nor beside a restore that a person asked for.
+    /// Opens the gate at an opportunity. A missing approval, the followed server, a crash loop and a requested restore all prevent that.
     pub(crate) fn look_for_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.opportunistic = OpportunisticState::of(server, &self.changes, self.gate);
         let Some(empty_for) = self.opportunistic.empty_for.filter(|_| !self.is_held()) else { return };
@@ -101,7 +101,7 @@ impl Plan {
         }
     }
 
-    /// Whether it would come where nobody minds as soon as nobody is on for long enough: nothing else keeps it.
+    /// Whether only the players on the server block an opportunistic update.
     pub(crate) fn comes_when_empty(&self, server: &CheckedServer) -> bool {
         let wish = OpportunisticState::of(server, &self.changes, self.gate).empty_for;
         wish.is_some() && !self.is_held() && self.outlook.blackout.is_none()
@@ -114,7 +114,7 @@ impl Plan {
             || self.restores.due.is_some()
     }
 
-    /// When a server whose update waits for an opportunity has to be looked at: when nobody has been on for long enough, if nobody is.
+    /// Requeues a server whose update waits for an opportunity at the instant at which it has been empty for long enough.
     pub(crate) fn in_time_for_opportunity(&self, outcome: Outcome, now: Timestamp) -> Outcome {
         let waits = self.is_update() && self.seen.pod.is_some();
         let next = self.opportunistic.next_look(self.seen.empty_since, now).filter(|_| waits);
@@ -122,8 +122,8 @@ impl Plan {
     }
 }
 
-/// The next step, in its turn. What rests upon nobody being on is not begun before the server's own list has said so: a ping may hide
-/// players, and is seconds old.
+/// The next step, with respect to the update slots. Before a step that requires an empty server, the server's player list must confirm
+/// that. A ping is seconds old, and may hide players.
 pub(crate) async fn next_step(
     ctx: &Context,
     server: &CheckedServer,
@@ -150,7 +150,7 @@ pub(crate) async fn next_step(
     update_slot::next_in_turn(ctx, server, seen, plan, by_hand, now)
 }
 
-/// What would be another one if somebody were on whom the ping hides, or nobody were.
+/// Whether the step would be another one if the ping hid players, or if it hid that the server is empty.
 fn rests_on_the_count(step: Step, players: Players) -> bool {
     match players {
         Players::Nobody => matches!(step, Step::Announce { .. }),
@@ -159,7 +159,7 @@ fn rests_on_the_count(step: Step, players: Players) -> bool {
     }
 }
 
-/// What players would be told, or stopped by.
+/// Whether the step warns or stops players.
 fn rests_on_nobody(step: Step) -> bool {
     let tells = matches!(
         step,
@@ -168,7 +168,7 @@ fn rests_on_nobody(step: Step) -> bool {
     tells || matches!(step, Step::Commit { .. } | Step::RollForward { .. })
 }
 
-/// Who is on by the server's own list. None: nobody could say.
+/// The players on the server's own list. `None` if the list is unavailable.
 async fn list(ctx: &Context, seen: &Observed) -> Option<Players> {
     match seen.agent(ctx)?.players().await.map(Players::from) {
         Ok(listed @ (Players::Nobody | Players::Some(_))) => {

@@ -1,5 +1,5 @@
-//! Pure. What comes alone while everything else stays at what runs: the scope of a request to apply now
-//! (`nightshift.dev/apply-now: <unix>;only=plugin/NAME`), and Plugins that wait for no window of the server; see [`early`].
+//! Pure. Selects a partial update, while all other packages stay at their running versions. Its scope is that of an apply-now request
+//! (`nightshift.dev/apply-now: <unix>;only=plugin/NAME`), or consists of Plugins that wait for no window of the server ([`urgent`]).
 
 use crds::PaperMCServer;
 use jiff::Timestamp;
@@ -15,30 +15,30 @@ pub(crate) mod urgent;
 
 use urgent::UrgentUpdate;
 
-/// As many as names that help, and no more.
+/// Number of names that an error message lists.
 const NAMED: usize = 5;
 
-/// As much as `status.lastHandled` holds: what it does not hold would never be known as accepted.
+/// Maximum length that `status.lastHandled` holds. The acceptance of a longer request could not be recorded.
 const LONGEST: usize = 1_024;
 
-/// What comes alone in one pass.
+/// The partial update of one pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum PartialSelection {
-    /// Nothing: all that is planned comes together.
+    /// No partial update: the whole plan is applied together.
     #[default]
     Nothing,
-    /// What a person asks for: that is planned, and nothing else.
+    /// Only the scope that a user requested is planned.
     Asked(Scope),
-    /// What waits for no window of the server: that is planned, until one opens.
+    /// Only the update that waits for no window of the server is planned, until a window opens.
     Early(UrgentUpdate),
-    /// What a person asks for cannot come, and why. It is tried again for as long as the request counts.
+    /// The requested scope cannot change, and why. It is tried again for as long as the request is valid.
     Refused(String),
-    /// Nothing is newer of what a person asks for; in words. The request is served by that.
+    /// The requested scope is up to date, with a message. The request counts as handled.
     UpToDate(String),
 }
 
 impl PartialSelection {
-    /// Whether the request to apply now opens the gate. One that is refused must not: what is planned then is more than it names.
+    /// Whether the apply-now request opens the gate. A rejected request does not, because the plan is then wider than its scope.
     pub(crate) fn opens_the_gate(&self) -> bool {
         match self {
             Self::Nothing | Self::Asked(_) | Self::Early(_) => true,
@@ -46,7 +46,7 @@ impl PartialSelection {
         }
     }
 
-    /// For a condition: whether something comes alone, the reason, and the words.
+    /// For a condition: whether there is a partial update, the reason, and the message.
     pub(crate) fn in_words(&self) -> Option<(bool, &'static str, String)> {
         match self {
             Self::Nothing | Self::UpToDate(_) => None,
@@ -62,7 +62,7 @@ impl PartialSelection {
         }
     }
 
-    /// What somebody has to be told who asked in vain.
+    /// The message for a user whose request has no effect.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Refused(why) | Self::UpToDate(why) => Some(why),
@@ -70,14 +70,14 @@ impl PartialSelection {
         }
     }
 
-    /// When a server has to be looked at because what comes alone is planned no longer: at the end of the request, or when a
-    /// window opens, and not minutes after it.
+    /// Requeues the server when the partial update is no longer planned, and not minutes later. That is at the end of the request, or when
+    /// a window opens.
     pub(crate) fn in_time(&self, outcome: Outcome, until: Option<Timestamp>, now: Timestamp) -> Outcome {
         self.ends(until).map_or(outcome, |ends| outcome.no_later_than(ends, now))
     }
 
-    /// When it is planned no longer, if something else can be by then. `until`: the end of the request, or the next opening of a window of
-    /// the server.
+    /// When the partial update is no longer planned, if the plan can change by then. `until` is the end of the request, or the next opening
+    /// of a window of the server.
     pub(crate) fn ends(&self, until: Option<Timestamp>) -> Option<Timestamp> {
         match self {
             Self::Asked(_) | Self::Refused(_) => until,
@@ -86,7 +86,7 @@ impl PartialSelection {
         }
     }
 
-    /// What comes without a window of the server.
+    /// The update that waits for no window of the server.
     pub(crate) fn early(&self) -> Option<&UrgentUpdate> {
         match self {
             Self::Early(early) => Some(early),
@@ -95,7 +95,7 @@ impl PartialSelection {
     }
 }
 
-/// The scope of the server's request to apply now, if it has one; `Err` says what is wrong with it.
+/// The scope of the server's apply-now request, if it has one. `Err` holds the problem of an invalid one.
 pub(crate) fn asked(server: &PaperMCServer) -> Option<Result<Scope, String>> {
     let written = server.annotations().get(APPLY_NOW)?;
     let (_, options) = written.split_once(';')?;
@@ -105,7 +105,8 @@ pub(crate) fn asked(server: &PaperMCServer) -> Option<Result<Scope, String>> {
     Some(read(options))
 }
 
-/// What is wrong with names that mean nothing on this server. A Plugin that is gone means its removal, for as long as what it asked for runs.
+/// Checks the names of the scope against the Plugins of this server. The name of a deleted Plugin means its removal, for as long as its
+/// packages run.
 pub(crate) fn unknown(scope: &Scope, request: &Request, runs: &Lock) -> Option<String> {
     let known = Scope::everything(request, runs).plugins;
     let strange = scope.plugins.difference(&known).next()?;
@@ -134,7 +135,7 @@ fn read(options: &str) -> Result<Scope, String> {
     Ok(scope)
 }
 
-/// What a person reads who asked for what cannot come alone; `with` is what has to come along, if that is known.
+/// The message for a scope that cannot change on its own. `with` holds the packages that have to change with it, if known.
 pub(crate) fn not_alone(scope: &Scope, with: Option<&Scope>) -> String {
     let no = format!("no set holds everything but {scope} at what runs, and is newer");
     match with {
@@ -146,7 +147,7 @@ pub(crate) fn not_alone(scope: &Scope, with: Option<&Scope>) -> String {
     }
 }
 
-/// What a person reads who asked for what is as new as it may be.
+/// The message for a scope that is up to date.
 pub(crate) fn up_to_date(scope: &Scope) -> String {
     format!("nothing of {scope} can change now: what runs is what its Plugin and the server let it have")
 }

@@ -1,4 +1,4 @@
-//! Edge (reads). The servers that share a `latest` plugin with one, and so are decided about together with it.
+//! Edge (reads). Tracks the servers that share a `latest` plugin with this one and are therefore solved together with it.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use resolver::request::Request;
 use crate::context::Context;
 use crate::solve_groups::{Group, companions, shares};
 
-/// Notes what a server asks for, and returns those that it is decided about with. Wakes them when what it asks for is new:
-/// their answers may have changed. Not while some server is unknown: after a start everybody's request is new, and each
-/// would wake all. Then [`end_of_pass`] does, once.
+/// Records the request of a server and returns its solve group. A new request wakes the other members, because their results may have
+/// changed. This is skipped while some server is unknown: after a start every request is new, and each would wake all servers.
+/// [`end_of_pass`] then wakes them once.
 pub(super) fn join(ctx: &Context, namespace: &str, server: &str, request: &Request) -> Group {
     forget_the_deleted(ctx, namespace);
     let before = ctx.catalog.requests.group_of(namespace, server);
@@ -23,7 +23,7 @@ pub(super) fn join(ctx: &Context, namespace: &str, server: &str, request: &Reque
     group
 }
 
-/// Notes that nothing readable is asked for by a server. Those that it was decided about with are woken.
+/// Records that a server has no valid request. Wakes its former solve group.
 pub(super) fn leave(ctx: &Context, namespace: &str, server: &str) {
     let before = ctx.catalog.requests.group_of(namespace, server);
     if ctx.catalog.requests.note(namespace, server, None) {
@@ -31,20 +31,20 @@ pub(super) fn leave(ctx: &Context, namespace: &str, server: &str) {
     }
 }
 
-/// Forgets a server that is not there any more, and wakes those that it was decided about with.
+/// Forgets a deleted server and wakes its former solve group.
 pub(crate) fn gone(ctx: &Context, namespace: &str, server: &str) {
     let before = ctx.catalog.requests.group_of(namespace, server);
     forget_the_deleted(ctx, namespace);
     wake_others(ctx, namespace, server, &before);
 }
 
-/// Whether there is a server in the namespace that no pass has looked at since this process started. What it asks for may
-/// matter to everybody with a shared plugin: the server then waits until [`end_of_pass`] wakes it.
+/// Whether the namespace has a server that no pass has observed since this process started. Its request may matter to every server with a
+/// shared plugin, so this server waits until [`end_of_pass`] wakes it.
 pub(super) fn has_to_wait(ctx: &Context, namespace: &str, server: &str, request: &Request) -> bool {
     if !shares(request) {
         return false;
     }
-    // First this: who becomes known from now on sees that somebody waits.
+    // Registered first, so that a pass that ends from now on sees that this server waits.
     ctx.catalog.requests.wait(namespace, server);
     let waits = has_unknown(ctx, namespace);
     if !waits {
@@ -53,7 +53,7 @@ pub(super) fn has_to_wait(ctx: &Context, namespace: &str, server: &str, request:
     waits
 }
 
-/// After each pass: when it was the last one that others of the namespace waited for, they are looked at again.
+/// Called after each pass. If it was the last one for which other servers of the namespace waited, they are requeued.
 pub(super) fn end_of_pass(ctx: &Context, namespace: &str) {
     if ctx.catalog.requests.has_waiting(namespace)
         && !has_unknown(ctx, namespace)

@@ -1,8 +1,8 @@
-//! Edge (reads). What a pass plans from: what upstreams have published, and as of when. Once players were told of an update, that is what it was
-//! planned from: a release of the last minutes is no reason to tell them of another stop, or of none. What people change counts at once.
+//! Edge (reads). Selects the catalog from which a pass plans, and its instant. Once players have been warned of an update, the catalog of
+//! that update is pinned. A newer release must not cause another announcement or a cancellation. Changes by users count at once.
 //!
-//! Not the goal is kept but what it was solved from: all else that makes a goal is asked anew in each pass, so nothing that a person says has to be
-//! listed here for it to count.
+//! The inputs of the solve are pinned, not the goal. All other inputs are evaluated again in each pass, so user changes need no list of
+//! exceptions here.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,51 +22,51 @@ use crate::caches::Key;
 use crate::catalog::Snapshot;
 use crate::context::Context;
 
-/// An update that players or the cluster wait for, and what it was planned from.
+/// An update for which players or the cluster wait, with the catalog from which it was planned.
 #[derive(Clone)]
 pub(crate) struct PinnedCatalog {
     goal: Revision,
     record: Arc<LockRecord>,
     snapshot: Arc<Snapshot>,
-    /// As of when: delays and soaks that end in a countdown bring nothing into it either.
+    /// The instant of the plan, so that a delay or soak time that ends during a countdown does not change it.
     at: Timestamp,
 }
 
 impl PinnedCatalog {
-    /// Whether something of its set was published when it was planned, and is not any more: what its makers took back is not brought in.
+    /// Whether a package of the lock has been delisted since it was planned. Such a package must not be rolled out.
     fn is_taken_back(&self, newest: &Snapshot) -> bool {
         let lock = &self.record.lock;
         !missing(lock, &newest.catalog).is_subset(&missing(lock, &self.snapshot.catalog))
     }
 }
 
-/// What a pass plans from.
+/// The inputs from which a pass plans.
 pub(super) struct PinnedInputs {
-    /// What upstreams have published; None: nothing has been read yet.
+    /// The catalog. `None` if no catalog has been read yet.
     pub(super) snapshot: Option<Arc<Snapshot>>,
-    /// As of when it counts how old a release is, and for how long another server has run it.
+    /// The instant for the age of a release and for the soak time on another server.
     pub(super) at: Timestamp,
-    /// As of when everything else counts.
+    /// The instant for everything else.
     pub(super) now: Timestamp,
-    /// The goal for whose sake it is not what is newest.
+    /// The goal for which an older catalog is pinned.
     promised: Option<Revision>,
 }
 
-/// What becomes of a promise in a pass.
+/// The decision of a pass about the pinned catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PinDecision {
-    /// There is none.
+    /// No catalog is pinned.
     Absent,
-    /// From now on somebody waits for the goal, or it is found that somebody does.
+    /// The goal is awaited from now on, or it turns out to be awaited.
     Made,
-    /// The goal is still what is waited for.
+    /// The goal is still awaited.
     Stands,
-    /// Something else is planned by now, or for another reason.
+    /// Another goal is planned by now, or the same one for another reason.
     Broken,
 }
 
 impl PinnedInputs {
-    /// What is newest; or what an update was planned from that is waited for.
+    /// Takes the newest catalog, or the pinned one of an update that is awaited.
     pub(super) fn take(ctx: &Context, server: &CheckedServer, seen: &Observed, now: Timestamp) -> Self {
         let newest = ctx.catalog.newest();
         if let Some(newest) = &newest {
@@ -79,13 +79,13 @@ impl PinnedInputs {
         let standing = known.filter(|promise| is_awaited(promise.goal, &seen.facts, template, pod, now));
         let from = Self::of(standing, newest, now);
         if from.promised.is_none() {
-            // Also because it holds a whole catalog.
+            // This also frees the memory of a whole catalog.
             ctx.memory.promises.remove(&key);
         }
         from
     }
 
-    /// What is newest, as of now.
+    /// The newest catalog, at the current time.
     pub(super) fn of_now(newest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
         Self { snapshot: newest, at: now, now, promised: None }
     }
@@ -95,18 +95,18 @@ impl PinnedInputs {
         let Some(PinnedCatalog { goal, record: _, snapshot, at }) = standing.filter(counts) else {
             return Self::of_now(newest, now);
         };
-        // Read again and found to be the same, it is the same to the solver, and shared with all servers.
+        // A catalog with equal content is replaced by the newest one, which the solver shares among all servers.
         let same = newest.filter(|newest| newest.content == snapshot.content);
         Self { snapshot: Some(same.unwrap_or(snapshot)), at, now, promised: Some(goal) }
     }
 
-    /// What upstreams have published.
+    /// The catalog, if one has been read.
     pub(super) fn catalog(&self) -> Option<&Catalog> {
         self.snapshot.as_ref().map(|snapshot| &snapshot.catalog)
     }
 
-    /// Keeps what the plan was made from, once somebody waits for what is planned. False: it was made from what is kept for another one, and is
-    /// to be made again from what is newest: whoever changes a goal gets what there is now.
+    /// Pins the catalog of the plan once its goal is awaited. Returns `false` if the plan was made from a catalog that was pinned for
+    /// another goal. It is then planned again from the newest one: a changed goal uses the newest releases.
     pub(super) fn keep(&self, ctx: &Context, server: &CheckedServer, plan: &Plan, step: Step) -> bool {
         let asks_for_another = plan.consent.applies_another.is_some();
         let fate = self.fate(&plan.goal, &plan.seen, plan.gate, step, asks_for_another);
@@ -124,12 +124,13 @@ impl PinnedInputs {
         fate != PinDecision::Broken
     }
 
-    /// A set that a person asks for by its name may be the newest one. Then nothing is promised in either way: a promise that is broken and made
-    /// again in turns would be looked at for ever.
+    /// Decides about the pinned catalog. While a user requests another set by its digest, which may be the newest one, nothing is pinned.
+    /// Otherwise pinning and releasing could alternate, and the server would be requeued for ever.
     fn fate(&self, goal: &Goal, seen: &Observation, gate: Gate, step: Step, asks_for_another: bool) -> PinDecision {
         let pod = seen.pod.map(|pod| (pod.uid, pod.revision));
         let template = seen.set.map(|set| set.template);
-        // Told in another opening than this one, as before a request to apply now: that is about what is newest.
+        // An announcement in an earlier opening than this one does not count. An apply-now request, for example, is about the newest
+        // releases.
         let goes_on = has_goal_begun(goal, seen, gate)
             && is_awaited(goal.revision, &seen.facts, template, pod, self.now)
             && !asks_for_another;
@@ -146,8 +147,8 @@ fn key_of(server: &CheckedServer) -> Key {
     (server.namespace.clone(), server.name.clone())
 }
 
-/// Whether players on this pod, who were told lately, wait for this goal, or the cluster does, in which its template is written. Until a pod of it
-/// is there: what becomes of that one is not a matter of the goal, and a release of then may be the way forward from it.
+/// Whether the goal is awaited: by recently warned players on this pod, or by the cluster, in which its template is written. The wait ends
+/// once a pod of the goal exists. Its result no longer depends on the plan, and a newer release may be the roll-forward from it.
 fn is_awaited(
     goal: Revision,
     facts: &RecordedFacts,
@@ -162,7 +163,7 @@ fn is_awaited(
     is_ahead && (is_told || template == Some(goal))
 }
 
-/// Whether this step is the one from which on somebody waits for the goal.
+/// Whether the goal is awaited from this step on.
 fn begins(goal: Revision, step: Step) -> bool {
     let tells = matches!(
         step,
@@ -171,14 +172,14 @@ fn begins(goal: Revision, step: Step) -> bool {
     tells || matches!(step, Step::WriteTemplate { revision, .. } if revision == goal)
 }
 
-/// What of a set is known not to be published: of what could not be read nothing is known.
+/// The packages of a lock that are known to be unpublished. Pages that could not be read tell nothing.
 fn missing<'l>(lock: &'l Lock, catalog: &Catalog) -> BTreeSet<&'l str> {
     let versions = catalog.versions(lock.software);
     let has_build = versions
         .iter()
         .filter(|version| version.minecraft == lock.minecraft)
         .any(|version| version.builds.iter().any(|build| build.number == lock.build));
-    // A version whose builds could not be read has none.
+    // A version whose builds could not be read has an empty list of builds.
     let is_read = versions.iter().any(|version| version.minecraft == lock.minecraft && !version.builds.is_empty());
     let server = (is_read && !has_build).then_some(lock.paper.hash.as_str());
     let is_missing = |plugin: &&LockedPlugin| {

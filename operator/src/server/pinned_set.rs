@@ -1,5 +1,5 @@
-//! Pure. The set at which a person's word keeps a server: an earlier one (`nightshift.dev/rollback-to`), or the one that runs (`*` in `spec.hold`).
-//! Which sets are kept, and which of them is named.
+//! Pure. Determines the pinned set of a server: an earlier one (`nightshift.dev/rollback-to`), or the running one (`*` in `spec.hold`). It
+//! also prunes the history of sets.
 
 use crds::annotations::{PREVIOUS, ROLLBACK_TO, names};
 use crds::paper_mc_server::{HandledRequests, HistoryEntry, WHOLE_SET};
@@ -12,42 +12,42 @@ use super::approval::whole_second;
 use super::records::LockRecord;
 use crate::error_chain::cut;
 
-/// So many sets are kept whatever their age.
+/// Number of sets that are kept whatever their age.
 const KEPT: usize = 5;
-/// And those that were proven within this time.
+/// Sets verified within this time are kept as well.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// Of a server that changes every day, too.
+/// Maximum number of sets, for a server that changes every day.
 const MOST: usize = 20;
-/// As much of a patch as a command in a message may hold: a longer one would be cut, and a list of which half is written holds half of it.
+/// Maximum length of a patch in a message. A longer command would be cut, and a truncated list would change the meaning.
 const LONGEST_PATCH: usize = 512;
 
-/// Where a person wants the server. It stays there for as long as the word does.
+/// The set at which a user pins the server. It stays there until the request is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PinnedSet {
     /// A set that is kept.
     To {
         /// Digest of its lock.
         digest: String,
-        /// When the request was first seen.
+        /// When the request was first observed.
         since: Timestamp,
     },
-    /// None that is kept. What runs stays: whoever wants to go back does not want to go on.
+    /// The named set is not kept. The running set stays, because a user who wants to roll back does not want an update.
     Unknown {
-        /// As it is written.
+        /// The value as written.
         asked: String,
     },
-    /// `*` in `spec.hold`: what runs stays.
+    /// `*` in `spec.hold`: the running set stays.
     Held {
         /// Digest of its lock.
         digest: String,
-        /// What is held besides.
+        /// Other entries of `spec.hold`.
         others: Vec<String>,
     },
 }
 
 impl PinnedSet {
-    /// What the server's annotation asks for, where `runs` is settled; without one, whether its spec holds that. A server that has never settled
-    /// has no way back, and nothing that could be held.
+    /// The set that the server's annotation requests while `runs` is stable, otherwise the one that its spec holds. A server without a
+    /// stable revision can neither roll back nor hold a set.
     pub(crate) fn of(
         server: &PaperMCServer,
         before: &PaperMCServerStatus,
@@ -70,7 +70,7 @@ impl PinnedSet {
         })
     }
 
-    /// What the server's spec holds as a whole.
+    /// The running set, if the server's spec holds it.
     fn held(server: &PaperMCServer, runs: &str) -> Option<Self> {
         let spec = &server.spec;
         spec.holds_all().then(|| {
@@ -79,7 +79,7 @@ impl PinnedSet {
         })
     }
 
-    /// What a person reads who asks for something newer alone.
+    /// The message for a user who requests a partial update meanwhile.
     pub(crate) fn refusal(&self) -> &'static str {
         match self {
             Self::To { .. } | Self::Unknown { .. } => {
@@ -89,7 +89,7 @@ impl PinnedSet {
         }
     }
 
-    /// One word for the condition.
+    /// The reason of the condition.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::To { .. } => "RollbackTo",
@@ -98,7 +98,7 @@ impl PinnedSet {
         }
     }
 
-    /// What it means for a server whose sets are these, and the way out of it.
+    /// The message of the condition, with the command that ends it. `history` holds the server's sets.
     pub(crate) fn in_words(&self, namespace: &str, name: &str, history: &[HistoryEntry]) -> String {
         let way_on = format!(
             "updates go on when the annotation is taken away: `kubectl -n {namespace} annotate papermcserver {name} \
@@ -124,8 +124,8 @@ impl PinnedSet {
         }
     }
 
-    /// What has to stand in the status before anything is done about it; `None` while it does. `previous` would name
-    /// another set as soon as the server has gone back.
+    /// The record that the status needs before the operator acts on the request. `None` if it is there already. `previous` would name
+    /// another set as soon as the server has rolled back.
     pub(crate) fn to_note(&self, server: &PaperMCServer, before: Option<&HandledRequests>) -> Option<HandledRequests> {
         let Self::To { digest, since } = self else { return None };
         let noted = HandledRequests {
@@ -138,7 +138,7 @@ impl PinnedSet {
     }
 }
 
-/// The command that takes `*` out of `spec.hold`, and leaves there what else it holds.
+/// The command that removes `*` from `spec.hold` and leaves its other entries.
 fn let_go(namespace: &str, name: &str, others: &[String]) -> String {
     let hold = (!others.is_empty()).then_some(others);
     let patch = json!({"spec": {"hold": hold}}).to_string();
@@ -148,14 +148,14 @@ fn let_go(namespace: &str, name: &str, others: &[String]) -> String {
     format!("kubectl -n {namespace} patch papermcserver {name} --type merge -p '{patch}'")
 }
 
-/// The request as it is kept in the status.
+/// The request as it is stored in the status.
 fn written(server: &PaperMCServer) -> Option<String> {
     let asked = server.annotations().get(ROLLBACK_TO)?.trim();
     (!asked.is_empty()).then(|| cut(asked, 253))
 }
 
-/// What the status goes on to say of a request: nothing once it is taken away or names something else, so that it counts
-/// again when it is written again.
+/// The record of a request that the status keeps. It is cleared when the request is removed or names another set, so that it counts again
+/// when it is set again.
 pub(crate) fn still_noted(server: &PaperMCServer, handled: HandledRequests) -> HandledRequests {
     if handled.rollback_to.is_some() && handled.rollback_to == written(server) {
         return handled;
@@ -163,19 +163,19 @@ pub(crate) fn still_noted(server: &PaperMCServer, handled: HandledRequests) -> H
     HandledRequests { rollback_to: None, rollback_digest: None, rollback_seen_at: None, ..handled }
 }
 
-/// How a set came to run here.
+/// How a set came to run on this server.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SetOrigin {
-    /// For so many seconds the server was down.
+    /// Downtime of the update in seconds.
     pub(crate) down_seconds: Option<u32>,
-    /// So many players were on.
+    /// Number of players that were online.
     pub(crate) players: Option<u32>,
-    /// It was kept without being proven.
+    /// Whether it was kept without verification.
     pub(crate) unproven: bool,
 }
 
-/// The sets that ran here, with the one that runs in front, and without those that are too old to be kept. One that was kept unproven is
-/// proven from the instant at which a look proves it.
+/// The history of sets with the running one in front, without the ones that are pruned. An unverified set counts as verified from the
+/// instant at which a pass verifies it.
 pub(crate) fn history(
     before: &[HistoryEntry],
     runs: Option<&LockRecord>,
@@ -203,7 +203,7 @@ pub(crate) fn history(
     history
 }
 
-/// Enough digits to ask for it, and what people know it by.
+/// Enough digits of the digest for a request, and the version.
 fn one_in_words(past: &HistoryEntry) -> String {
     let doubt = if past.unproven { ", not proven" } else { "" };
     format!("{} ({}{doubt})", past.lock.get(..16).unwrap_or(&past.lock), past.version)

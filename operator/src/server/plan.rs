@@ -1,4 +1,4 @@
-//! Pure. From what was seen and what the solve answers to the goal, the gate and the words of the rollout.
+//! Pure. Combines the observation and the solve result into the goal, the gate and the observation that the rollout takes.
 
 use std::sync::Arc;
 
@@ -50,43 +50,43 @@ pub(crate) use start_timeout::StartTimeout;
 mod failed_revisions;
 mod start_timeout;
 
-/// What runs, as far as a solve must know it.
+/// The running lock and the limits that a solve must respect.
 pub(crate) struct WhatRuns {
     pub(crate) lock: Option<Arc<LockRecord>>,
     pub(crate) floor: Option<Minecraft>,
-    /// The JARs of people's own, as the agent says now; None: it is silent, and what the status kept counts.
+    /// The unmanaged JARs that the agent reports now. `None` if the agent is unreachable: then the list in the status counts.
     pub(crate) strangers: Option<Vec<UnmanagedFile>>,
 }
 
 impl WhatRuns {
-    /// The settled lock; the pod's own while nothing has settled yet. After a roll-back that is the older one again, and what
-    /// plugins do not go below with it.
+    /// Takes the stable lock, or the pod's lock while no revision is stable yet. After a roll-back the stable lock is the older one, and
+    /// the versions below which plugins do not go follow it.
     pub(crate) fn of(seen: &Observed) -> Self {
         let floor = seen.report.as_ref().and_then(|report| report.world.floor.as_ref());
         let lock = seen.settled_lock.clone().or_else(|| seen.pod_lock.clone());
-        // A world that nobody could look at now is at least as new as the Minecraft that settled on it.
+        // A world that could not be inspected is at least as new as the Minecraft of the stable lock.
         let floor = floor
             .and_then(|floor| floor.minecraft.parse().ok())
             .or_else(|| seen.settled_lock.as_ref().map(|record| record.lock.minecraft.clone()));
         Self { lock, floor, strangers: seen.report.as_deref().map(strangers) }
     }
 
-    /// What is kept of a lock that is what runs; None: it is another one.
+    /// The record of this lock if it is the running one. `None` for any other lock.
     pub(crate) fn record_of(&self, lock: &Lock) -> Option<&Arc<LockRecord>> {
         self.lock.as_ref().filter(|record| record.lock.digest() == lock.digest())
     }
 }
 
-/// What is known of a server beside the specs. It goes into the status as it is, for `resolver explain` to ask the same.
+/// The state of a server outside the specs. It is copied into the status unchanged, so that `resolver explain` can ask the same query.
 ///
-/// `catalog`: what tells which releases pages have lost; None: nothing has been read yet.
+/// `catalog` shows which releases have been delisted. `None` if no catalog has been read yet.
 pub(crate) fn known(runs: &WhatRuns, config: &Config, catalog: Option<&Catalog>) -> ServerState {
     let running = runs.lock.as_ref().map(|record| running(&record.lock, catalog));
     let image = (!config.game_image.contains("{java}")).then(|| config.game_image.clone());
     ServerState { floor: runs.floor.clone(), running, image }
 }
 
-/// What a lock makes run. What pages have lost of it can be kept: its files lie on the server's volume.
+/// The packages that a lock runs. Delisted releases among them can be kept, because their files are on the server's volume.
 pub(super) fn running(lock: &Lock, catalog: Option<&Catalog>) -> Running {
     let running = Running::of(lock);
     match catalog {
@@ -95,7 +95,7 @@ pub(super) fn running(lock: &Lock, catalog: Option<&Catalog>) -> Running {
     }
 }
 
-/// The request of one server; `Err` holds the complaints in words.
+/// Builds the request of one server. `Err` holds the spec violations as text.
 pub(crate) fn request(
     server: &PaperMCServer,
     plugins: &[Arc<Plugin>],
@@ -108,12 +108,12 @@ pub(crate) fn request(
         .ask(server, plugins.iter().map(AsRef::as_ref))
         .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     if let Some(seen) = &runs.strangers {
-        // What the agent sees now, not what stood in the status.
+        // The report of the agent is newer than the list in the status.
         request.unmanaged = resolver::from_api::unmanaged(&server.spec, seen);
     }
     request.facts = facts.clone();
     if by_hand {
-        // "Now" skips the delays too (L112).
+        // An apply-now request also skips the delays (L112).
         request.delay = SignedDuration::ZERO;
         for wish in &mut request.plugins {
             wish.delay = SignedDuration::ZERO;
@@ -122,15 +122,15 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// What the solve says, and the lock to go on with: the new one, or what runs when there is no new one. An impossible
-/// request leaves a running server alone.
+/// The result of the solve and the lock to continue with: the new lock, or the running one if there is no new one. An unsolvable request
+/// leaves a running server unchanged.
 pub(crate) struct ResolvedLock {
     pub(crate) lock: Option<Lock>,
     pub(crate) explanation: Explanation,
     pub(crate) solved: bool,
 }
 
-/// While Docker Hub cannot be read nothing pins an image. What runs is pinned already, and serves the same Java.
+/// No image can be pinned while Docker Hub is unreachable. The image of the running lock is pinned already and has the same Java version.
 pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
     if lock.image.is_none() {
         let same_java = runs.lock.as_ref().filter(|record| record.lock.java == lock.java);
@@ -140,11 +140,11 @@ pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
     lock
 }
 
-/// Takes the solve's word.
+/// Converts the result of the solver.
 pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &WhatRuns) -> ResolvedLock {
     match resolved {
         Ok(resolution) => {
-            // The same set read again later differs in dates only; the record that runs is kept, byte for byte.
+            // The same version set solved again later differs in dates only. The running record is kept, byte for byte.
             let same = runs.record_of(&resolution.lock);
             let lock = same.map_or_else(|| with_image_of(resolution.lock, runs), |record| record.lock.clone());
             ResolvedLock { lock: Some(lock), explanation: resolution.explanation, solved: true }
@@ -157,10 +157,10 @@ pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &
     }
 }
 
-/// A request to apply now, if the server carries one that counts: the gate it opens. Blackouts win over it.
+/// The gate that an apply-now request opens, if the server has one that is valid. Blackouts override it.
 ///
-/// It counts when it is at most five minutes old when first seen. That it was is written into the status in the same pass,
-/// so it also survives a restart of the operator.
+/// A request is valid if it is at most five minutes old when first observed. The same pass records its acceptance in the status, so it
+/// survives a restart of the operator.
 pub(crate) fn requested_by_hand(
     server: &PaperMCServer,
     handled: Option<&HandledRequests>,
@@ -171,7 +171,7 @@ pub(crate) fn requested_by_hand(
     windows.by_hand(asked_at, accepted, now)
 }
 
-/// A request to apply now that would count if no blackout were on, or had been on since; it names its instant.
+/// The instant of an apply-now request that would be valid without a blackout that is active now or has been since.
 pub(crate) fn refused_by_blackout(
     server: &PaperMCServer,
     handled: Option<&HandledRequests>,
@@ -188,7 +188,7 @@ pub(crate) fn refused_by_blackout(
     requests.find(is_refused).map(|(asked_at, _)| asked_at)
 }
 
-/// The request to apply now that was not served yet, and whether it was accepted.
+/// The apply-now request that has not been handled yet, and whether it was accepted.
 fn request_by_hand(server: &PaperMCServer, handled: Option<&HandledRequests>) -> Option<(Timestamp, bool)> {
     let value = server.annotations().get(labels::APPLY_NOW)?;
     if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
@@ -198,7 +198,7 @@ fn request_by_hand(server: &PaperMCServer, handled: Option<&HandledRequests>) ->
     Some((asked_at(value)?, accepted))
 }
 
-/// Whether it is this request that opens the gate, and no window.
+/// Whether this request opens the gate, rather than a window.
 pub(crate) fn opens(request: &str, gate: Gate) -> bool {
     match gate {
         Gate::Open { opened_at, until: _ } => asked_at(request) == Some(opened_at),
@@ -206,25 +206,25 @@ pub(crate) fn opens(request: &str, gate: Gate) -> bool {
     }
 }
 
-/// The instant in a request: unix seconds, before a scope if it has one.
+/// The instant of a request: unix seconds, followed by an optional scope.
 fn asked_at(request: &str) -> Option<Timestamp> {
     let instant = request.split_once(';').map_or(request, |(instant, _)| instant);
     Timestamp::from_second(instant.trim().parse().ok()?).ok()
 }
 
-/// How long a new server is left alone: the Plugins that come with it in one file arrive a moment later, and a server that
-/// started without them would have to wait for its window to get them.
+/// Time for which a new server is not created. Plugins of the same manifest file arrive a moment later. A server that started without them
+/// would have to wait for its window to get them.
 const SETTLES_IN: SignedDuration = SignedDuration::from_secs(3);
 
-/// Until when a server is too new to be created.
+/// Instant before which a server is too new to be created. `None` if it may be created.
 pub(crate) fn too_young(server: &PaperMCServer, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
     let created = server.metadata.creation_timestamp.as_ref()?.0;
     let fresh = seen.set.is_none() && seen.facts.settled.is_none();
     (fresh && now < created + SETTLES_IN).then_some(created + SETTLES_IN)
 }
 
-/// The gate of this pass. A person's request outranks `spec.suspend`, which is about what happens by itself, and not the
-/// want of an approval, which is about the set.
+/// The gate of this pass. A user's request overrides `spec.suspend`, which stops automatic changes only. It does not override a missing
+/// approval, which is about the version set.
 pub(crate) fn gate(server: &CheckedServer, consent: &ApprovalState, by_hand: Option<Gate>, now: Timestamp) -> Gate {
     if consent.needs_approval {
         return Gate::Shut { opens: None };
@@ -238,8 +238,9 @@ pub(crate) fn gate(server: &CheckedServer, consent: &ApprovalState, by_hand: Opt
     server.windows.gate(now)
 }
 
-/// The gate for what waits for no window of the server. What may not wait is there since it was found (`known`). While another set is on
-/// trial, the gate of that one counts: what was committed in a window is taken back when it shuts.
+/// The gate for an update that may start outside the server's windows. An urgent update may start from the instant it was found (`known`).
+/// While another revision is in rollout, the gate of that revision counts. A revision that was committed in a window is rolled back when
+/// the window closes.
 pub(crate) fn early_gate(
     windows: &Windows,
     alone: &PartialSelection,
@@ -252,7 +253,7 @@ pub(crate) fn early_gate(
     Some(early.gate(windows, whole_second(found_at.unwrap_or(now)), now))
 }
 
-/// Everything that the rollout and the report need of this pass.
+/// All data of this pass that the rollout and the report need.
 pub(crate) struct Plan {
     pub(crate) goal: Goal,
     pub(crate) seen: Observation,
@@ -260,40 +261,40 @@ pub(crate) struct Plan {
     pub(crate) rendered: Rendered,
     pub(crate) explanation: Explanation,
     pub(crate) solved: bool,
-    /// Why the files of a newer set could not be brought; what runs is kept as the goal then.
+    /// Why the files of a newer lock could not be fetched. The running lock stays the goal then.
     pub(crate) files_problem: Option<String>,
     pub(crate) changes: Vec<ServerChange>,
     pub(crate) proof: VerificationResult,
     pub(crate) gate: Gate,
     pub(crate) outlook: NextWindow,
     pub(crate) consent: ApprovalState,
-    /// The set at which a person's word keeps the server, instead of what the solve chose.
+    /// The pinned set that a user requested, which replaces the solved one.
     pub(crate) undo: Option<PinnedSet>,
-    /// What comes alone, if something does.
+    /// The partial update, if there is one.
     pub(crate) alone: PartialSelection,
-    /// Until when: the end of the request for it, or the next opening of a window of the server.
+    /// End of the partial update: the end of the request for it, or the next opening of a window of the server.
     pub(crate) alone_until: Option<Timestamp>,
-    /// Restarts by the clock.
+    /// Scheduled restarts.
     pub(crate) restarts: Restarts,
-    /// Copies of the running server.
+    /// Online backups.
     pub(crate) copies: OnlineBackups,
-    /// The worlds of a copy that a person wants back.
+    /// The restore that a user requested.
     pub(crate) restores: RestoreRequests,
-    /// What the server's node has to pull before the server is stopped, if anything.
+    /// Images that the server's node has to pull before the server is stopped.
     pub(crate) images: Option<Pull>,
-    /// The server's node.
+    /// State of the server's node.
     pub(crate) drain: Drain,
-    /// The instant of a request to apply now that a blackout refuses.
+    /// The instant of an apply-now request that a blackout rejects.
     pub(crate) refused: Option<Timestamp>,
-    /// Others come first.
+    /// Set if the update waits for a free update slot.
     pub(crate) not_yet: Option<SlotUnavailable>,
-    /// The server that this one follows has to run it first.
+    /// Set if the followed server has to run this lock first.
     pub(crate) waits: Option<FollowWait>,
-    /// Whether it may come outside of windows, and does.
+    /// Whether the update may start outside of windows, and why.
     pub(crate) opportunistic: OpportunisticState,
-    /// How often the process of what settled has ended with an error lately, and whether the server is stopped for that.
+    /// Recent crashes of the stable revision, and whether the server is stopped because of them.
     pub(crate) crashes: Option<CrashStatus>,
-    /// That is why nothing begins by itself; nothing at all while it is stopped.
+    /// Crashes prevent automatic changes. While the server is stopped, they prevent all changes.
     pub(crate) held_by_crashes: bool,
 }
 
@@ -325,8 +326,8 @@ impl Plan {
         let one_way =
             seen.pod_lock.as_ref().is_some_and(|lock| settled_world.is_some_and(|world| lock.world() > world));
         let proof = prove_pod(seen, &record, pace.settle, now);
-        // A silent agent stages nothing, and its silence must not keep an update waiting for ever: `prepare` fetches what is
-        // missing when the pod starts.
+        // An unreachable agent stages nothing and must not delay an update for ever. The `prepare` container fetches missing files when the
+        // pod starts.
         let staged = seen.report.as_ref().is_none_or(|report| {
             report.staged.contains(&record.files.lock) || report.lock.as_deref() == Some(record.files.lock.as_str())
         });
@@ -378,28 +379,29 @@ impl Plan {
         }
     }
 
-    /// With a person's request to restore.
+    /// Adds a user's restore request.
     pub(crate) fn with_restores(mut self, restores: RestoreRequests) -> Self {
         self.goal.restart = restores.restart(self.goal.restart);
         self.seen.copy_asked = restores.goes_with_the_way_back;
-        // With all that a copy holds come the plugins' data of that day.
+        // A restore of everything in a backup also restores the plugin data of that day.
         self.seen.data_ordered |= restores.goes_with_the_way_back && restores.brings_everything();
         Self { restores, ..self }
     }
 
-    /// With what comes alone, `until` then.
+    /// Adds the partial update, which ends at `until`.
     pub(crate) fn with_alone(mut self, alone: PartialSelection, until: Option<Timestamp>) -> Self {
         self.outlook = self.outlook.with_window_of_a_plugin(alone.early().and_then(UrgentUpdate::next_opening));
         Self { alone, alone_until: until, ..self }
     }
 
-    /// With what is known of the server's node.
+    /// Adds the state of the server's node.
     pub(crate) fn with_drain(mut self, drain: Drain) -> Self {
         (self.goal.eviction, self.seen.node) = (drain.eviction, drain.seen());
         Self { drain, ..self }
     }
 
-    /// What comes `by_itself` may have to wait for another server, or for this one to stay up; all for what may yet be gone back to.
+    /// Closes the gate where the plan has to wait. An automatic change (`by_itself`) may wait for another server, or for this one to stay
+    /// up. All changes wait while a roll-back is still possible.
     pub(crate) fn hold(
         &mut self,
         seen: &Observed,
@@ -415,35 +417,35 @@ impl Plan {
         }
     }
 
-    /// The goal differs from what is settled.
+    /// Whether the goal differs from the stable revision.
     pub(crate) fn is_update(&self) -> bool {
         self.seen.facts.settled.is_some_and(|settled| settled.revision != self.goal.revision)
     }
 
-    /// A definite no, as opposed to metadata that is missing.
+    /// Whether the request is unsolvable, as opposed to unanswered because metadata is missing.
     pub(crate) fn is_impossible(&self) -> bool {
         is_impossible(&self.explanation)
     }
 
-    /// Whether a revision is being brought in or taken back: that is finished whatever else is wrong.
+    /// Whether a revision is being rolled out or rolled back. That is finished whatever else is wrong.
     pub(crate) fn is_on_trial(seen: &Observed) -> bool {
         let settled = seen.facts.settled.map(|settled| settled.revision);
         let open = seen.shape.is_some_and(|set| set.door == Partition::Open);
         settled.is_some() && (open || seen.pod_revision.is_some_and(|revision| Some(revision) != settled))
     }
 
-    /// Whether the set on trial is another one than this.
+    /// Whether the revision in rollout differs from `revision`.
     pub(crate) fn tries_another(seen: &Observed, revision: Revision) -> bool {
         Self::is_on_trial(seen) && seen.shape.is_none_or(|set| set.template != revision)
     }
 }
 
-/// Before anything was settled.
+/// The baseline before any revision is stable.
 static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> VerificationResult {
     let image = other_image(seen);
-    // The kubelet and the agent go by one clock. How far it is from ours is known since the agent was heard last.
+    // Kubelet and agent share the node's clock. Its offset from the operator's clock is known from the agent's last report.
     let ahead = seen.heard.as_ref().map_or(SignedDuration::ZERO, |heard| clocks_differ(heard.at, seen.silent_since));
     let by_our_clock = |at: Timestamp| at.checked_add(ahead).unwrap_or(at);
     let expected = VerificationTarget {
@@ -459,7 +461,7 @@ fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Ti
     prove(seen.report.as_deref(), &expected, now)
 }
 
-/// Whether an explanation is a definite no: a search that was given up counts, because asking again mostly gives the same.
+/// Whether an explanation is a definite no. An abandoned search counts, because a second search usually ends the same way.
 pub(crate) fn is_impossible(explanation: &Explanation) -> bool {
     match explanation {
         Explanation::Impossible(_) | Explanation::GaveUp(_) => true,
@@ -470,7 +472,7 @@ pub(crate) fn is_impossible(explanation: &Explanation) -> bool {
     }
 }
 
-/// What the server says it runs, for the status: `1.21.10` and 130.
+/// The version that the server reports, for the status: for example `1.21.10` and build 130.
 pub(crate) fn running_version(report: Option<&protocol::AgentReport>) -> Option<(String, Option<u32>)> {
     match &report?.server {
         protocol::Server::Up { minecraft, build, .. } => Some((minecraft.clone(), *build)),

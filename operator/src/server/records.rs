@@ -1,8 +1,7 @@
-//! Edge (reads and writes). What the operator keeps about a lock and about a settled revision, in immutable
-//! `ConfigMap`s.
+//! Edge (reads and writes). Stores locks and stable revisions in immutable `ConfigMap`s.
 //!
-//! A `ControllerRevision` dies with its `StatefulSet`, and ten newer ones push it out; the template a server goes back to
-//! must not. So each settled template is kept whole.
+//! A `ControllerRevision` is deleted with its `StatefulSet`, or pruned after ten newer ones. The template for a roll-back must survive
+//! both, so each stable template is stored whole.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use super::render::lock_config_map::{FILES_KEY, LOCK_KEY};
 use super::verify::Baseline;
 use crate::caches::{Caches, Key};
 
-/// A lock as it stands in its `ConfigMap`.
+/// A lock as stored in its `ConfigMap`.
 #[derive(Debug, Clone)]
 pub(crate) struct LockRecord {
     pub(crate) lock: Lock,
@@ -26,20 +25,20 @@ pub(crate) struct LockRecord {
 }
 
 impl LockRecord {
-    /// The world format of its Minecraft. 0 when its JAR did not say: then nothing is ever "older" by number, and the
-    /// agent compares names where the world is opened.
+    /// The world format of its Minecraft version. It is 0 if the JAR did not declare one. The number then never counts as older, and the
+    /// agent compares version names when it opens the world.
     pub(crate) fn world(&self) -> DataVersion {
         DataVersion(self.files.data_version.unwrap_or(0))
     }
 }
 
-/// A settled revision: what a lost server comes back to and where a roll-back goes.
+/// A stable revision: the state to which a lost server returns, and the target of a roll-back.
 #[derive(Debug, Clone)]
 pub(crate) struct SettledRecord {
     pub(crate) template: PodTemplateSpec,
-    /// What the next proof holds against its own set.
+    /// The baseline against which the next verification compares.
     pub(crate) baseline: Baseline,
-    /// What kept its own proof from passing. None: it passed.
+    /// Why its own verification did not pass. `None` if it passed.
     pub(crate) unproven: Option<String>,
 }
 
@@ -75,19 +74,19 @@ const WORLDS_KEY: &str = "worlds.json";
 const DATAPACKS_KEY: &str = "datapacks.json";
 const UNPROVEN_KEY: &str = "unproven.txt";
 
-/// The name of the `ConfigMap` that keeps a settled template.
+/// The name of the `ConfigMap` that stores a stable template.
 pub(crate) fn settled_map_name(server: &str, revision: Revision) -> String {
     format!("{server}-stable-{revision}")
 }
 
-/// The lock `ConfigMap` that a template mounts.
+/// The `ConfigMap` of the lock that a template mounts.
 pub(crate) fn lock_map_of(template: &PodTemplateSpec) -> Option<&str> {
     let volumes = template.spec.as_ref()?.volumes.as_ref()?;
     let lock = volumes.iter().find(|volume| volume.name == "lock")?;
     lock.config_map.as_ref().map(|map| map.name.as_str())
 }
 
-/// Reads a lock; None when its `ConfigMap` is gone.
+/// Reads a lock. `None` if its `ConfigMap` does not exist.
 pub(crate) async fn read_lock(
     client: &Client,
     memory: &Caches,
@@ -109,7 +108,7 @@ pub(crate) async fn read_lock(
     Ok(Some(record))
 }
 
-/// Reads a settled revision; None when its `ConfigMap` is gone.
+/// Reads a stable revision. `None` if its `ConfigMap` does not exist.
 pub(crate) async fn read_settled(
     client: &Client,
     memory: &Caches,
@@ -125,7 +124,7 @@ pub(crate) async fn read_settled(
     let Some(data) = read_map(client, namespace, &name).await? else { return Ok(None) };
     let garbled = |source| RecordError::Garbled { name: name.clone(), source };
     let text = |of: &str| data.get(of).map_or("", String::as_str);
-    // Older operators keep none of these, and where nobody has read the worlds or datapacks they are not there either.
+    // Older operators store none of these keys. They are also missing if the worlds or datapacks could not be read.
     let names = |of: &str| data.get(of).map(|text| serde_json::from_str(text)).transpose().map_err(garbled);
     let record = Arc::new(SettledRecord {
         template: serde_json::from_str(text(TEMPLATE_KEY)).map_err(garbled)?,
@@ -141,7 +140,7 @@ pub(crate) async fn read_settled(
     Ok(Some(record))
 }
 
-/// Keeps a settled revision. Written before the fact that names it, so that the fact never names nothing.
+/// Stores a stable revision. It is written before the fact that names it, so that the name is always valid.
 pub(crate) async fn write_settled(
     client: &Client,
     mut map: ConfigMap,

@@ -1,4 +1,4 @@
-//! Pure. A checked server, its lock and its files -> the objects that should exist. Cannot fail, needs no client.
+//! Pure. Renders a checked server, its lock and its files into the objects that should exist. It cannot fail and needs no client.
 
 use crds::PaperMCServer;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Service};
@@ -21,7 +21,7 @@ pub(crate) mod service;
 pub(crate) mod stateful_set;
 pub(crate) mod volume_claim;
 
-/// The objects of one server, in the order in which they are applied; each one is needed by the next.
+/// The objects of one server in the order in which they are applied. Each one is needed by the next.
 pub(crate) struct Bundle {
     pub(crate) claim: Option<PersistentVolumeClaim>,
     pub(crate) backup_claim: Option<PersistentVolumeClaim>,
@@ -31,7 +31,7 @@ pub(crate) struct Bundle {
     pub(crate) template: PodTemplateSpec,
 }
 
-/// Everything that one lock makes of one server.
+/// All objects of one server for one lock.
 pub(crate) fn build(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> Bundle {
     Bundle {
         claim: volume_claim::build_claim(server),
@@ -54,7 +54,7 @@ fn child_meta(server: &CheckedServer, name: String) -> ObjectMeta {
     }
 }
 
-/// Children die with their server through the garbage collector; nothing of ours has a finalizer.
+/// The owner reference with which the garbage collector deletes the children of a server. No object has a finalizer.
 pub(crate) fn owner_of(server: &PaperMCServer) -> OwnerReference {
     use kube::Resource as _;
     server.controller_owner_ref(&()).expect("an object from the API server has a name and a UID")

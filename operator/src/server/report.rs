@@ -1,5 +1,5 @@
-//! Edge (writes). Says what was seen and done: status, conditions, Events. Computes the status first, writes it only when
-//! it differs, and decides nothing.
+//! Edge (writes). Reports observations and actions as status, conditions and Events. It computes the status first, writes it only when it
+//! differs, and decides nothing.
 
 use std::sync::Arc;
 
@@ -52,10 +52,10 @@ mod world_damage;
 
 use notifications::{NotificationInput, next_notices, what_is_in_the_way};
 
-/// The longest message of a condition.
+/// Maximum length of a condition's message.
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// What a whole pass came to.
+/// The results of a whole pass.
 pub(crate) struct PassReport<'a> {
     pub(crate) seen: &'a Observed,
     pub(crate) plan: &'a Plan,
@@ -64,25 +64,25 @@ pub(crate) struct PassReport<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Why a pass ended before there was anything to plan. What runs is left alone.
+/// Why a pass ended before a plan was possible. The running server is left unchanged.
 #[derive(Debug, Clone)]
 pub(crate) enum PlanningError {
-    /// The spec does not hold together; in words.
+    /// The spec is invalid. Holds the message.
     Spec(String),
-    /// No consent.
+    /// The EULA is not accepted.
     Eula(String),
     /// No upstream has answered yet.
     NoCatalog,
-    /// What is known does not hold an answer: something has not been read, or could not be.
+    /// The catalog is not sufficient for an answer: a page has not been read, or could not be.
     Unanswerable(Explanation),
-    /// A copy is to be put on a new volume, and the claim that it lies on is not there; in words.
+    /// The claim of the backup for a new volume does not exist. Holds the message.
     NoClaim(String),
-    /// No set meets the request, and nothing runs.
+    /// No lock satisfies the request, and no lock runs.
     Unsolvable(Explanation),
 }
 
 impl PlanningError {
-    /// An answer without a lock.
+    /// An explanation without a lock.
     pub(crate) fn no_lock(explanation: Explanation) -> Self {
         if super::plan::is_impossible(&explanation) {
             Self::Unsolvable(explanation)
@@ -94,8 +94,8 @@ impl PlanningError {
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: crate::requeue::RetryBlame::User, attempt: 0 },
-            // The catalog wakes everybody when it changes.
-            // Claims are not watched: it is looked for as often as a server at rest is.
+            // A changed catalog wakes all servers. Claims are not watched, so a missing one is checked at the resync interval of a server
+            // at rest.
             Self::NoCatalog | Self::NoClaim(_) | Self::Unanswerable(_) | Self::Unsolvable(_) => {
                 Outcome::Waiting { until: None }
             }
@@ -103,10 +103,10 @@ impl PlanningError {
     }
 }
 
-/// What keeps a pass from planning, as it is said.
+/// The problem that prevents a plan, as it is reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PassBlocked {
-    /// The condition that says it.
+    /// The type of the condition.
     of: &'static str,
     reason: &'static str,
     message: String,
@@ -114,7 +114,7 @@ pub(crate) struct PassBlocked {
 }
 
 impl PassBlocked {
-    /// A pass that failed half-way, in words.
+    /// A pass that failed midway, with its message.
     pub(crate) fn failure(why: &str) -> Self {
         Self { of: "Reconciled", reason: "Failed", message: why.to_owned(), is_worth_an_event: false }
     }
@@ -125,8 +125,8 @@ impl PassBlocked {
 }
 
 impl PlanningError {
-    /// Whether a set that is on trial is seen through to its end all the same. Not without consent: a way back starts a server. And what is read
-    /// a moment later takes nothing back that has begun.
+    /// Whether a rollout in progress is finished despite the error. Without the accepted EULA it is not, because a roll-back starts a
+    /// server. It is not while metadata is still being read either, because a temporary gap reverts nothing that has begun.
     pub(crate) fn lets_a_trial_end(&self) -> bool {
         match self {
             Self::Spec(_) | Self::NoClaim(_) | Self::Unsolvable(_) => true,
@@ -134,7 +134,7 @@ impl PlanningError {
         }
     }
 
-    /// It in words.
+    /// The error as it is reported.
     pub(crate) fn in_the_way(&self) -> PassBlocked {
         let (reason, message) = match self {
             Self::Spec(words) => ("SpecInvalid", words.clone()),
@@ -147,7 +147,7 @@ impl PlanningError {
         PassBlocked { of: "Resolved", reason, message, is_worth_an_event: !self.is_over_in_a_moment() }
     }
 
-    /// What is missing is being read. All else is worth an Event, and takes no turn.
+    /// Whether the missing data is being read already. All other errors cause an Event and release the update slot.
     pub(crate) fn is_over_in_a_moment(&self) -> bool {
         match self {
             Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::Unsolvable(_) => false,
@@ -156,12 +156,12 @@ impl PlanningError {
     }
 }
 
-/// The explanation on one line, which says where the whole of it is read: conditions, Events and messages say the same.
+/// The explanation on one line, with a reference to the full text. Conditions, Events and messages use the same text.
 pub(crate) fn in_words(explanation: &Explanation) -> String {
     cut(&explanation.summary(), LONGEST_MESSAGE)
 }
 
-/// Reports a pass that went all the way.
+/// Reports a complete pass.
 pub(crate) async fn report(
     ctx: &Context,
     server: &PaperMCServer,
@@ -189,7 +189,7 @@ pub(crate) async fn report(
     write(ctx, server, &before, status).await
 }
 
-/// Reports why nothing could be planned.
+/// Reports why no plan was possible.
 pub(crate) async fn report_trouble(
     ctx: &Context,
     server: &PaperMCServer,
@@ -211,7 +211,7 @@ pub(crate) async fn report_trouble(
     write(ctx, server, &before, status).await
 }
 
-/// Reports a pass that could plan nothing, and took a step of the set on trial. What was said last of what is planned stands.
+/// Reports a pass without a plan that took a step of the rollout in progress. The last reported plan remains in the status.
 pub(crate) async fn report_on_trial(
     ctx: &Context,
     server: &PaperMCServer,
@@ -233,7 +233,7 @@ pub(crate) async fn report_on_trial(
     write(ctx, server, &before, status).await
 }
 
-/// What a stop of ours has cost: when the server is up again, or goes back from what failed.
+/// Counts the disconnected players and the downtime of a stop, once the server is up again or the failed revision is rolled back.
 fn count_cost(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
     let agent = report.seen.report.as_deref();
     if let Some(stop) = counted_stop(report, before) {
@@ -245,9 +245,9 @@ fn count_cost(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServer
     }
 }
 
-/// What the last stop was for, each stop once. A set that never came up goes back without another one.
+/// The reason of the last stop, reported once per stop. The roll-back of a set that never came up is not another stop.
 fn counted_stop(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
-    // What failed and is gone forward from was stopped for, too. What settled and is refused the worlds was not running.
+    // A failed set that is replaced by a newer one was stopped as well. A stable set that refuses the worlds was not running.
     let runs_settled = report.seen.facts.settled.map(|settled| settled.revision) == report.seen.pod_revision;
     let is_on_trial = Plan::is_on_trial(report.seen) && !runs_settled;
     let goes_forward = matches!(report.done, StepOutcome::Committed { .. }) && is_on_trial;
@@ -270,7 +270,7 @@ async fn tell_of(ctx: &Context, server: &PaperMCServer, why: PassBlocked, now: T
     }
 }
 
-/// Writes down which request is about to be served, before anything is done about it.
+/// Records a request in the status before the operator acts on it.
 pub(crate) async fn note_handled(
     ctx: &Context,
     server: &PaperMCServer,
@@ -280,8 +280,8 @@ pub(crate) async fn note_handled(
     write(ctx, server, before, PaperMCServerStatus { last_handled: Some(handled), ..before.clone() }).await
 }
 
-/// Writes down that a loop of crashes is ended by a stop, before anything is done about it; or, with nothing, that the server starts again. Then its
-/// condition goes as well: what comes after it is counted anew.
+/// Records a stop for crashes in the status before the operator acts on it. With `None` it records that the server starts again, and
+/// removes the condition, so that later crashes are counted from zero.
 pub(crate) async fn note_crashes(
     ctx: &Context,
     server: &PaperMCServer,
@@ -300,7 +300,7 @@ fn basis(ctx: &Context, seen: &Observed) -> Option<AnswerBasis> {
     plan::known(&WhatRuns::of(seen), &ctx.config, snapshot.as_ref().map(|snapshot| &snapshot.catalog)).basis()
 }
 
-/// A pass that failed half-way: the condition says why, and everything else stays as it was said last.
+/// Reports a pass that failed midway. The condition holds the error, and the rest of the status is unchanged.
 pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &str, now: Timestamp) {
     let before = status_before(ctx, server);
     let mut status = (*before).clone();
@@ -314,13 +314,13 @@ fn key_of(server: &PaperMCServer) -> Key {
     (server.namespace().unwrap_or_default(), server.name_any())
 }
 
-/// Lets the channels be told what the status says is to be told, as it was written last.
+/// Passes the notifications in the last written status to their channels.
 pub(crate) fn tell(ctx: &Context, server: &PaperMCServer) {
     let channels = ctx.messenger.channels_of(server);
     ctx.messenger.offer(&key_of(server), &channels, &status_before(ctx, server).notices);
 }
 
-/// The status as we wrote it last: newer than any cache.
+/// The status as this process wrote it last, which is newer than any cache.
 pub(crate) fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
     ctx.memory
         .status
@@ -336,7 +336,7 @@ async fn write(
     mut status: PaperMCServerStatus,
 ) -> Result<(), kube::Error> {
     ctx.messenger.note(&key_of(server), &mut status.notices);
-    // Nothing is written for the number of players alone: on a busy fleet it changes each minute.
+    // A changed number of players alone causes no write: on a busy fleet it changes each minute.
     let same = PaperMCServerStatus { players: before.players, ..status.clone() } == *before;
     let namespace = server.namespace().unwrap_or_default();
     let name = server.name_any();
@@ -351,7 +351,7 @@ async fn write(
     ctx.metrics.api_writes.inc();
     match FieldManager::STATUS.apply_status(&api, &name, &object).await {
         Ok(_) => {}
-        // Deleted while we looked: nobody is left to be told.
+        // The server was deleted during the pass.
         Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),
         Err(source) => return Err(source),
     }
@@ -369,7 +369,7 @@ fn is_open(gate: Gate) -> bool {
     }
 }
 
-/// A condition whose transition time moves only with its status.
+/// A condition whose transition time changes only with its status.
 fn condition(
     server: &PaperMCServer,
     of: &'static str,

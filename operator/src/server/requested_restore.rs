@@ -1,8 +1,8 @@
-//! Pure. The worlds of a copy by a person's word (`nightshift.dev/restore-from`): which copy is meant, whether it may be put in place, and
-//! what came of it.
+//! Pure. Handles a user's restore request (`nightshift.dev/restore-from`): the selected backup, whether it may be restored, and the result.
 //!
-//! A request is taken in steps, each of which stands in the status before the next: first seen, copy chosen, over. So `latest` stays the copy
-//! that it was, and whoever dies in between goes on where it stood. The agent remembers on the volume which request it carried out.
+//! A request is handled in steps: observed, backup selected, finished. Each step is recorded in the status before the next. `latest`
+//! therefore keeps its meaning, and another operator can continue at any point. The agent records on the volume which request it has
+//! carried out.
 
 use crds::annotations::RESTORE_FROM;
 use crds::paper_mc_server::{RestoreHandled, RestoreResult};
@@ -25,29 +25,30 @@ pub(crate) mod write_request;
 
 pub(crate) use select::newest;
 
-/// How long an order counts from when its request was first seen. The server is stopped within 30 minutes of that; an image is pulled and
-/// a node comes back in what is left. What nobody has obeyed by then would be found weeks later.
+/// How long a restore request to the init container is valid after the user's request was first observed. The server is stopped within 30
+/// minutes of that. The remaining time is enough for an image pull or a node's recovery. A request that is not carried out by then must not
+/// take effect weeks later.
 const ORDER_COUNTS: SignedDuration = SignedDuration::from_hours(2);
 
-/// How long after its countdown a way back may still be decided as it was told: a save, and a pass.
+/// How long after the end of its countdown an announced roll-back may still be decided: enough for a save and a pass.
 const TOLD_COUNTS: SignedDuration = SignedDuration::from_mins(10);
 
-/// The request of one server, as of one instant.
+/// The restore request of one server at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RestoreRequests {
-    /// What the status has to say of it. None: nobody asks for anything.
+    /// The record for the status. `None` if there is no request.
     pub(crate) noted: Option<RestoreHandled>,
-    /// It may be carried out.
+    /// Set if the restore may be carried out.
     pub(crate) due: Option<PendingRestore>,
-    /// It is due, and the order may go with the way back from what failed, or to a pod that cannot open the worlds. Not where nobody says
-    /// whether it was obeyed already: then the way back looks at the worlds by itself, and a person's word does not take its place.
+    /// Whether the restore may be combined with the roll-back of a failed revision, or with the start of a pod that cannot open the worlds.
+    /// It may not if it is unknown whether the restore was carried out already. The roll-back then inspects the worlds itself, and the
+    /// user's request does not replace that.
     pub(crate) goes_with_the_way_back: bool,
-    /// What stands until the order to put the copy in place is given, which may be after an update that goes first: the copy of that update does not
-    /// push this one out.
+    /// Protects the backup from being pruned until the restore request is written. An update before that may take another backup.
     pub(crate) keeps: Option<AskedRestore>,
 }
 
-/// A restart, and the order that is given before it.
+/// A restart, and the restore request that is written before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PendingRestore {
     pub(crate) restart: RestartDue,
@@ -55,7 +56,7 @@ pub(crate) struct PendingRestore {
 }
 
 impl RestoreRequests {
-    /// Of this server.
+    /// Evaluates the request of this server.
     pub(crate) fn of(
         server: &PaperMCServer,
         checked: &CheckedServer,
@@ -136,22 +137,22 @@ impl RestoreRequests {
         Self { noted: Some(known.clone()), goes_with_the_way_back, due, keeps: None }
     }
 
-    /// Settings, plugins and their data come with the worlds.
+    /// Whether settings, plugins and their data are restored with the worlds.
     pub(crate) fn brings_everything(&self) -> bool {
         self.due.as_ref().is_some_and(|due| due.order.everything)
     }
 
-    /// What is to be restarted. What is restarted for a person is not restarted by the clock too.
+    /// The restart that is due. A restart for a restore replaces a scheduled one.
     pub(crate) fn restart(&self, by_the_clock: Option<RestartDue>) -> Option<RestartDue> {
         self.due.as_ref().map(|due| due.restart).or(by_the_clock)
     }
 
-    /// A request is still to be served, or is being served.
+    /// Whether a request is pending or in progress.
     pub(crate) fn is_open(&self) -> bool {
         self.noted.as_ref().is_some_and(|noted| noted.result.is_none())
     }
 
-    /// The order that was given is void: its request is over, was taken away, or is another one now.
+    /// Whether the written restore request is void, because the user's request is finished, was removed or was replaced.
     pub(crate) fn ends_order(&self, before: Option<&RestoreHandled>) -> bool {
         let goes_on = |before: &RestoreHandled| {
             self.noted
@@ -161,7 +162,7 @@ impl RestoreRequests {
         before.is_some_and(|before| before.result.is_none() && copy_of(before).is_some() && !goes_on(before))
     }
 
-    /// What stands in the condition: whether it is still to be done, one word, and the words. None: nothing is to be said.
+    /// For the condition: whether the request is pending, the reason, and the message. `None` if there is nothing to report.
     pub(crate) fn in_words(&self) -> Option<(bool, &'static str, String)> {
         let noted = self.noted.as_ref()?;
         let message = noted.message.clone().unwrap_or_default();
@@ -186,31 +187,31 @@ impl RestoreRequests {
     }
 }
 
-/// What a person writes to have the worlds of this copy put in place.
+/// The command that requests a restore of the worlds of this backup.
 pub(crate) fn command(server: &CheckedServer, copy: &str) -> String {
     let CheckedServer { name, namespace, .. } = server;
     let asked = format!("{RESTORE_FROM}=\"{copy};{OVERWRITE}\"");
     format!("kubectl -n {namespace} annotate papermcserver {name} --overwrite {asked}")
 }
 
-/// The request as it is kept in the status.
+/// The request as it is stored in the status.
 fn written(server: &PaperMCServer) -> Option<String> {
     let asked = server.annotations().get(RESTORE_FROM)?.trim();
     (!asked.is_empty()).then(|| cut(asked, 253))
 }
 
-/// Its name, for the agent.
+/// The name of the request for the agent.
 fn request_of(known: &RestoreHandled) -> String {
     format!("asked-{}", known.seen_at.as_second())
 }
 
-/// The copy that is asked for, also where nobody could be asked yet whether it is there. None: which one is the newest nobody has said.
+/// The requested backup, even if its existence could not be checked yet. `None` if the newest one is requested and not selected yet.
 fn copy_of(known: &RestoreHandled) -> Option<String> {
     let written = || read(&known.asked).ok().map(|asked| asked.copy).filter(|copy| *copy != LATEST).map(str::to_owned);
     known.copy.clone().or_else(written)
 }
 
-/// The order under which a copy stays and is put in place by nobody.
+/// The restore request that only protects the backup and is addressed to no pod.
 fn keeping(known: &RestoreHandled) -> Option<AskedRestore> {
     Some(AskedRestore {
         request: request_of(known),
@@ -222,7 +223,7 @@ fn keeping(known: &RestoreHandled) -> Option<AskedRestore> {
     })
 }
 
-/// What the agent says that came of it; also when it ran in a pod that the server was given since.
+/// The result according to the agent, even if it is reported by a later pod.
 fn outcome(seen: &Observed, known: &RestoreHandled) -> Option<Result<(), String>> {
     let request = request_of(known);
     let not_obeyed = seen.world_refused().and_then(|said| said.not_obeyed).filter(|(of, _)| *of == request);
@@ -236,22 +237,22 @@ fn outcome(seen: &Observed, known: &RestoreHandled) -> Option<Result<(), String>
     if let Some(refused) = backups.restore_refused.as_ref().filter(|refused| refused.request == request) {
         return Some(Err(format!("{}; all is as it was", refused.why)));
     }
-    // The init container has ended where the sidecar answers. Until the controller acts the pod that is to go answers too.
+    // The init container has finished when the sidecar answers. Until the controller acts, the old pod still answers.
     let another = seen.facts.restarted.is_some_and(|it| it.due == known.seen_at && seen.pod_uid() != Some(it.pod));
     let silent = "the server was restarted, and its agent says neither that the worlds were put in place nor why not: see the log of \
                   container `prepare`";
     another.then(|| Err(silent.to_owned()))
 }
 
-/// The server is being stopped for it, or comes back.
+/// Whether the server is being stopped for the restore, or is starting after it.
 fn is_begun(seen: &Observed, known: &RestoreHandled) -> bool {
     let stops = seen.pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some());
     let is_recorded = seen.facts.restarted.filter(|it| it.due == known.seen_at);
     is_recorded.is_some_and(|it| stops || seen.pod_uid() != Some(it.pod)) || is_left_to_init(seen, known)
 }
 
-/// The order stands, and what obeys it comes, or tries again by itself: the way back is written, or the pod is of what settled. One that
-/// runs already has not been stopped for it.
+/// Whether the restore request is written and an init container will carry it out, or retries by itself. Either the roll-back is written,
+/// or the pod has the stable files. A server that is up has not been stopped for it.
 fn is_left_to_init(seen: &Observed, known: &RestoreHandled) -> bool {
     let stands = |order: &AskedRestore| order.request == request_of(known) && order.to != NOBODY;
     let stands = seen.orders.asked.as_ref().is_some_and(stands);
@@ -260,7 +261,7 @@ fn is_left_to_init(seen: &Observed, known: &RestoreHandled) -> bool {
     stands && (seen.settled_stands() || of_settled) && !(of_settled && is_up)
 }
 
-/// Until when players may count on what they were told: that their server stops for the way back. A blackout ends that too.
+/// How long an announced roll-back remains valid for players. A blackout ends it.
 fn told_until(server: &CheckedServer, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
     let act = Disruption::RollBack { failed: seen.pod_revision? };
     let told = seen.facts.announced.filter(|told| told.act == act && Some(told.pod) == seen.pod_uid())?;

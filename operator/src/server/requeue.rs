@@ -1,4 +1,4 @@
-//! Pure. When a server is looked at again after a pass.
+//! Pure. Determines when a server is reconciled again after a pass.
 
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
@@ -12,7 +12,7 @@ use super::staging::in_time_to_ask_again;
 use crate::notify::Channel;
 use crate::requeue::Outcome;
 
-/// When to look again: nothing that the clock brings is found minutes late.
+/// When to requeue, so that no scheduled event is found minutes late.
 pub(super) fn in_time(
     channels: &[Channel],
     plan: &Plan,
@@ -29,7 +29,8 @@ pub(super) fn in_time(
     plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
 }
 
-/// What is too late for this opening may begin in one that follows at once: an opening at any time of the day is cut at midnight.
+/// Requeues at the end of an opening that is too short for the update. It may begin in an opening that follows directly: an opening at any
+/// time of the day is cut at midnight.
 fn in_time_for_another_opening(outcome: Outcome, step: Step, gate: Gate, now: Timestamp) -> Outcome {
     match (step, gate.until()) {
         (Step::Wait(WaitingOn::Window { opens: None }), Some(until)) => outcome.no_later_than(until, now),
@@ -41,10 +42,10 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
     match step {
         Step::Settled => Outcome::Settled,
         Step::Wait(waiting) => match waiting {
-            // Staging is followed until it is done, so that the plan can say so.
+            // Staging is observed until it finishes, so that the status can report it.
             WaitingOn::Window { .. } if is_staging => Outcome::Under { until: None },
             WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
-            // Pods and nodes are watched.
+            // Changes of pods and nodes wake the server.
             WaitingOn::Eviction
             | WaitingOn::Images
             | WaitingOn::NoImage

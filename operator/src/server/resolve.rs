@@ -1,5 +1,4 @@
-//! Edge (reads). Which set a server should run: what the solve chose, the one at which a person's word keeps it, or what comes
-//! alone.
+//! Edge (reads). Resolves the lock that a server should run: the solved one, the pinned set of a user, or a partial update.
 
 use std::sync::Arc;
 
@@ -23,34 +22,34 @@ use crate::context::Context;
 use crate::solve_groups::Group;
 use crate::solver::{SolveResult, Solver, SolverStopped};
 
-/// What a server is decided about by, in one pass.
+/// The inputs of the decision for one server in one pass.
 pub(super) struct ResolveInput<'a> {
     pub(super) solver: &'a Solver,
-    /// What upstreams have published, and as of when.
+    /// The catalog, and its instant.
     pub(super) from: &'a PinnedInputs,
     pub(super) request: &'a Request,
-    /// The servers that share a plugin with it; its own request is among them.
+    /// The group of servers that share a plugin, including this server's own request.
     pub(super) together: Group,
     pub(super) runs: &'a WhatRuns,
-    /// The server that goes first, if one does.
+    /// The followed server, if there is one.
     pub(super) follows: Option<&'a FollowState>,
 }
 
 impl ResolveInput<'_> {
-    /// What the solve chooses for the server, decided about all servers that share a plugin at once. Without any catalog its
-    /// answer is "not known yet", and what runs stays the goal.
+    /// Solves for all servers that share a plugin at once, and returns this server's result. Without a catalog the answer is "not known
+    /// yet", and the running lock stays the goal.
     pub(super) async fn whole(&self) -> Result<SolveResult, SolverStopped> {
         self.ask(self.request, Arc::clone(&self.together)).await
     }
 
-    /// Puts into the place of `answer`, which is about the whole request, what a person asks for alone, if it can come.
+    /// Replaces `answer`, which is about the whole request, with the partial update that a user requested, if that is possible.
     pub(super) async fn alone(
         &self,
         asked: Option<Result<Scope, String>>,
         undo: Option<&PinnedSet>,
         answer: &mut plan::ResolvedLock,
     ) -> Result<PartialSelection, SolverStopped> {
-        // A first start is one: nothing runs that could stay.
+        // There is no partial first start, because no running packages could stay.
         let (Some(asked), Some(record)) = (asked, &self.runs.lock) else { return Ok(PartialSelection::Nothing) };
         let scope = match (asked, undo) {
             (Ok(_), Some(undo)) => return Ok(PartialSelection::Refused(undo.refusal().to_owned())),
@@ -72,8 +71,9 @@ impl ResolveInput<'_> {
         }
     }
 
-    /// Puts into the place of `answer` what waits for no window of the server, if it can come alone. `waits`: all that is planned has to wait for
-    /// the server that is followed. `is_meant` says whether a person has spoken for the set of a lock: then that one comes.
+    /// Replaces `answer` with an update that waits for no window of the server, if a partial update is possible. `waits` is whether the
+    /// whole update has to wait for the followed server. `is_meant` returns whether a user has requested the set of a lock: that set is
+    /// then applied.
     pub(super) async fn early(
         &self,
         server: &CheckedServer,
@@ -84,13 +84,13 @@ impl ResolveInput<'_> {
     ) -> Result<PartialSelection, SolverStopped> {
         let (Some(record), Some(whole)) = (&self.runs.lock, &answer.lock) else { return Ok(PartialSelection::Nothing) };
         let runs = &record.lock;
-        // Nothing newer comes alone where nothing newer comes at all. Without a solution of the whole it may.
+        // If the whole solve has nothing newer, a partial one has neither. Without a solution of the whole, it may have.
         if answer.solved && changes(Some(runs), whole).is_empty() || is_meant(whole) {
             return Ok(PartialSelection::Nothing);
         }
         let is_due = |scope: &Scope| !answer.solved || scope.differs(runs, whole);
         let candidates = UrgentCandidates::of(server, self.request, plugins, waits, is_due, self.from.now);
-        // What may come when nobody is on comes whole: a window that only opens later is no reason to leave the rest behind.
+        // An opportunistic update is applied as a whole. A window that opens later is no reason to leave the rest behind.
         let may_be_planned = |lock: &Lock| server.opportunistic.is_none() || lock.digest() == whole.digest();
         let shared = self.shared(answer);
         let found = self.earliest(candidates, runs, shared.as_ref(), may_be_planned).await?;
@@ -99,7 +99,8 @@ impl ResolveInput<'_> {
         Ok(PartialSelection::Early(early))
     }
 
-    /// What comes first of those that wait for no window of the server. `may_be_planned`: before its window opens.
+    /// The earliest of the candidates that wait for no window of the server. `may_be_planned` returns whether a lock may be planned before
+    /// its window opens.
     async fn earliest(
         &self,
         candidates: UrgentCandidates,
@@ -116,7 +117,7 @@ impl ResolveInput<'_> {
             let Some(own) = candidates.own.into_iter().find(PluginWindow::is_open) else {
                 return Ok(Some((base, UrgentUpdate::Urgent(urgent))));
             };
-            // What may not wait is there whatever its age, and what comes beside it is as old as in every set.
+            // An urgent release is selected whatever its age. Releases beside it must have their usual age.
             let running = Some(plan::running(&base, self.from.catalog()));
             let request = Request { running, ..self.request.clone() };
             let beside = PartialSolver { question: self, request: &request, runs: &base, shared };
@@ -135,7 +136,7 @@ impl ResolveInput<'_> {
         Ok(None)
     }
 
-    /// Whether the set that was chosen has to wait for the server that is followed.
+    /// Whether the selected set has to wait for the followed server.
     pub(super) fn whole_has_to_wait(&self, answer: &plan::ResolvedLock) -> bool {
         let (Some(runs), Some(whole)) = (&self.runs.lock, &answer.lock) else { return false };
         self.has_to_wait(&runs.lock, whole)
@@ -145,7 +146,7 @@ impl ResolveInput<'_> {
         self.follows.is_some_and(|follows| follows.waits(from, to, self.from.at).is_some())
     }
 
-    /// What was decided for all servers that share a plugin.
+    /// The lock of the group solve. `None` if the server shares no plugin.
     fn shared(&self, answer: &plan::ResolvedLock) -> Option<Lock> {
         answer.lock.as_ref().filter(|_| answer.solved && self.together.len() > 1).cloned()
     }
@@ -159,13 +160,13 @@ impl ResolveInput<'_> {
     }
 }
 
-/// Asks about parts of a request.
+/// Solves parts of a request.
 struct PartialSolver<'a> {
     question: &'a ResolveInput<'a>,
-    /// With what runs for it.
+    /// The request, with the running packages of `runs`.
     request: &'a Request,
     runs: &'a Lock,
-    /// What was decided for all servers that share a plugin.
+    /// The lock of the group solve.
     shared: Option<&'a Lock>,
 }
 
@@ -176,13 +177,13 @@ impl PartialSolver<'_> {
         Ok(answer.map(|resolution| narrowed.lock(self.runs, resolution.lock)))
     }
 
-    /// The set in which only a scope has changed; None: there is none, or nothing in it would change.
+    /// The lock in which only the scope changes. `None` if there is none, or if nothing changes in it.
     async fn newer(&self, scope: &Scope, delays: Delays) -> Result<Option<Lock>, SolverStopped> {
         let solved = self.solve(scope, delays).await?;
         Ok(solved.ok().filter(|lock| !changes(Some(self.runs), lock).is_empty()))
     }
 
-    /// Why nothing of a scope comes alone: it is as new as it may be, or something has to come along.
+    /// Why nothing of a scope can change on its own: it is up to date, or other packages have to change with it.
     async fn why_not(&self, scope: &Scope) -> Result<PartialSelection, SolverStopped> {
         let everything = Scope::everything(self.request, self.runs);
         match self.solve(&everything, Delays::Skipped).await? {
@@ -200,7 +201,8 @@ impl PartialSolver<'_> {
         }
     }
 
-    /// The least that has to come along: of what differs in `newest`, nothing can be left out. None: even all of it is not enough.
+    /// The smallest set of other packages that have to change with the scope. It starts with everything that differs in `newest` and drops
+    /// each part that is not needed. `None` if even all of them are not enough.
     async fn companions(&self, scope: &Scope, newest: &Lock) -> Result<Option<Scope>, SolverStopped> {
         let mut with = changed(self.runs, newest).without(scope);
         if !self.comes(&scope.and(&with), scope).await? {
@@ -215,13 +217,13 @@ impl PartialSolver<'_> {
         Ok(Some(with))
     }
 
-    /// Whether something of `scope` changes when nothing but `may_change` does.
+    /// Whether something of `scope` changes when only `may_change` may change.
     async fn comes(&self, may_change: &Scope, scope: &Scope) -> Result<bool, SolverStopped> {
         Ok(self.solve(may_change, Delays::Skipped).await?.is_ok_and(|lock| scope.differs(self.runs, &lock)))
     }
 }
 
-/// Who would have to be named for all that differs between two sets: of a dependency that nobody asks for, those who need it.
+/// The scope that covers all differences of two locks. For a dependency that no Plugin requests, it names the Plugins that need it.
 fn changed(from: &Lock, to: &Lock) -> Scope {
     let differs = |name: &str| changes(Some(from), to).iter().any(|change| change.what == name);
     let mut scope = Scope { paper: from.paper_name() != to.paper_name(), ..Scope::default() };
@@ -243,7 +245,7 @@ fn changed(from: &Lock, to: &Lock) -> Scope {
     scope
 }
 
-/// Puts the set at which a person's word keeps the server in the place of what the solve chose. One whose lock is gone is not known any more.
+/// Replaces the solved lock with the pinned set. A set whose lock is no longer kept becomes [`PinnedSet::Unknown`].
 pub(super) async fn bring_back(
     ctx: &Context,
     server: &CheckedServer,

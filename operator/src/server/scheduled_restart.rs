@@ -1,4 +1,4 @@
-//! Pure. Restarts by the clock: which one is due for the server that runs, and when the next one is.
+//! Pure. Determines which scheduled restart is due for the running server, and the next one.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -9,19 +9,19 @@ use super::check::CheckedServer;
 use super::observe::server_of;
 use crate::requeue::Outcome;
 
-/// The restarts of one server, as of one instant.
+/// The scheduled restarts of one server at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Restarts {
-    /// The one that is due.
+    /// The restart that is due.
     pub(crate) due: Option<RestartDue>,
-    /// When the next one comes by itself. None: there is none, `spec.suspend` is true, or no server runs.
+    /// The next scheduled restart. `None` if there is none, `spec.suspend` is true or no server runs.
     pub(crate) next: Option<Timestamp>,
-    /// An update that begins no later than this is that one.
+    /// An update that begins no later than this replaces that restart.
     pub(crate) next_gives_way_until: Option<Timestamp>,
 }
 
 impl Restarts {
-    /// Of this server, which runs in this pod. Approval has no say in it: nothing is changed.
+    /// The restarts of this server in this pod. Approval does not matter, because no version changes.
     pub(crate) fn of(server: &CheckedServer, pod: Option<&Pod>, now: Timestamp) -> Self {
         let Some(restart) = server.restart.as_ref().filter(|_| !server.suspended) else { return Self::default() };
         let Some(started) = pod.and_then(started) else { return Self::default() };
@@ -37,7 +37,7 @@ impl Restarts {
         Self { due, next, next_gives_way_until: next.map(|next| restart.restarts.gives_way_until(started, next)) }
     }
 
-    /// When the server restarts next: with the update that waits for a window which opens then, or by the clock.
+    /// When the server restarts next: with the update that waits for a window opening at `opens`, or on schedule.
     pub(crate) fn comes_at(&self, goal: &Goal, seen: &Observation, opens: Option<Timestamp>) -> Option<Timestamp> {
         let due = self.due.map(|due| (due.due, due.gives_way_until));
         let (by_the_clock, until) = due.or_else(|| self.next.zip(self.next_gives_way_until))?;
@@ -46,14 +46,14 @@ impl Restarts {
         with_the_update.or(Some(by_the_clock))
     }
 
-    /// When a server that is at rest has to be looked at: at the instant of its restart, and not minutes after it.
+    /// Requeues the server at the instant of its restart, and not minutes later.
     pub(crate) fn in_time(self, outcome: Outcome, now: Timestamp) -> Outcome {
         self.next.map_or(outcome, |next| outcome.no_later_than(next, now))
     }
 }
 
-/// When the server's process began: one that somebody restarted in the game is as fresh as a new pod. Not before its pod was
-/// made, which is the API server's word: the clock of a node may be wrong. None: it does not run.
+/// When the server's process started. A server that was restarted in the game is as fresh as a new pod. The instant is not before the
+/// creation of the pod, which the API server sets, because the clock of a node may be wrong. `None` if it does not run.
 fn started(pod: &Pod) -> Option<Timestamp> {
     let made = pod.metadata.creation_timestamp.as_ref()?.0;
     let running = server_of(pod)?.state.as_ref()?.running.as_ref()?;

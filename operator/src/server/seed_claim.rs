@@ -1,5 +1,5 @@
-//! Edge (reads). Whether the claim is there from which a first start is to be given a copy. A pod whose claim is missing waits for it and says
-//! nothing of that to its owner.
+//! Edge (reads). Checks that the claim of `spec.restoreFrom` exists before a first start. A pod with a missing claim would wait without a
+//! message for its owner.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
@@ -9,10 +9,10 @@ use super::check::CheckedServer;
 use super::observe::{ObserveError, Observed, read};
 use crate::context::Context;
 
-/// How many servers are named to who named one that has no copies.
+/// Number of servers that the message suggests.
 const NAMED: usize = 5;
 
-/// Why nothing can be started yet, in words. None: nothing is missing, or something was started already.
+/// The message about the missing claim. `None` if the claim exists or the server was started before.
 pub(crate) async fn missing_claim(
     ctx: &Context,
     server: &CheckedServer,

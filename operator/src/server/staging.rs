@@ -1,4 +1,4 @@
-//! Pure. How far the files of the goal are on their way to the volume, and when they are asked for again.
+//! Pure. Tracks the staging of the goal's files on the volume, and its retries.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol::Staging;
@@ -8,21 +8,21 @@ use super::observe::Observed;
 use super::plan::Plan;
 use crate::requeue::Outcome;
 
-/// Between two tries to bring files that did not come. Room is made by hand, and an upstream comes back in its own time.
+/// Interval between two attempts to stage files after a failure. A user frees space, and an upstream recovers at its own pace.
 const AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 impl Plan {
-    /// The files of the goal are not on the volume, and nobody brings them yet.
+    /// Whether the files of the goal are missing on the volume and no staging is in progress.
     pub(crate) fn wants_staging(&self, seen: &Observed) -> bool {
         seen.report.is_some() && !self.seen.staged && !self.is_staging(seen)
     }
 
-    /// The agent is bringing the files of the goal.
+    /// Whether the agent is staging the files of the goal.
     pub(crate) fn is_staging(&self, seen: &Observed) -> bool {
         self.staging(seen).is_some_and(|staging| staging.error.is_none())
     }
 
-    /// Why the agent did not bring the files of the goal when it was asked last.
+    /// Why the agent's last attempt to stage the files of the goal failed.
     pub(crate) fn staging_problem<'s>(&self, seen: &'s Observed) -> Option<&'s str> {
         self.staging(seen)?.error.as_deref()
     }
@@ -33,7 +33,7 @@ impl Plan {
     }
 }
 
-/// When to look again at a server whose files did not come: not every second, which helps nobody.
+/// Delays the next pass after failed staging: a retry every second would not help.
 pub(super) fn in_time_to_ask_again(outcome: Outcome, step: Step, problem: Option<&str>, now: Timestamp) -> Outcome {
     match (problem, step) {
         (Some(_), Step::Stage | Step::Wait(WaitingOn::Window { .. })) => Outcome::Waiting { until: Some(now + AGAIN) },

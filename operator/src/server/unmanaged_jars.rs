@@ -1,5 +1,4 @@
-//! Pure. JARs in `plugins` that people put there themselves: as the agent reports them, for the solve, for the status, and
-//! beside the files of a set.
+//! Pure. Converts the unmanaged JARs of the agent's report for the solve and the status, and compares them with the files of a lock.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +9,17 @@ use scheduler::protocol::{AgentReport, FileSet, UnmanagedJar};
 
 use crate::error_chain::cut;
 
-/// As many as the status takes. A spec can vouch for no more.
+/// Maximum number of JARs in the status. A spec cannot list more either.
 const MOST: usize = 100;
 
-/// As many further names of one JAR as the status takes.
+/// Maximum number of provided names of a JAR in the status.
 const MOST_NAMES: usize = 2;
 
-/// As many names that one JAR needs as the status takes.
+/// Maximum number of required names of a JAR in the status.
 const MOST_NEEDS: usize = 4;
 
-/// All JARs of a report, by file. An agent of an older version names them only: they count, and nobody can vouch for them.
+/// All unmanaged JARs of a report, by file. An agent of an older version reports names only: such JARs count, but `spec.unmanaged` cannot
+/// cover them.
 pub(crate) fn strangers(report: &AgentReport) -> Vec<UnmanagedFile> {
     let names = report.unmanaged.iter().map(|file| (file, None));
     let told = report.unmanaged_jars.iter().map(|jar| (&jar.file, Some(jar)));
@@ -36,13 +36,13 @@ pub(crate) fn strangers(report: &AgentReport) -> Vec<UnmanagedFile> {
         java: jar.and_then(|jar| jar.java),
     };
     let mut files: Vec<UnmanagedFile> = by_file.into_iter().map(file).collect();
-    // A list keyed by file: the API server refuses the whole status if one stands twice.
+    // The list is keyed by file. The API server rejects the whole status if an entry occurs twice.
     files.dedup_by(|a, b| a.file == b.file);
     files
 }
 
-/// Those that the status keeps: all, or first those for which nobody vouches. So what is left out holds nothing that is not
-/// held anyway, and `resolver explain` on the object says what the solve said.
+/// The JARs that the status keeps: all, or first those that `spec.unmanaged` does not cover. An omitted JAR then imposes no additional
+/// limit, and `resolver explain` on the object agrees with the solve.
 pub(crate) fn kept(mut files: Vec<UnmanagedFile>, spec: &PaperMCServerSpec) -> Vec<UnmanagedFile> {
     let vouched = |file: &UnmanagedFile| {
         file.sha256.as_ref().is_some_and(|sha256| spec.unmanaged.iter().any(|said| said.sha256 == *sha256))
@@ -53,8 +53,8 @@ pub(crate) fn kept(mut files: Vec<UnmanagedFile>, spec: &PaperMCServerSpec) -> V
     files
 }
 
-/// A name that a file of this set and a JAR of somebody's own would both declare or provide: the server would load one of
-/// them, and nobody knows which. A JAR of the very name of a plugin of the set is none: it is set aside for that one.
+/// A name that both a file of the lock and an unmanaged JAR declare or provide. The server would load only one of them, and it is unknown
+/// which. A JAR with the same declared name as a plugin of the lock is no conflict: it is displaced.
 pub(crate) fn shared_name(set: &FileSet, report: &AgentReport) -> Option<JarNameConflict> {
     let managed: Vec<(&str, Vec<&str>)> = (set.plugins.iter())
         .filter_map(|file| {
@@ -158,7 +158,7 @@ mod tests {
         );
         assert!(beside(json!([own("fork.jar", "Fork", &["Via"])])).is_some());
         assert_eq!(beside(json!([own("old-via.jar", "via", &[])])), None, "it is set aside for the one of the set");
-        // They lay there before, and the server goes on as it did.
+        // The JARs were there before, so the server continues as it did.
         assert_eq!(beside(json!([own("a.jar", "A", &[]), own("b.jar", "B", &["A"])])), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Edge (reads). Whether it is this server's turn: [`crate::update_slots`] counts, this file knows what beginning means.
+//! Edge (reads). Decides whether this server gets an update slot: [`crate::update_slots`] counts them, and this file determines what counts
+//! as a begin.
 
 use crds::PaperMCServer;
 use jiff::Timestamp;
@@ -13,7 +14,7 @@ use super::plan::Plan;
 use crate::caches::Key;
 use crate::context::Context;
 
-/// The next step; what is left of it when an update would begin and others come first. Then `plan` says so.
+/// The next step. If an update would begin and no update slot is free, it returns the step without the update and sets `plan.not_yet`.
 pub(super) fn next_in_turn(
     ctx: &Context,
     server: &CheckedServer,
@@ -28,21 +29,21 @@ pub(super) fn next_in_turn(
     }
     let server = &(server.namespace.clone(), server.name.clone());
     let node = seen.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.as_deref());
-    // What waits for a person may wait for days, and keeps nobody else waiting.
+    // A server that waits for a user may wait for days and must not block others.
     let is_stuck = matches!(step, Step::Wait(why) if why.needs_a_person());
     if !is_stuck && is_under_way(&plan.goal, &plan.seen, plan.gate) {
         ctx.turns.is_at_it(server, node);
         return step;
     }
     match plan.gate {
-        // What a person asks for by hand waits for nobody.
+        // A user's request does not wait for an update slot.
         Gate::Open { opened_at, until } if begins(step) && !by_hand => {
             match ctx.turns.begin(server, node, opened_at, unseen(ctx)) {
                 Ok(()) => step,
                 Err(not_yet) => {
                     plan.not_yet = Some(not_yet);
-                    // Both are one: the update comes in its turn, and is the restart. What a person asks for is not. Outside of windows the
-                    // restart goes alone: nobody knows whether the turn comes while there is an opportunity.
+                    // The update would include the restart, so both wait for the slot together. A requested restore does not wait. Outside
+                    // of windows the restart is made alone, because the slot may become free only after the opportunity.
                     if plan.opportunistic.occasion.is_none() {
                         plan.goal.restart = plan.restores.restart(None);
                     }
@@ -58,12 +59,12 @@ pub(super) fn next_in_turn(
     }
 }
 
-/// Forgets a server that is gone.
+/// Forgets a deleted server.
 pub(super) fn leave(ctx: &Context, server: &Key) {
     wake(ctx, ctx.turns.forget(server));
 }
 
-/// A pass ended before anything could be planned: nothing begins here until that is over, so nobody waits for it.
+/// Releases the slot after a pass that ended before a plan. No update begins here until the problem is solved.
 pub(super) fn give_up(ctx: &Context, server: &PaperMCServer) {
     if ctx.turns.are_bounded() {
         let server = (server.namespace().unwrap_or_default(), server.name_any());
@@ -71,25 +72,25 @@ pub(super) fn give_up(ctx: &Context, server: &PaperMCServer) {
     }
 }
 
-/// A pass has failed, after so many others did.
+/// Records a failed pass after `attempts` earlier failures.
 pub(super) fn failed(ctx: &Context, server: &Key, attempts: u32) {
     if ctx.turns.are_bounded() {
         wake(ctx, ctx.turns.failed(server, attempts));
     }
 }
 
-/// Whether players wait for a stop here, or another set is on trial: that keeps its turn over a failure that may be over at the next try.
+/// Whether players await a stop, or a rollout is in progress. The server then keeps its slot despite a temporary failure.
 pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
     let is_told = seen.facts.announced.is_some_and(|told| now - Announced::COUNTS < told.ends);
     is_told || Plan::is_on_trial(seen)
 }
 
-/// The first step of an update that players or the cluster notice.
+/// Whether the step is the first one of an update that players or the cluster notice.
 fn begins(step: Step) -> bool {
     match step {
         Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Disruption::Update { .. }),
         Step::WriteTemplate { .. } | Step::Commit { .. } | Step::RollForward { .. } => true,
-        // What began is known.
+        // These steps belong to an update that has begun, or to no update.
         Step::Reannounce { .. }
         | Step::Create { .. }
         | Step::Stage
@@ -109,7 +110,7 @@ fn begins(step: Step) -> bool {
     }
 }
 
-/// Servers that are being updated, by their own status: for a leader that has not looked at them yet.
+/// Servers with an update in progress according to their status, for a leader that has not observed them yet.
 fn unseen(ctx: &Context) -> impl Iterator<Item = Key> {
     let is_updating = |server: &PaperMCServer| {
         let conditions = server.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());

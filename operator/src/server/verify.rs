@@ -1,4 +1,4 @@
-//! Pure. Did the new set work? "Ready" proves nothing: the server's own word does.
+//! Pure. Verifies that a new set works. Readiness proves nothing, so the verification uses the server's own output.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Verification;
@@ -17,59 +17,59 @@ pub(crate) use image::other_image;
 
 use super::crash_loop::ProcessExit;
 
-/// How long after a server's first answer its plugins, worlds and datapacks may stay unread before the proof ends as unproven.
+/// Time after a server's first answer in which plugins, worlds and datapacks must become readable. After that the result is unverified.
 const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
-/// How long a proof may take in all, from when the server could first be asked: a server that crash-loops after its first Ready has no
-/// start deadline any more.
+/// Maximum time of a verification, from when the server could first be reached. A server that crashes after its first Ready has no start
+/// deadline.
 const ENDS_WITHIN: SignedDuration = SignedDuration::from_mins(15);
-/// A process that has ended so often in its pod (with the last of these ends an error, and none that a person asked for within the time below) has
-/// no more to show.
+/// Number of exits after which a process counts as failed. The last exit must be a crash, and no `/stop` may fall into the time below.
 const ENDS_AFTER: u32 = 5;
-/// And not before: a database or a name server that is only being moved is there again by then, whatever pauses the kubelet makes.
+/// Minimum time before that. A database or a name server that is being moved is back by then, whatever back-off the kubelet uses.
 const ENDS_SOONEST: SignedDuration = SignedDuration::from_mins(5);
 
-/// What the proof is measured against.
+/// The inputs against which a pod is verified.
 pub(crate) struct VerificationTarget<'a> {
-    /// The files the pod was made with.
+    /// The files with which the pod was created.
     pub(crate) files: &'a FileSet,
-    /// Plugins of the settled lock, by plugin name; None before anything was settled.
+    /// The files of the stable lock. `None` before any revision is stable.
     pub(crate) before: Option<&'a FileSet>,
-    /// What is known of plugins, worlds and datapacks before.
+    /// The state of plugins, worlds and datapacks before the update.
     pub(crate) baseline: &'a Baseline,
-    /// How long the server must stay well.
+    /// How long the server must run without problems.
     pub(crate) settle: SignedDuration,
-    /// When the pod started, or when somebody stopped the server in it, by the clock of its node, as what its log tells.
+    /// When the pod started, or when a user stopped the server in it. The clock is the node's, like that of the log.
     pub(crate) began: Timestamp,
-    /// From when on there was something to be asked, by our clock: the proof is patient from then on.
+    /// When the server could first be reached, by the operator's clock. The deadline counts from here.
     pub(crate) asked_from: Timestamp,
-    /// Of the server, by the word of the kubelet.
+    /// The state of the server's process according to the kubelet.
     pub(crate) process: ProcessExit,
-    /// What runs instead of the image that was planned, in words; None while nothing is known to.
+    /// A message about an image other than the planned one. `None` if no difference is known.
     pub(crate) other_image: Option<&'a str>,
 }
 
-/// A verdict with what it rests on, for people.
+/// A verification result with its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VerificationResult {
     pub(crate) verdict: Verification,
-    /// Why it failed or could not be proven; empty otherwise.
+    /// Why it failed or could not be verified. Empty otherwise.
     pub(crate) problem: String,
 }
 
 impl VerificationResult {
-    /// What is to be said of a set that is kept all the same. None: it is proven.
+    /// The message for a set that is kept without verification. `None` if it is verified.
     pub(crate) fn unproven(&self) -> Option<&str> {
         Some(self.problem.as_str()).filter(|problem| !problem.is_empty())
     }
 }
 
-/// By how much our clock is ahead of the one that said `at` just now, in steps: what a request takes moves no deadline.
+/// How far the operator's clock is ahead of the clock that reported `at` just now, in steps of 5 s. The duration of a request then moves no
+/// deadline.
 pub(crate) fn clocks_differ(at: Timestamp, now: Timestamp) -> SignedDuration {
     const STEP: i64 = 5;
     SignedDuration::from_secs(now.duration_since(at).as_secs() / STEP * STEP)
 }
 
-/// The verdict about the pod that is seen now.
+/// The verification result of the observed pod.
 pub(crate) fn prove(
     report: Option<&AgentReport>,
     expected: &VerificationTarget<'_>,
@@ -81,7 +81,7 @@ pub(crate) fn prove(
     let failed = |problem: String| VerificationResult { verdict: Verification::Failed, problem };
     let unproven = |problem: &str| VerificationResult { verdict: Verification::Unproven, problem: problem.to_owned() };
 
-    // A first start has nothing to go back to, and would be settled as it is.
+    // A first start has no earlier revision to return to. It would become stable as it is.
     if let (ProcessExit::Ends { times }, Some(_)) = (expected.process, expected.before)
         && times >= ENDS_AFTER
         && expected.asked_from + ENDS_SOONEST <= now
@@ -95,7 +95,7 @@ pub(crate) fn prove(
         return match expected.process {
             ProcessExit::Stays => unproven("the agent does not answer"),
             ProcessExit::Unsettled { until } => pending(until),
-            // That can be read without an agent.
+            // The kubelet reports this without an agent.
             ProcessExit::Ends { times: _ } => failed(
                 "the server's process ends with an error again and again, and its agent does not answer".to_owned(),
             ),
@@ -110,7 +110,7 @@ pub(crate) fn prove(
     if report.lock.as_deref() != Some(expected.files.lock.as_str()) {
         return failed("the plugin directory is not what the lock says".to_owned());
     }
-    // By our clock: a node whose clock is behind would shorten the time in which a set has to stay well.
+    // By the operator's clock: a node's clock that is behind would shorten the time in which a set has to run without problems.
     let since = *since + clocks_differ(report.at, now);
     let read_by = since + READ_WITHIN.max(expected.settle);
     let (Some(build), Some(_)) = (build, plugins) else {
@@ -127,25 +127,25 @@ pub(crate) fn prove(
     if now < settled_at {
         return pending(settled_at);
     }
-    // Only now: a plugin may open its worlds when it likes.
+    // Only after the settling time, because a plugin may open its worlds at any time.
     let missing = MissingContent::of(report, expected);
     if !missing.to_blame.is_empty() {
         return failed(missing.to_blame.join("; "));
     }
-    // What is not read yet may be known to nobody; then the next proof is to know it.
+    // Data that is not readable yet may never become readable. The next verification then has to know it.
     if (report.loaded.is_none() || !missing.unread.is_empty()) && now < read_by {
         return pending(read_by);
     }
-    // What was told of before this start is no fault of the set; and to go back from it mends no chunk.
+    // Damage from before this start is no fault of the set, and a roll-back would repair no chunk.
     if let Some(damage) = report.damage.as_ref().filter(|damage| expected.began <= damage.since) {
         return unproven(&format!("the server's log tells of damage to its worlds: {}", damage.first));
     }
     if let Some(other) = expected.other_image {
-        // Somebody, or a webhook, has written it into the pod: the set is not to blame, and its next pod is made from the template again.
+        // A user or a webhook has changed the pod. The set is not at fault, and its next pod is created from the template again.
         return unproven(other);
     }
     if !report.drift.is_empty() {
-        // Whoever wrote these files would write them over what ran before, too: to go back mends nothing.
+        // The program that changed these files would change them after a roll-back, too.
         return unproven(&format!("not as locked: {}", report.drift.join(", ")));
     }
     if !red.maybe.is_empty() {
@@ -163,15 +163,15 @@ pub(crate) fn prove(
     VerificationResult { verdict: Verification::Passed, problem: String::new() }
 }
 
-/// The plugins that did not enable. One that was red before is not among them: nearly every real server has one, and an update is not to
-/// blame for it.
+/// The plugins that did not enable. A plugin that had failed before is excluded: nearly every real server has one, and an update is not the
+/// cause.
 struct FailedPlugins<'a> {
-    /// They did before, or are new.
+    /// They were enabled before, or are new.
     to_blame: Vec<&'a str>,
-    /// Nobody knows whether they did before.
+    /// It is unknown whether they were enabled before.
     maybe: Vec<&'a str>,
-    /// JARs of people's own that did at the last proof. What became of them since nobody knows: an update that were gone back from for one would be
-    /// gone back from each time.
+    /// Unmanaged JARs that were enabled at the last verification. The cause of their failure is unknown. If an update were rolled back for
+    /// one of them, every later update would be, too.
     own: Vec<&'a str>,
 }
 

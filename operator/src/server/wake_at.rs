@@ -1,4 +1,4 @@
-//! Edge (writes). Has a server looked at again right before the next instant at which something comes by the clock.
+//! Edge (writes). Schedules a pass right before the next instant at which a scheduled change may begin.
 
 use crds::PaperMCServer;
 use jiff::{SignedDuration, Timestamp};
@@ -11,11 +11,11 @@ use super::plan::Plan;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
 
-/// So long before an instant the alarm rings. From then on the requeue is punctual by itself: an alarm at the instant would only bring a
-/// second look in the moment in which hundreds of servers have their first.
+/// How long before an instant the alarm fires. From then on the requeue is punctual by itself. An alarm at the instant would only cause a
+/// second pass while hundreds of servers have their first.
 const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
 
-/// The requeue is the guarantee; the alarm makes it punctual.
+/// Sets the alarm. The requeue is the guarantee, and the alarm makes it punctual.
 pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
     let opens = match plan.gate {
         Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
@@ -28,7 +28,7 @@ pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan
     let object = ObjectRef::from_obj(server);
     let key = format!("{}/{}", server.namespace().unwrap_or_default(), server.name_any());
     let ring = move || {
-        // Nobody listens any more only when the process ends.
+        // The receiver is gone only when the process exits.
         drop(wake.send(object));
     };
     if let Err(error) = ctx.alarm.wake_at(key, rings, ring).await {

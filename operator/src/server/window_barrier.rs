@@ -1,5 +1,5 @@
-//! Edge (reads). A server whose players are to be warned at the instant its window opens is looked at some seconds before, and then stands at the
-//! line: hundreds may wait for the same instant, and what each of them reads first keeps the players of another one waiting.
+//! Edge (reads). Observes a server some seconds before its window opens and then waits at a barrier, so that its players are warned on
+//! time. Windows of hundreds of servers may open at one instant, and their reads would delay each other's announcements.
 
 use crds::PaperMCServer;
 use jiff::{SignedDuration, Timestamp};
@@ -16,32 +16,32 @@ use crate::context::Context;
 use crate::controller::what_is_asked;
 use crate::requeue::AT_THE_LINE;
 
-/// Since when a pass knows what it decides upon: it may sleep between any two of its requests.
+/// Ages of the data on which a pass decides. The pass may sleep between any two of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ObservedSince {
-    /// Since the look; of one that stood at the line, since its window opened. A step counts from then.
+    /// Since the observation. After a wait at the barrier, since the opening of the window. The deadline of a step counts from here.
     pub(super) decided: Stopwatch,
-    /// Since the look.
+    /// Since the observation.
     looked: Stopwatch,
-    /// It stood at the line.
+    /// Whether the pass waited at the barrier.
     stood: bool,
 }
 
 impl ObservedSince {
-    /// Whether a step may rest upon a look that is as old as this one. A warning may: its agent refuses what is meant for another pod. What
-    /// touches the server is decided upon a new look.
+    /// Whether a step may use an observation of this age. An announcement may, because the agent rejects one that is meant for another pod.
+    /// Any step that changes the server needs a new observation.
     pub(super) fn allows(self, step: Step) -> bool {
         !self.stood || matches!(step, Step::Announce { .. } | Step::Wait(_))
     }
 
-    /// Whether what was seen is too old by now to decide anything upon it.
+    /// Whether the observation is too old for any decision.
     pub(super) fn is_too_old(self, counts: SignedDuration) -> bool {
         self.looked.is_older_than(counts)
     }
 }
 
-/// Waits for the window if it opens within seconds and somebody is on to be warned. None: it has to be looked at again, since something else is asked
-/// for now, or the clock was set back.
+/// Waits for the window if it opens within seconds and there are players to warn. `None` if the spec has changed meanwhile or the clock was
+/// set back: the server has to be observed again.
 pub(super) async fn stand(
     ctx: &Context,
     server: &PaperMCServer,
@@ -59,7 +59,7 @@ pub(super) async fn stand(
     while at < opens {
         let left = opens.duration_since(at);
         if left > AT_THE_LINE {
-            // The clock was set back: nobody stands here for an hour.
+            // The clock was set back. The barrier must not block for an hour.
             return None;
         }
         sleep(left.unsigned_abs()).await;
@@ -72,7 +72,7 @@ pub(super) async fn stand(
     is_the_same.then(|| ObservedSince { decided: Stopwatch::start(), looked, stood: true })
 }
 
-/// The instant that is waited for. Not where something is on its way already, and not where nobody would be warned.
+/// The opening to wait for. `None` while a rollout is in progress, and without players to warn.
 fn waits_for(opens: Option<Timestamp>, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
     let somebody_is_on = matches!(seen.players(), Players::Some(_) | Players::Hidden);
     let is_near = |opens: &Timestamp| (SignedDuration::ZERO..=AT_THE_LINE).contains(&opens.duration_since(now));
@@ -101,7 +101,7 @@ mod tests {
         Disruption::Update { goal: Revision(2), window_opened_at: at(105) }
     }
 
-    /// A server at rest on which somebody is.
+    /// A server without a rollout, with a player online.
     fn played_on() -> Observed {
         let mut seen = online_backup::tests::seen(false, &json!({}));
         let report = Arc::make_mut(seen.report.as_mut().unwrap());

@@ -1,4 +1,4 @@
-//! Pure. Who is decided about with whom, and how often.
+//! Pure. Tests which questions share a decision, and how many decisions are made.
 
 use jiff::SignedDuration;
 use serde_json::json;
@@ -10,7 +10,7 @@ fn at(seconds: i64) -> Timestamp {
     "2026-01-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
 }
 
-/// `ready` is out for a day; `young` will be old enough five seconds after twelve.
+/// Build 1 (`ready`) is a day old. Build 2 (`young`) is old enough five seconds after twelve.
 fn snapshot() -> Arc<Snapshot> {
     let build = |number: u32, published: Timestamp| {
         json!({
@@ -31,7 +31,7 @@ fn group(servers: &[&str]) -> Group {
     Arc::new(servers.iter().map(|server| serde_json::from_value(request(server)).unwrap()).collect())
 }
 
-/// Answers what is asked, in this order, and says which build each got and how many decisions that took.
+/// Answers the questions in this order. Returns the build of each answer and the number of decisions.
 fn answered(snapshot: &Arc<Snapshot>, questions: &[(&Group, &str, i64)]) -> (Vec<u32>, usize) {
     let (ask, asked) = channel();
     let replies: Vec<_> = questions
@@ -50,7 +50,7 @@ fn answered(snapshot: &Arc<Snapshot>, questions: &[(&Group, &str, i64)]) -> (Vec
     (builds, count(&metrics, "solve"))
 }
 
-/// How often that was done.
+/// The number of observations of this histogram.
 fn count(metrics: &Metrics, what: &str) -> usize {
     let (exposition, name) = (metrics.renderer()(), format!("nightshift_{what}_seconds_count "));
     let count = exposition.lines().find_map(|line| line.strip_prefix(&name));

@@ -1,7 +1,7 @@
-//! Edge (reads). The store over HTTP: `GET /files/{algorithm}/{hex}`, for agents.
+//! Edge (reads). Serves the store to agents over HTTP: `GET /files/{algorithm}/{hex}`.
 //!
-//! Unsigned and unencrypted: the content is public, and the agent checks the hash that it asked for. It is no proxy: it
-//! serves what it holds and what a current lock names, and 404 for the rest.
+//! Unsigned and unencrypted: the content is public, and the agent verifies the hash that it requested. It is not a
+//! proxy. It serves files in the store and files that a current lock names, and 404 for all others.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tokio_util::io::ReaderStream;
 use super::Store;
 use crate::error_chain::ErrorChain;
 
-/// Bytes read from the disk at once: a Paper JAR is 50 MB, and eight hundred small reads are enough.
+/// Bytes per read from the disk. A Paper JAR has 50 MB, which takes about eight hundred reads.
 const CHUNK: usize = 64 << 10;
 
 impl Store {

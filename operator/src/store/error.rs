@@ -1,4 +1,4 @@
-//! Pure. Why the store could not be opened, or a file not be brought.
+//! Pure. Defines the errors of opening the store and of fetching a file.
 
 use std::io;
 
@@ -17,7 +17,7 @@ pub(crate) enum OpenError {
     Client(#[source] resolver::upstream::StartError),
 }
 
-/// Why a file could not be brought. Cheap to clone: all who waited for a download get its error.
+/// Why a file could not be fetched. Cheap to clone, because all callers that waited for a download get its error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("`{hash}` is no hash that can be checked; a source has to state sha256, sha512 or sha1")]
@@ -27,7 +27,7 @@ pub(crate) enum FetchError {
 }
 
 impl FetchError {
-    /// A word for metrics: a closed set.
+    /// A word for metrics, from a closed set.
     pub(crate) fn category(&self) -> &'static str {
         match self {
             Self::NoHash { .. } => "no-hash",
@@ -35,7 +35,7 @@ impl FetchError {
         }
     }
 
-    /// Whether another try can end differently without somebody changing something.
+    /// Whether another try can succeed without a change by a user.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::NoHash { .. } => false,

@@ -1,6 +1,6 @@
-//! Edge (writes). The store's limit on the disk: what was not used for longest goes.
+//! Edge (writes). Enforces the store's limit on the disk by removing the least recently used files.
 //!
-//! It is a cache on a volume with a limit of its own, and a pod that runs over that one is evicted.
+//! The store is a cache on a volume with a limit of its own. The kubelet evicts a pod that exceeds that limit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,16 +14,16 @@ use resolver::jar::Hash;
 /// A file of the store.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct StoredFile {
-    /// When it was used in this process; a higher number is later, 0 not at all.
+    /// When this process used it last: a higher number is later, and 0 means never.
     used: u64,
-    /// When it was written: tells apart what an earlier process left.
+    /// When it was written. It orders the files that an earlier process left.
     written: SystemTime,
     path: PathBuf,
     size: u64,
 }
 
-/// Removes files until the others have at most `room` bytes together, and says which. The one used last always stays.
-/// Whoever reads a file at the moment reads on. Blocks.
+/// Removes files until the others have at most `room` bytes together, and returns the removed ones. The file used last
+/// always stays. A reader of a removed file is not interrupted. Blocks.
 pub(super) fn make(dir: &Path, room: u64, used: &BTreeMap<Hash, u64>) -> io::Result<Vec<PathBuf>> {
     let mut kept = Vec::new();
     for folder in fs::read_dir(dir)? {

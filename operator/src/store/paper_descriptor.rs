@@ -1,4 +1,4 @@
-//! Edge (reads). What a Paper JAR says about itself.
+//! Edge (reads). Reads version and dependencies from a Paper JAR.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ const CONTEXT: &str = "META-INF/download-context";
 /// Both files have a few hundred bytes.
 const LARGEST: u64 = 64 << 10;
 
-/// What is known of a server's JAR.
+/// The facts in a server's JAR.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PaperFacts {
-    /// Minecraft's own number for the world format. None before Minecraft 1.18, whose JARs do not say it here.
+    /// Minecraft's own number for the world format. `None` before Minecraft 1.18, whose JARs do not contain it here.
     pub(crate) data_version: Option<u32>,
     /// The Minecraft version, as Mojang writes it.
     pub(crate) minecraft: Option<String>,
-    /// The JAR that Paper's launcher fetches at its first start, unless it lies in `cache/`.
+    /// The JAR that Paper's launcher downloads at its first start, unless it is in `cache/`.
     pub(crate) mojang: Option<Mojang>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn facts(path: &Path) -> Result<PaperFacts, FactsError> {
     Ok(PaperFacts { data_version: version.world_version, minecraft: version.id, mojang })
 }
 
-/// `version.json`, as Mojang writes it: only what we use.
+/// `version.json` in Mojang's format, with only the fields that are used here.
 #[derive(Debug, Default, Deserialize)]
 struct Version {
     id: Option<String>,
@@ -62,7 +62,7 @@ fn context(bytes: &[u8]) -> Result<Mojang, FactsError> {
     };
     let hash = Hash::of_parts("sha256", sha256).ok_or_else(|| nonsense("its first part is no sha256"))?;
     let url = Url::parse(url).map_err(|_| nonsense("its second part is no address"))?;
-    // It becomes part of a path on the server's volume.
+    // The name becomes part of a path on the server's volume.
     let plain =
         file_name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) && !file_name.starts_with('.');
     if !plain || file_name.is_empty() {

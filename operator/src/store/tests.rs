@@ -1,4 +1,4 @@
-//! Edge (writes). The store against a server in process.
+//! Edge (writes). Tests the store with a server in this process.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering as Atomic};
@@ -16,7 +16,7 @@ use super::*;
 
 mod facts;
 
-/// A server with files, which counts what it is asked for.
+/// A server with files that counts its requests.
 struct Cdn {
     base: Url,
     asked: Arc<Mutex<BTreeMap<String, u32>>>,
@@ -102,12 +102,12 @@ impl Setup {
         Self { cdn, dir, store }
     }
 
-    /// Why this path of the server is not brought.
+    /// The error of fetching this path of the server.
     async fn refused(&self, path: &str) -> FetchError {
         self.store.fetch(&file(self.cdn.url(path), sha256(CONTENT))).await.unwrap_err()
     }
 
-    /// Everything below the directory, as far as it is a file.
+    /// The number of files below the directory.
     fn on_disk(&self) -> usize {
         let folders = std::fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().path());
         folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum()
@@ -285,7 +285,7 @@ async fn the_store_stays_within_its_room() {
     assert_eq!((first.exists(), second.exists()), (true, false), "it is brought again when it is wanted again");
 }
 
-/// The store over HTTP.
+/// Serves the store over HTTP.
 async fn served(store: &Arc<Store>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/files", listener.local_addr().unwrap());

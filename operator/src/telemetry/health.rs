@@ -1,4 +1,6 @@
-//! Edge (reads). `/livez`, `/readyz` and `/metrics`: no secrets, no mutation, so no authentication.
+//! Edge (reads). Serves `/livez`, `/readyz` and `/metrics`.
+//!
+//! They have no secrets and change nothing, so they need no authentication.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +10,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 
-/// What must have happened before the operator is ready.
+/// A condition for the operator to be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReadyGate {
     /// Both CRDs are served.
     Crds,
-    /// This process holds the Lease. A standby is live, and not ready.
+    /// This process holds the Lease. A standby is live, but not ready.
     Leader,
-    /// The first lists of both kinds have come.
+    /// The first lists of both kinds are complete.
     Stores,
 }
 
@@ -29,7 +31,7 @@ impl ReadyGate {
     }
 }
 
-/// Which gates are still shut.
+/// Which gates are still closed.
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness(Arc<Mutex<BTreeMap<ReadyGate, bool>>>);
 
@@ -46,7 +48,7 @@ impl Readiness {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(gate, true);
     }
 
-    /// What is still missing, in words.
+    /// The texts of the gates that are still closed.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         gates.iter().filter(|(_, open)| !**open).map(|(gate, _)| gate.words()).collect()

@@ -1,4 +1,4 @@
-//! Edge (writes). The log of the process, on standard error.
+//! Edge (writes). Sets up the log of the process, on standard error.
 
 use std::io::IsTerminal as _;
 
@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{Config, LogFormat};
 
-/// Starts logging as the flags say.
+/// Starts logging with the configured filter and format.
 pub(crate) fn start(config: &Config) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&config.log).with_context(|| format!("--log: `{}` is not a filter", config.log))?;
     let builder = tracing_subscriber::fmt()

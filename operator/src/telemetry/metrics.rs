@@ -1,4 +1,6 @@
-//! Pure. Metrics. Labels are closed sets; no object's name is one.
+//! Pure. Defines the metrics.
+//!
+//! Labels are closed sets and never contain the name of an object.
 
 use std::sync::Arc;
 
@@ -10,63 +12,63 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// Which controller, and how a pass of it ended.
+/// The controller, and how its pass ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct PassLabels {
     pub(crate) controller: &'static str,
     pub(crate) outcome: &'static str,
 }
 
-/// Which step of the rollout, and how it went.
+/// The step of the rollout, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct StepLabels {
     pub(crate) step: &'static str,
     pub(crate) outcome: &'static str,
 }
 
-/// Why a file could not be brought.
+/// Why a file could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct FetchLabels {
     pub(crate) category: &'static str,
 }
 
-/// What a server was stopped for.
+/// Why a server was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct StopLabels {
     pub(crate) stop: &'static str,
 }
 
-/// What became of telling a channel something.
+/// The kind of a channel, and the outcome of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct DeliveryLabels {
     pub(crate) channel: &'static str,
     pub(crate) outcome: &'static str,
 }
 
-/// What becomes of telling channels.
+/// Metrics of notifications.
 #[derive(Clone, Default)]
 pub(crate) struct NotificationMetrics {
-    /// How often channels were told.
+    /// Deliveries by outcome.
     pub(crate) told: Family<DeliveryLabels, Counter>,
-    /// How many channels of the cluster cannot be told now.
+    /// The number of cluster channels that are failing now.
     pub(crate) cluster_failing: Gauge,
 }
 
-/// Updates at the same time, where they are bounded.
+/// Metrics of update slots, if updates are limited.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UpdateSlotMetrics {
-    /// How many servers have their turn.
+    /// The number of servers with an update slot.
     pub(crate) taken: Gauge,
-    /// How many wait for theirs.
+    /// The number of servers that wait for one.
     pub(crate) waiting: Gauge,
 }
 
-/// How long solving takes.
+/// Durations of solving.
 #[derive(Clone)]
 pub(crate) struct Solves {
-    /// Per decision about the servers that are solved together; its count says how often that was done.
+    /// Per decision about the servers that are solved together. Its count is the number of decisions.
     pub(crate) solve_seconds: Histogram,
-    /// Per answer of one server, with its explanation.
+    /// Per answer for one server, with its explanation.
     pub(crate) explain_seconds: Histogram,
 }
 
@@ -92,7 +94,7 @@ pub(crate) struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("nightshift");
-        // 1 ms to 16 s: a pass is a handful of requests, one with a save in it takes seconds.
+        // 1 ms to 16 s: a pass consists of a few requests, and one that includes a save takes seconds.
         let seconds = || Histogram::new(exponential_buckets(0.001, 4.0, 8));
         let metrics = Self {
             reconcile_total: Family::default(),
@@ -107,7 +109,7 @@ impl Default for Metrics {
             notices: NotificationMetrics::default(),
             turns: UpdateSlotMetrics::default(),
             backup_oldest_at: Gauge::default(),
-            // 1 s to half an hour: a start of seconds, and a copy of a large world before it.
+            // 1 s to half an hour: a start takes seconds, and a backup of a large world before it takes minutes.
             update_downtime_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
             players_disconnected: Family::default(),
             registry: Arc::default(),
@@ -164,7 +166,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Writes the exposition that Prometheus reads, each time it is called.
+    /// Renders the metrics for Prometheus at each call.
     pub(crate) fn renderer(&self) -> impl Fn() -> String + Clone + Send + Sync + 'static {
         let registry = self.registry.clone();
         move || {

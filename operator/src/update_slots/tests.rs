@@ -16,7 +16,7 @@ fn nobody() -> impl Iterator<Item = Key> {
     std::iter::empty()
 }
 
-/// So many are at it, and those come before.
+/// `at_it` servers are being updated, and `before` come first.
 fn not_yet(at_it: usize, before: &[&str]) -> Result<(), SlotUnavailable> {
     Err(SlotUnavailable { at_it, on_its_node: None, before: before.iter().map(|name| key(name)).collect() })
 }
@@ -85,7 +85,7 @@ fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
     let full_node = Err(SlotUnavailable { at_it: 1, on_its_node: Some(1), before: Vec::new() });
     assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
     assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), full_node);
-    // b comes before, and could not begin all the same.
+    // b comes first, but cannot begin because its node is full.
     assert_eq!(turns.begin(&key("c"), Some("n2"), at(0), nobody()), Ok(()));
     assert_eq!(
         turns.begin(&key("d"), Some("n2"), at(0), nobody()),

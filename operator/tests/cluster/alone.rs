@@ -1,5 +1,7 @@
-//! Edge (writes). What needs the node for itself. The runner begins tests in the order of their names, so that these come first, one after
-//! the other, with at most what else began in the same moment: whoever comes in between would wait until all others are over, and all others
+//! Edge (writes). Groups the tests that need the node for themselves.
+//!
+//! The runner starts tests in the order of their names, so that these start first, one after the other. At most the
+//! tests that started at the same moment run beside them. A test in between would wait for all others, and all others
 //! for it.
 
 mod drain;

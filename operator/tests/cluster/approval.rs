@@ -1,4 +1,5 @@
-//! Edge (writes). Where approval is required, exactly the approved set comes; and one exact set can be asked for now.
+//! Edge (writes). Tests that only an approved version set is applied if approval is required, and that a user can
+//! request one exact version set.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Edge (writes). Blackouts: nothing happens while one is on, whoever asks, and what was planned happens after it.
+//! Edge (writes). Tests blackouts: they block windows and requests, and the planned update follows afterwards.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Edge (writes). Renders the chart with Helm, and checks what Helm alone can check.
+//! Edge (writes). Renders the chart with Helm, and runs the checks that need Helm.
 
 use super::kubectl::{ask, run};
 use super::upstream;
@@ -6,7 +6,7 @@ use super::world::RELEASE;
 
 pub(super) const CHART: &str = "charts/nightshift";
 
-/// The operator as these tests want it: quick, small, and with the upstream of its own namespace.
+/// The operator's manifests for these tests: quick, small, and with the upstream of its own namespace.
 pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
     let base = upstream::base_url(namespace);
     let own = [

@@ -1,4 +1,4 @@
-//! Edge (writes). A node that an admin drains, and the server on it.
+//! Edge (writes). Drains a node that has a server.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ use super::server::Server;
 use super::wait::{SOON, until};
 use super::world::{RELEASE, World, no_new_world};
 
-/// No other test has a server of this name: `kubectl drain` looks for its pod in all namespaces.
+/// No other test has a server of this name, because `kubectl drain` selects its pod in all namespaces.
 pub(super) const HARBOUR: &str = "harbour";
 pub(super) const REFUSED: &str = "would violate the pod's disruption budget";
 
@@ -24,7 +24,7 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// The right to read nodes of the operator in this namespace.
+    /// The operator's permission in this namespace to read nodes.
     pub(super) fn of(world: &World) -> Self {
         Self { name: format!("{}-{RELEASE}-nodes", world.namespace) }
     }
@@ -38,8 +38,8 @@ impl Drop for Rights {
 
 /// A cordoned node. It is uncordoned when this is dropped, also by a test that fails.
 ///
-/// The cluster has one node, and other tests run beside this one: their servers tolerate the cordon, and their operators start before it or
-/// after it.
+/// The cluster has one node, and other tests run beside this one. Their servers tolerate the cordon, and their
+/// operators start before or after it.
 pub(super) struct Cordoned {
     pub(super) node: String,
     _no_new_world: RwLockWriteGuard<'static, ()>,
@@ -54,7 +54,7 @@ impl Cordoned {
         cordoned
     }
 
-    /// Drains the node as an admin does, but of this one server only. Returns whether that succeeded, and the output.
+    /// Drains the node as an admin does, but only of this server. Returns whether that succeeded, and the output.
     pub(super) async fn drain(&self, timeout: &str) -> (bool, String) {
         let (timeout, selector) =
             (format!("--timeout={timeout}"), format!("--pod-selector=nightshift.dev/server={HARBOUR}"));
@@ -74,7 +74,7 @@ impl Drop for Cordoned {
     }
 }
 
-/// A server that a cordon concerns.
+/// A server without a toleration for the cordon.
 pub(super) fn harbour(spec: &Value) -> Value {
     let mut object = server(HARBOUR, FAR);
     object["spec"]["podTemplate"]["spec"].as_object_mut().unwrap().remove("tolerations");
@@ -84,7 +84,7 @@ pub(super) fn harbour(spec: &Value) -> Value {
     object
 }
 
-/// Waits until the budget lets this many pods of the server be evicted; None: until there is no budget.
+/// Waits until the budget allows this number of evictions. `None`: until there is no budget.
 pub(super) async fn budget_is(world: &World, wanted: Option<i32>) {
     until(&format!("the budget is {wanted:?}"), SOON, async || {
         let budget = world.api::<PodDisruptionBudget>().get_opt(HARBOUR).await.unwrap();
@@ -94,7 +94,7 @@ pub(super) async fn budget_is(world: &World, wanted: Option<i32>) {
     .await;
 }
 
-/// Waits until the condition `Draining` is gone.
+/// Waits until the condition `Draining` is removed.
 pub(super) async fn no_longer_draining(server: &Server<'_>) {
     until("the condition Draining is gone", SOON, async || match server.condition("Draining").await {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Edge (writes). The operator dies at ten different moments of an update: it goes on where it was, and the server restarts once.
+//! Edge (writes). Kills the operator at ten different moments of an update: it continues, and the server restarts once.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::wait::AN_UPDATE;
 use super::witness::ServerObserver;
 use super::world::{World, in_a_world, uid_of};
 
-/// A moment of an update, at which something dies.
+/// A moment of an update, at which a fault is injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     Planned,
@@ -45,7 +45,7 @@ impl Moment {
         Self::NewPodReady,
     ];
 
-    /// Whether it has come; `before` is the pod of before the update.
+    /// Whether the moment has come. `before` is the pod from before the update.
     pub(super) async fn has_come(self, server: &Server<'_>, before: &Pod) -> bool {
         let api = server.world.api::<Pod>();
         let pod = async || api.get_opt(&server.pod_name()).await.unwrap();
@@ -76,7 +76,7 @@ async fn fact(server: &Server<'_>, name: &str) -> bool {
     serde_json::from_str::<Value>(&facts).is_ok_and(|facts| !facts[name].is_null())
 }
 
-/// Whether the template is that of the pod of before.
+/// Whether the template is that of the earlier pod.
 async fn is_goal(server: &Server<'_>, before: &Pod) -> bool {
     let digest = |annotations: Option<&std::collections::BTreeMap<String, String>>| {
         annotations.and_then(|all| all.get("nightshift.dev/lock-digest").cloned())
@@ -92,11 +92,11 @@ async fn partition(server: &Server<'_>) -> i32 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_that_is_killed_at_any_of_ten_moments_completes_the_update_with_one_restart() {
-    let at_once = 3; // servers that start at the same time on two cores get in each other's way
+    let at_once = 3; // servers that start at the same time on two cores slow each other down
     let all = stream::iter(Moment::ALL).map(|moment| async move {
         let name = format!("killed-{moment:?}").to_lowercase();
         let test = in_a_world(&name, BEFORE, async |world| update_with_a_kill(world, moment).await);
-        // One that fails must not stop the others half-way: each takes its world down itself.
+        // A failing test must not stop the others halfway, because each removes its own namespace.
         AssertUnwindSafe(test).catch_unwind().await.err().map(|_| moment)
     });
     let failed: Vec<Option<Moment>> = all.buffer_unordered(at_once).collect().await;
@@ -130,7 +130,7 @@ async fn update_with_a_kill(world: &World, moment: Moment) {
     witness.assert_order(&[(0, "All dimensions are saved"), (0, "Closing Server"), (1, "Done (")]);
 }
 
-/// Looks much more often than elsewhere: some of these moments are short.
+/// Checks much more often than other waits, because some of these moments are short.
 async fn until_it_comes(server: &Server<'_>, before: &Pod, moment: Moment) {
     let come = async {
         while !moment.has_come(server, before).await {

@@ -1,5 +1,5 @@
-//! Edge (writes). A server that settled and crashes again and again: counted, told, and nothing is begun on it; or stopped, where its owner
-//! wishes so.
+//! Edge (writes). Tests a stable server that crashes repeatedly: it is reported, and no update begins, or it is stopped
+//! if its spec asks for that.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn a_settled_server_that_crashes_three_times_is_told_as_a_loop_and_no_upda
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
         let template = lobby.stateful_set().await.spec.unwrap().template;
-        // It stands in the volume: each next start of the process dies too.
+        // The fault is on the volume, so that each next start of the process crashes too.
         lobby.order("fault crash-after 15").await;
         let unsaved = until("an Event StoppedUnsaved", A_START, async || {
             world.notes(LOBBY, "StoppedUnsaved").await.pop().ok_or_else(|| "none".to_owned())
@@ -51,7 +51,7 @@ async fn a_loop_of_crashes_is_ended_where_its_owner_wishes_so_until_a_person_say
     in_a_world("crash-loop-stopped", BEFORE, async |world| {
         let mut object = server(LOBBY, FAR);
         object["spec"]["onCrashLoop"] = json!("Stop");
-        // At zero replicas it would be updated at once, if it counted as one that sleeps.
+        // A server that is scaled to zero by a user would be updated at once.
         object["spec"]["updateSchedule"]["opportunistic"] = json!({"emptyFor": "10m"});
         world.apply(&[object, viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -98,7 +98,7 @@ async fn a_server_that_dies_with_its_agent_is_told_as_not_saved_by_the_agent_tha
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
-        // The agent has noted that this process runs.
+        // The agent has recorded that this process runs.
         until("the process is on the volume", A_START, async || {
             let there = lobby.shell("ls /data/.nightshift").await;
             if there.contains("running.json") { Ok(()) } else { Err(there) }

@@ -1,4 +1,4 @@
-//! Edge (writes). A server whose log tells of damage to its worlds: told, and the last copy from before stays.
+//! Edge (writes). Tests a server whose log reports damaged worlds: it is reported, and the last earlier backup is kept.
 
 use crds::paper_mc_server::BackupStatus;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn a_log_that_tells_of_damage_is_told_and_copies_from_after_it_do_not_push
         assert!(!is_marked);
 
         lobby.order("damage").await;
-        // A server at rest is looked at every five minutes.
+        // A server that is up to date has a pass every five minutes.
         world.look_again(LOBBY).await;
         let message = lobby.condition_is("WorldDamaged", "True", "ReportedByLog").await;
         assert!(message.contains("`Chunk [1, 2] header is truncated: expected 4096 but read 0`"), "{message}");
@@ -37,7 +37,7 @@ async fn a_log_that_tells_of_damage_is_told_and_copies_from_after_it_do_not_push
         })
         .await;
 
-        // The worlds from before: it is over.
+        // The restore of the earlier worlds ends the report.
         let pod = lobby.pod().await.unwrap();
         world.annotate(LOBBY, &format!("nightshift.dev/restore-from={before};overwrite")).await;
         lobby.back_after(&pod).await;
@@ -53,7 +53,8 @@ async fn a_log_that_tells_of_damage_is_told_and_copies_from_after_it_do_not_push
     .await;
 }
 
-/// Asks for a copy, and waits until there is one and what is too many has gone: its name, whether it is marked, and how many there are.
+/// Requests a backup, and waits until it is taken and old ones are pruned. Returns its name, whether it is marked, and
+/// the number of backups.
 async fn copy(world: &World, lobby: &Server<'_>) -> (String, bool, u32) {
     let asked = world.ask_for_a_copy(LOBBY).await;
     until("the request for a copy is served", A_START, async || {

@@ -1,5 +1,5 @@
-//! Edge (writes). Deleted objects are gone at once, because no object of Nightshift has a finalizer, and the operator creates none of them
-//! again.
+//! Edge (writes). Tests that deleted objects disappear at once, because Nightshift uses no finalizers, and that the
+//! operator does not create them again.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -23,7 +23,7 @@ async fn with_the_operator_there_and_the_server_first_nothing_comes_back_and_not
         world.kubectl(&["delete", "plugin", "viabackwards", AT_ONCE], "").await;
         lobby.gone().await;
         nothing_is_left_of_lobby(world).await;
-        // The operator has heard of both: the plugin goes from the other server in its next window.
+        // The operator has noticed both: the other server loses the plugin in its next window.
         second.planned(&["ViaBackwards"]).await;
         assert!(second.pod().await.is_some());
         nothing_is_left_of_lobby(world).await;

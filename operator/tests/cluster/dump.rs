@@ -1,4 +1,4 @@
-//! Edge (reads). What was there when a test failed, for the person who looks into it.
+//! Edge (reads). Saves the state after a failed test for its analysis.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Edge (writes). A server without consent to the EULA does not start.
+//! Edge (writes). Tests that a server without consent to the EULA does not start.
 
 use super::manifests::{BEFORE, FAR, LOBBY, server};
 use super::server::Server;

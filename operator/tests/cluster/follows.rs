@@ -1,4 +1,5 @@
-//! Edge (writes). A server that follows another waits in its open window until that one has run the update for long enough.
+//! Edge (writes). Tests that a server that follows another one waits in its open window until that one has run the
+//! update long enough.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::world::in_a_world;
 
 const STAGING: &str = "staging";
 
-/// A lobby whose window is open, and that lets a staging go first for so long.
+/// A lobby whose window is open, and that follows the staging server with this waiting time.
 fn follower(soak: &str) -> Value {
     let mut object = server(LOBBY, ALWAYS);
     object["spec"]["follows"] = json!({"server": STAGING, "soak": soak});
@@ -50,7 +51,7 @@ async fn an_update_comes_when_the_server_that_goes_first_has_run_it_for_long_eno
         .await;
         assert_eq!(lobby.set().await, set);
 
-        // Nobody tells it when the time is over: it looks by itself.
+        // No event signals the end of the waiting time: the operator requeues the server.
         updated(world, &lobby).await;
         assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
         let applied_at = lobby.object().await.status.unwrap().last_update.unwrap().applied_at;
@@ -65,7 +66,7 @@ async fn who_follows_a_server_that_is_not_there_or_goes_in_a_circle_is_told_and_
     in_a_world("follows-nobody", BEFORE, async |world| {
         world.apply(&[follower("48h"), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
-        // A first start needs nobody to have gone first.
+        // A first start does not wait for the other server.
         lobby.settled().await;
         let said = lobby.condition_is("WaitingForLeaderServer", "True", "NoSuchServer").await;
         assert!(said.contains("make it, or correct `spec.follows.server`"), "{said}");

@@ -1,4 +1,5 @@
-//! Edge (writes). A set that failed, and that only a person could bring back, and one that cannot open the worlds any more: another one comes instead.
+//! Edge (writes). Tests rolling forward: after a failed update that only a user could roll back, and for worlds that
+//! the stable version set cannot open.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +20,7 @@ use super::wait::{AN_UPDATE, until};
 use super::witness::ServerObserver;
 use super::world::in_a_world;
 
-/// Waits until the condition says that another set comes, and when.
+/// Waits until the condition names the next version set and its time.
 async fn told_what_comes(server: &Server<'_>, because: &str) {
     until("what comes is told", AN_UPDATE, async || {
         let found = server.condition("Updating").await.map(|found| (found.reason, found.message));
@@ -32,10 +33,10 @@ async fn told_what_comes(server: &Server<'_>, because: &str) {
     .await;
 }
 
-/// The Minecraft of [`NEWER_MINECRAFT`] and its data version, as `minecraft.wiki/w/Data_version` has it.
+/// The Minecraft of [`NEWER_MINECRAFT`] and its data version, from `minecraft.wiki/w/Data_version`.
 const NEWER: (&str, i32) = ("1.21.11", 4671);
 
-/// As if that Minecraft had opened the world in this folder; all else in its `level.dat` stays.
+/// Marks the world in this folder as opened by that Minecraft. The rest of its `level.dat` stays.
 fn open_with_newer(world: &Path) {
     let (name, data_version) = NEWER;
     let packed = fs::read(world.join("level.dat")).unwrap();
@@ -92,7 +93,7 @@ async fn where_there_is_no_way_back_a_corrected_set_comes_in_the_next_window_and
         let failed = lobby.set().await;
         let stuck = lobby.pod().await.unwrap().metadata.uid;
 
-        // What it failed for goes. Nothing comes before the window, and what will is told.
+        // The cause of the failure is removed. No update begins before the window, and the next one is reported.
         lobby.set_window(FAR).await;
         world.kubectl(&["delete", "plugin", "viabackwards"], "").await;
         told_what_comes(&lobby, "NoBackup").await;

@@ -1,4 +1,4 @@
-//! Edge (writes). A server that is held as a whole: what runs stays, whatever is newer, and everything else goes on.
+//! Edge (writes). Tests a server that is held as a whole: its version set stays, and other settings are applied.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use super::world::in_a_world;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_held_keeps_its_whole_set_and_takes_other_settings_until_it_is_let_go() {
     in_a_world("hold", BEFORE, async |world| {
-        // The other one tells when what is newer is known.
+        // The other server shows when the newer releases are known.
         world.apply(&[server(LOBBY, ALWAYS), small_server("arena"), viabackwards()]).await;
         let (lobby, arena) = (Server::new(world, LOBBY), Server::new(world, "arena"));
         lobby.settled().await;

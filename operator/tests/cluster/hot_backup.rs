@@ -1,4 +1,4 @@
-//! Edge (writes). Copies of a server that goes on running: because a person asks, and by the clock.
+//! Edge (writes). Tests online backups: on request and scheduled.
 
 use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger};
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
         assert!(lobby.saved_blocks().await >= 1000, "what was built is on the disk");
         assert_ne!(lobby.says().await["saving"], false, "saving is on again");
 
-        // What was served starts nothing, also when it is taken away and written again.
+        // A request that was served has no effect, also when it is removed and written again.
         world.annotate(LOBBY, "nightshift.dev/backup-now-").await;
         world.annotate(LOBBY, &format!("nightshift.dev/backup-now={asked}")).await;
         world.look_again(LOBBY).await;
@@ -56,7 +56,7 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
         assert!(second.started_at < next, "{second:?}, and next {next}");
         lobby.condition_is("BackupCronValid", "True", "BackupCronScheduleConfigured").await;
 
-        // It passes the schema, and keeps nothing but copies by the clock.
+        // It passes the schema, and blocks only scheduled backups.
         lobby.change(json!({"backup": {"schedule": {"cron": "0 0 30 2 *"}}})).await;
         let why = lobby.condition_is("BackupCronValid", "False", "InvalidBackupCronExpression").await;
         assert!(why.starts_with("spec.backup.schedule: `0 0 30 2 *` never happens"), "{why}");
@@ -88,7 +88,7 @@ async fn where_only_what_was_played_is_copied_an_instant_passes_over_an_empty_se
         world.apply(&[object]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
-        // There is none yet: the first instant brings one.
+        // There is no backup yet, so the first scheduled time takes one.
         let (first, promised) = until("there is a first copy, and another is promised", A_START, async || {
             let BackupStatus { last_backup, next_backup, .. } = backup(&lobby).await;
             let both = last_backup.clone().zip(next_backup).filter(|(last, next)| last.started_at < *next);

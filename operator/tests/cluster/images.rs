@@ -1,4 +1,4 @@
-//! Edge (writes). The operator cannot ask the node whether it has an image: the update is applied all the same.
+//! Edge (writes). Tests that an update is applied although the operator cannot check whether the node has an image.
 
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use kube::ResourceExt as _;
@@ -11,7 +11,7 @@ use super::update::updated;
 use super::wait::{SOON, until};
 use super::world::in_a_world;
 
-/// The pod by which the operator makes the server's node pull images.
+/// The pod that makes the server's node pull images.
 pub(super) const PULL: &str = "lobby-images";
 /// An image that every node of these tests has, and that no server runs.
 pub(super) const THERE: &str = "nightshift.dev/busybox:dev";

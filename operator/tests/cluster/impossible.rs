@@ -1,4 +1,4 @@
-//! Edge (writes). A request that nothing can meet: what runs goes on running, and everybody says the same.
+//! Edge (writes). Tests an impossible request: the running server stays, and condition, Event and `explain` agree.
 
 use resolver::explain::Explanation;
 use serde_json::json;
@@ -17,7 +17,7 @@ async fn an_impossible_request_leaves_the_running_server_alone_and_condition_eve
         let (pod, set) = (lobby.pod().await.unwrap(), lobby.set().await);
         let template = lobby.stateful_set().await.spec.unwrap().template;
 
-        // Paper 1.21.11 is there, and no release of ViaBackwards is listed for it yet.
+        // Paper 1.21.11 is released, and no release of ViaBackwards is listed for it yet.
         let mut object = server(LOBBY, FAR);
         object["spec"]["updateStrategy"] = json!("pin");
         object["spec"]["version"] = json!("1.21.11");
@@ -42,7 +42,8 @@ async fn an_impossible_request_leaves_the_running_server_alone_and_condition_eve
     .await;
 }
 
-/// Runs `resolver explain` in the operator's pod, which has the rights and the upstreams of the operator, and checks its exit code.
+/// Runs `resolver explain` in the operator's pod, which has the permissions and the upstreams of the operator, and
+/// checks its exit code.
 pub(super) async fn explain(namespace: &str, options: &[&str], solvable: bool) -> String {
     let deployment = format!("deployment/{RELEASE}");
     let server = format!("server/{LOBBY}");

@@ -1,4 +1,4 @@
-//! Edge (writes). kubectl and helm, as a user has them.
+//! Edge (writes). Runs kubectl and helm as a user does.
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -11,7 +11,7 @@ pub(super) fn repository() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// Runs a program at the root of the repository with this input, and returns what it said, whatever that is.
+/// Runs a program at the root of the repository with this input, and returns its output, also after a failure.
 pub(super) async fn ask(program: &str, arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(program)
         .args(arguments)
@@ -25,12 +25,12 @@ pub(super) async fn ask(program: &str, arguments: &[&str], input: &str) -> Outpu
             panic!("cannot run {program} ({error}); `eval \"$(dev/cluster env)\"` puts it on the PATH")
         });
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).await.ok(); // one that does not read it says why on stderr
+    stdin.write_all(input.as_bytes()).await.ok(); // a program that does not read it reports that on stderr
     drop(stdin);
     child.wait_with_output().await.unwrap()
 }
 
-/// The same for a program that has to succeed; returns its standard output.
+/// The same for a program that has to succeed. Returns its standard output.
 pub(super) async fn run(program: &str, arguments: &[&str], input: &str) -> String {
     said_by(program, arguments, ask(program, arguments, input).await)
 }
@@ -42,7 +42,7 @@ pub(super) fn said_by(program: &str, arguments: &[&str], output: Output) -> Stri
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// kubectl in a namespace; it has to succeed.
+/// Runs kubectl in a namespace. It has to succeed.
 pub(super) async fn kubectl(namespace: &str, arguments: &[&str], input: &str) -> String {
     run("kubectl", &[&["--namespace", namespace], arguments].concat(), input).await
 }

@@ -1,23 +1,23 @@
-//! Pure. The objects that a user writes, as small as they can be.
+//! Pure. Defines the objects that a user creates, as small as possible.
 
 use serde_json::{Value, json};
 
-/// The server that most tests are about.
+/// The server of most tests.
 pub(super) const LOBBY: &str = "lobby";
-/// The window never opens while a test runs.
+/// A window that never opens while a test runs.
 pub(super) const FAR: &str = "0 4 29 2 *";
-/// The window is open.
+/// A window that is always open.
 pub(super) const ALWAYS: &str = "* * * * *";
 
 /// A day on which ViaVersion and ViaBackwards 5.7.0 were the newest, and Paper was at 1.21.11.
 pub(super) const BEFORE: &str = "2026-01-10T12:00:00Z";
-/// A day on which 5.7.1 was out, and nothing else had changed.
+/// A day on which 5.7.1 was released, and nothing else had changed.
 pub(super) const AFTER: &str = "2026-01-19T12:00:00Z";
-/// What an update from the one to the other is.
+/// The changes of an update from `BEFORE` to `AFTER`.
 pub(super) const TO_AFTER: [&str; 2] = ["ViaBackwards 5.7.0 -> 5.7.1", "ViaVersion 5.7.0 -> 5.7.1"];
-/// Paper 1.21.11 was out, and ViaVersion 5.5.1 not listed for it.
+/// Paper 1.21.11 was released, and ViaVersion 5.5.1 was not listed for it.
 pub(super) const OLDER_MINECRAFT: &str = "2025-12-11T12:00:00Z";
-/// The day after: ViaVersion 5.6.0, which is.
+/// The day after: ViaVersion 5.6.0 is listed for it.
 pub(super) const NEWER_MINECRAFT: &str = "2025-12-12T18:00:00Z";
 
 /// A server on the newest Paper that all its plugins work with.
@@ -42,14 +42,14 @@ pub(super) fn server(name: &str, cron: &str) -> Value {
     })
 }
 
-/// The same with a volume for copies, and a window that never opens.
+/// The same with a volume for backups, and a window that never opens.
 pub(super) fn server_with_copies(name: &str) -> Value {
     let mut object = server(name, FAR);
     object["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
     object
 }
 
-/// One of many on a node, which asks for next to nothing, and whose window never opens.
+/// One of many servers on a node: it requests almost no resources, and its window never opens.
 pub(super) fn small_server(name: &str) -> Value {
     let mut object = server(name, FAR);
     object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
@@ -57,7 +57,7 @@ pub(super) fn small_server(name: &str) -> Value {
     object
 }
 
-/// ViaBackwards on every server; it needs ViaVersion.
+/// ViaBackwards on every server. It needs ViaVersion.
 pub(super) fn viabackwards() -> Value {
     plugin("viabackwards")
 }

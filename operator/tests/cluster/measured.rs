@@ -1,5 +1,7 @@
-//! Edge (writes). How long players wait, on a real node: figures of `make bench`, held to what the design allows. No part of `make test`, since they
-//! are those of a machine that does nothing else.
+//! Edge (writes). Measures how long players wait on a real node, and checks the figures of `make bench` against the
+//! limits of the design.
+//!
+//! Not part of `make test`, because the figures need a machine without other work.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,24 +18,25 @@ use super::wait::until;
 use super::witness::ServerObserver;
 use super::world::{World, alone_in_a_world};
 
-/// Servers whose window opens at one instant.
+/// The number of servers whose windows open at the same moment.
 const WARNED: usize = 200;
-/// Updates that are timed, and those of them that are under way at the same time.
+/// The number of timed updates, and how many of them run at the same time.
 const UPDATES: usize = 50;
 const AT_A_TIME: usize = 2;
-/// Updates with a copy before them, and what is copied beside the small world of a stand-in, in bytes.
+/// The number of updates with a backup, and the bytes that it copies in addition to the small world of the fake server.
 const COPIED: usize = 10;
 const REGION: u64 = 24_000_000;
-/// Restarts of a pod with one container, and what runs in it.
+/// The number of restarts of a pod with one container, and its program.
 const BARE: usize = 40;
 const IMAGE: &str = "nightshift.dev/busybox:dev";
 const UNTIL_TOLD: &str = "trap 'echo down; exit 0' TERM; echo up; while :; do sleep 1 & wait $!; done";
 /// All players were warned by then.
 const LONG_AFTER: SignedDuration = SignedDuration::from_secs(40);
-/// What the design allows: until the players of the last server are told, and for what is ours of the time that players are away.
+/// The limits of the design: until the players of the last server are warned, and for Nightshift's part of the
+/// downtime.
 const TOLD_WITHIN: SignedDuration = SignedDuration::from_secs(2);
 const OURS: SignedDuration = SignedDuration::from_secs(1);
-/// All starts on two cores, or fifty updates by twos.
+/// Enough for all starts on two cores, or fifty updates, two at a time.
 const ALL: Duration = Duration::from_mins(25);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,11 +50,12 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
         for server in &copied {
             server.shell(&format!("head -c {REGION} /dev/urandom > /data/world/region/r.9.9.mca")).await;
         }
-        // Beside the servers, and not before they are there: with fifty of them on two cores each step of Kubernetes alone takes twice as long.
+        // Measured while all servers run, because with fifty of them on two cores each step of Kubernetes takes twice
+        // as long.
         let bare = Restarted::new(world, "bare", |_| json!({})).await.gaps(|runs| runs < BARE).await;
         let witnesses = join_all(servers.iter().map(ServerObserver::of)).await;
         plan(world, servers.iter().chain(&copied)).await;
-        // While the updates are under way: it meets what they meet.
+        // Measured during the updates, under the same conditions.
         let same = Restarted::new(world, "shape", as_ours).await;
         let under_way = Cell::new(true);
         let (same, ()) = tokio::join!(same.gaps(|_| under_way.get()), async {
@@ -86,7 +90,7 @@ async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() 
         plan(world, &servers).await;
         let (cron, opens) = a_minute_from_now();
         join_all(servers.iter().map(|server| server.set_window(&cron))).await;
-        // Whoever looks in these seconds is what is measured.
+        // Any request in these seconds would change the measurement.
         #[expect(clippy::disallowed_methods, reason = "the window opens by the clock")]
         let until_long_after = opens.duration_since(Timestamp::now()) + LONG_AFTER;
         tokio::time::sleep(until_long_after.unsigned_abs()).await;
@@ -108,10 +112,10 @@ async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() 
     .await;
 }
 
-/// Opens the window of all, and waits until the newer releases are proven on each.
+/// Opens the window of all servers, and waits until the newer releases are verified on each.
 async fn update(servers: &[Server<'_>]) {
     join_all(servers.iter().map(|server| server.set_window(ALWAYS))).await;
-    // One after the other: fifty that are asked four times a second are work for the API server, and the figure would be theirs.
+    // One after the other: requests for fifty servers four times a second load the API server and distort the figures.
     for server in servers {
         until("it is updated and proven", ALL, async || match server.condition("Updating").await {
             Some(found) if found.reason == "Stable" && server.set().await.plugins["ViaVersion"] == "5.7.1" => Ok(()),
@@ -121,7 +125,7 @@ async fn update(servers: &[Server<'_>]) {
     }
 }
 
-/// What a copy adds to the time that players are away, by the copies' own records.
+/// Reports how much a backup adds to the downtime, by the backups' own records.
 async fn report_copies(servers: &[Server<'_>]) {
     let witnesses = join_all(servers.iter().map(ServerObserver::of)).await;
     update(servers).await;
@@ -139,7 +143,7 @@ async fn report_copies(servers: &[Server<'_>]) {
     println!("from the last line of the old server to the first of the new, less its copy: {}", Figures::of(rest));
 }
 
-/// So many servers, small ones with this in their spec, that run what was out at first.
+/// Creates `count` small servers with these fields in their spec, and waits until they run the first releases stably.
 async fn settle<'w>(world: &'w World, prefix: &str, count: usize, spec: &Value) -> Vec<Server<'w>> {
     let names: Vec<String> = (0..count).map(|number| format!("{prefix}-{number:03}")).collect();
     let fields = spec.as_object().expect("fields of a spec");
@@ -165,7 +169,7 @@ async fn settle<'w>(world: &'w World, prefix: &str, count: usize, spec: &Value) 
     servers
 }
 
-/// The newer releases come out, and lie on every volume.
+/// Publishes the newer releases, and waits until they are on every volume.
 async fn plan<'s, 'w: 's>(world: &World, servers: impl IntoIterator<Item = &'s Server<'w>>) {
     world.upstream.set_now(AFTER).await;
     for server in servers {
@@ -173,9 +177,9 @@ async fn plan<'s, 'w: 's>(world: &World, servers: impl IntoIterator<Item = &'s S
     }
 }
 
-/// What a server's pod has and any program of this shape would have: an init container, a sidecar, a Secret, a ConfigMap, one that is not there,
-/// and a folder that containers share. The kubelet may read Secret and ConfigMap only a moment after the pod is bound to its node, and tries it
-/// again about a second later.
+/// The shape of a server's pod, for any program. It has an init container, a sidecar, a Secret, a ConfigMap, another
+/// one that does not exist, and a folder that containers share. The kubelet may not read Secret and ConfigMap until a
+/// moment after the pod is bound to its node. It tries again about a second later.
 fn as_ours(name: &str) -> Value {
     let reads = json!([{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": name, "key": "password"}}}]);
     let mounts = json!([{"name": "lock", "mountPath": "/lock"}, {"name": "orders", "mountPath": "/orders"}, {"name": "shared", "mountPath": "/shared"}]);
@@ -192,7 +196,7 @@ fn as_ours(name: &str) -> Value {
     })
 }
 
-/// A pod that nobody but Kubernetes has to do with.
+/// A pod that only Kubernetes manages.
 struct Restarted<'w> {
     server: Server<'w>,
     witness: ServerObserver,
@@ -228,8 +232,8 @@ impl<'w> Restarted<'w> {
         Self { server, witness }
     }
 
-    /// Deletes it again and again, as long as `goes_on` says so of the restarts that were: from the last words of its process to the first
-    /// of its successor's, which is what Kubernetes needs by itself.
+    /// Deletes the pod repeatedly while `goes_on` is true for the number of restarts. Returns the times from the last
+    /// line of a process to the first line of its successor, which is the time that Kubernetes alone takes.
     async fn gaps(self, goes_on: impl Fn(usize) -> bool) -> Vec<SignedDuration> {
         let Self { server, witness } = self;
         let mut runs = 0;
@@ -246,7 +250,7 @@ impl<'w> Restarted<'w> {
     }
 }
 
-/// Times of many, the shortest first.
+/// Sorted times, the shortest first.
 struct Figures(Vec<SignedDuration>);
 
 impl Figures {
@@ -256,7 +260,7 @@ impl Figures {
         Self(all)
     }
 
-    /// The time that so many of a hundred do not exceed.
+    /// The time that this percentage does not exceed.
     fn at(&self, percent: usize) -> SignedDuration {
         self.0[(self.0.len() * percent).div_ceil(100).max(1) - 1]
     }

@@ -1,4 +1,4 @@
-//! Edge (writes). A new server starts with the backup of another server.
+//! Edge (writes). Tests that a new server starts with the backup of another server.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::server::Server;
 use super::wait::{SOON, until};
 use super::world::{World, in_a_world};
 
-/// A file in the world, to recognise the world by.
+/// A file in the world that identifies it.
 pub(super) const MARKER: &str = "/data/world/marker.txt";
 /// Settings of a plugin that the user wrote.
 pub(super) const SETTINGS: &str = "/data/plugins/ViaVersion/by-hand.yml";
@@ -21,7 +21,7 @@ pub(super) fn with(name: &str, more: &Value) -> Value {
     manifest
 }
 
-/// Builds in a new server, writes both files and takes a backup; returns its name.
+/// Builds in a new server, writes both files and takes a backup. Returns its name.
 pub(super) async fn built_and_copied(world: &World) -> String {
     let lobby = Server::new(world, LOBBY);
     lobby.settled().await;
@@ -51,7 +51,7 @@ async fn a_new_server_begins_with_a_copy_of_another_one_and_goes_its_own_way() {
         assert!(said.contains(&copy) && said.contains("of `lobby`"), "{said}");
         assert_eq!(second.shell(&format!("cat {MARKER}")).await, "then");
         assert!(second.saved_blocks().await >= 1000);
-        // The claim of the other server goes with a restart in a window, so that it may be deleted some day.
+        // A restart in a window removes the claim of the other server, so that it can be deleted later.
         until("the claim is planned to go", SOON, async || match second.condition("UpdateAvailable").await {
             Some(found) if found.status == "True" && found.message == "settings of the pod" => Ok(()),
             other => Err(format!("{other:?}")),

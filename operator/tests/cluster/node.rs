@@ -1,4 +1,6 @@
-//! Edge (writes). The node from below, which only root on the same machine can reach: processes and firewall. Its disks: `volume`.
+//! Edge (writes). Manipulates processes and firewall of the node, which needs root on the same machine.
+//!
+//! The module `volume` manipulates its disks.
 
 use std::fs;
 use std::os::fd::AsRawFd as _;
@@ -12,9 +14,9 @@ use k8s_openapi::api::core::v1::Pod;
 use super::kubectl::{repository, run};
 use super::world::uid_of;
 
-/// The processes of a pod whose program is called so.
+/// The processes of a pod with this program.
 pub(super) fn processes(pod_uid: &str, program: &str) -> Vec<u32> {
-    let underscored = pod_uid.replace('-', "_"); // as systemd names a slice
+    let underscored = pod_uid.replace('-', "_"); // the form in systemd's slice names
     let of_pod = |folder: &PathBuf| {
         let groups = fs::read_to_string(folder.join("cgroup")).unwrap_or_default();
         let command = fs::read(folder.join("cmdline")).unwrap_or_default();
@@ -34,7 +36,7 @@ pub(super) fn kill_9(pod: &Pod, program: &str) {
     );
 }
 
-/// The same. No: there is none just now.
+/// The same, but returns false if there is no such process now.
 pub(super) fn try_kill_9(pod: &Pod, program: &str) -> bool {
     let kill = |process: u32| Command::new("kill").args(["-9", &process.to_string()]).output();
     let killed =
@@ -42,15 +44,15 @@ pub(super) fn try_kill_9(pod: &Pod, program: &str) -> bool {
     killed.count() > 0
 }
 
-/// Rules of a firewall that drop what somebody sends. They end when this is dropped, also by a test that fails.
+/// Firewall rules that drop packets. They are removed when this is dropped, also by a test that fails.
 pub(super) struct Blocked {
-    /// Held open: the process by whose name it was found may end before the rules do.
+    /// Kept open, because the process of the network path may end before the rules do.
     network: fs::File,
     table: String,
 }
 
-/// Drops every connection that a pod of this node begins, wherever it goes, but for those of the pods with these addresses.
-/// What the pods are asked they may answer.
+/// Drops every connection that a pod of this node begins, to any target, except those of the pods with these addresses.
+/// The pods can still answer requests.
 pub(super) fn block_all_but(name: &str, pods: &str, free: &[String]) -> Blocked {
     let free = free.join(", ");
     // Before the addresses of Services are translated, and right after the connection is known.
@@ -62,12 +64,12 @@ pub(super) fn block_all_but(name: &str, pods: &str, free: &[String]) -> Blocked 
         .expect("the cluster of dev/cluster has a network of its own")
 }
 
-/// Comes between a pod's agent and its server: nothing gets to the port of RCON any more.
+/// Blocks the RCON port between a pod's agent and its server.
 pub(super) fn cut_rcon(pod: &Pod) -> Blocked {
     try_cut_rcon(pod).expect("the agent runs, on this machine")
 }
 
-/// The same. None: there is no agent just now.
+/// The same, but returns `None` if there is no agent now.
 pub(super) fn try_cut_rcon(pod: &Pod) -> Option<Blocked> {
     let agent = *processes(&uid_of(pod), "/agent").first()?;
     let chain = "type filter hook output priority 0; policy accept;\ntcp dport 25575 drop";
@@ -75,7 +77,7 @@ pub(super) fn try_cut_rcon(pod: &Pod) -> Option<Blocked> {
 }
 
 impl Blocked {
-    /// None: there is no such network.
+    /// Returns `None` if there is no such network.
     fn by(network: &Path, name: &str, chain: &str) -> Option<Self> {
         let blocked = Self { network: fs::File::open(network).ok()?, table: format!("test-{name}") };
         let said = blocked.firewall(&[&format!("table ip {} {{\nchain out {{\n{chain}\n}}\n}}\n", blocked.table)]);
@@ -99,22 +101,22 @@ impl Drop for Blocked {
     }
 }
 
-/// Where `dev/cluster` keeps its state.
+/// The state directory of `dev/cluster`.
 pub(super) fn state() -> PathBuf {
     std::env::var_os("NIGHTSHIFT_STATE").map_or_else(|| repository().join(".dev"), PathBuf::from)
 }
 
-/// With this the pods on a node are deleted, each after the time that it tolerates it.
+/// This taint makes Kubernetes delete the pods on a node, each after its toleration time.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable:NoExecute";
 
-/// A node without its kubelet: nobody hears of it any more, and what runs there runs on. Ends when it is dropped, so that a
-/// test that fails leaves a cluster that works.
+/// A node without its kubelet: it sends no reports, and its processes run on. Ends when this is dropped, so that a
+/// failed test leaves a working cluster.
 pub(super) struct Lost {
     node: String,
 }
 
-/// Kills a process of the cluster itself, as the kernel does when memory runs out, and waits until it is gone: what is still being
-/// taken apart, `dev/cluster up` takes for alive, and starts no other. Its children live on.
+/// Kills a process of the cluster itself, as the kernel does when memory runs out, and waits until it has exited.
+/// `dev/cluster up` would take an exiting process for a running one, and start no other. Its children stay alive.
 fn kill_service(name: &str) {
     let file = state().join(format!("run/{name}.pid"));
     let process = fs::read_to_string(&file).unwrap_or_else(|error| {
@@ -130,19 +132,19 @@ fn kill_service(name: &str) {
     }
 }
 
-/// Starts what is missing of the cluster, and waits for it.
+/// Starts the missing parts of the cluster, and waits for them.
 fn bring_back() {
     let back = Command::new(repository().join("dev/cluster")).arg("up").status();
-    // Who calls this may be about to panic, and a second panic would hide the first.
+    // The caller may be about to panic, and a second panic would hide the first.
     if !back.as_ref().is_ok_and(ExitStatus::success) {
         eprintln!("the cluster does not come up again: {back:?}");
     }
 }
 
-/// A part of the cluster that was killed. Runs again when this is dropped.
+/// A part of the cluster that was killed. It is started again when this is dropped.
 pub(super) struct Killed;
 
-/// Kills one of them: `kubelet`, `containerd`, `kube-apiserver`, `etcd`.
+/// Kills a part: `kubelet`, `containerd`, `kube-apiserver`, `etcd`.
 pub(super) fn kill_part(name: &str) -> Killed {
     kill_service(name);
     Killed
@@ -154,15 +156,15 @@ impl Drop for Killed {
     }
 }
 
-/// Ends the kubelet, and so cuts the node off.
+/// Kills the kubelet, which disconnects the node.
 pub(super) fn lose(node: &str) -> Lost {
     kill_service("kubelet");
     Lost { node: node.to_owned() }
 }
 
 impl Lost {
-    /// What Kubernetes does next in a cluster with other nodes. Where all nodes are silent it takes itself for the one that is
-    /// cut off, and mostly waits.
+    /// Adds the taint that Kubernetes adds in a cluster with other nodes. If all nodes are unreachable, Kubernetes
+    /// assumes that it is disconnected itself, and usually waits.
     pub(super) async fn evict(&self) {
         run("kubectl", &["taint", "--overwrite", "node", &self.node, UNREACHABLE], "").await;
     }
@@ -171,7 +173,8 @@ impl Lost {
 impl Drop for Lost {
     fn drop(&mut self) {
         bring_back();
-        // Kubernetes takes it away, too, some time after the node is back: then there is none, and this says so.
+        // Kubernetes also removes the taint some time after the node is back. Then this command fails, which is
+        // ignored.
         let taint = format!("{UNREACHABLE}-");
         drop(Command::new("kubectl").args(["taint", "node", &self.node, &taint]).output());
     }

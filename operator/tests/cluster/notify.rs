@@ -1,5 +1,7 @@
-//! Edge (writes). Channels, a server's own and one of the cluster, are told of an update once, whatever happens to the operator, and a missing
-//! Secret is told before.
+//! Edge (writes). Tests that channels of a server and of the cluster get each notification once, also if the operator
+//! restarts.
+//!
+//! A missing Secret is reported before.
 
 use std::time::Duration;
 
@@ -14,10 +16,11 @@ use super::upstream::base_url;
 use super::wait::{A_START, until};
 use super::world::{World, in_a_world_with};
 
-/// A missing Secret is looked for each minute.
+/// The operator looks for a missing Secret every minute.
 const A_MESSAGE: Duration = Duration::from_mins(3);
 
-/// A channel that is told about all servers. Here its Secret is beside that of the server: the operator is in the same namespace.
+/// A channel that is notified about all servers. Its Secret is in the server's namespace here, because the operator is
+/// in the same one.
 pub(super) const OF_THE_CLUSTER: [&str; 6] = [
     "notify.channels[0].name=team",
     "notify.channels[0].type=Slack",
@@ -27,14 +30,14 @@ pub(super) const OF_THE_CLUSTER: [&str; 6] = [
     r"notify.channels[0].texts.done=staff hear of \{server\}",
 ];
 
-/// What the channels were told so far.
+/// The messages to the channels so far.
 pub(super) async fn said(world: &World) -> Vec<String> {
     let answer = reqwest::get(format!("{}/chat", world.upstream.url)).await.unwrap();
     let said: Vec<Value> = answer.error_for_status().unwrap().json().await.unwrap();
     said.into_iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until nothing is to be told any more, and returns what was told.
+/// Waits until no notification is pending, and returns all messages.
 pub(super) async fn all_said(world: &World, lobby: &Server<'_>, count: usize) -> Vec<String> {
     until(&format!("{count} messages are told and noted"), A_MESSAGE, async || {
         let notices = lobby.object().await.status.unwrap().notices;
@@ -50,7 +53,7 @@ fn restarts(pod: &Pod) -> i32 {
     containers.map(|container| container.restart_count).sum()
 }
 
-/// Kills the operator, and waits until the next one leads and has looked at the server.
+/// Kills the operator, and waits until the next one leads and has had a pass over the server.
 pub(super) async fn another_operator(world: &World, lobby: &Server<'_>) {
     let before = world.operator().await;
     kill_9(&before, "/operator");

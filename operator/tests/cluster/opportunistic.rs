@@ -1,4 +1,5 @@
-//! Edge (writes). Updates outside of windows: while nobody is on, called off by who joins, at zero replicas, and never a newer Minecraft.
+//! Edge (writes). Tests updates outside of windows: on an empty server, cancelled when a player joins, at zero
+//! replicas, and never to a newer Minecraft.
 
 use serde_json::{Value, json};
 
@@ -9,11 +10,11 @@ use super::wait::{A_START, AN_UPDATE, SOON, until};
 use super::witness::ServerObserver;
 use super::world::in_a_world;
 
-/// A server whose window is far, and that is updated when nobody has been on for 15 seconds.
+/// A server whose window is far away, and that is updated after it was empty for 15 seconds.
 fn opportunistic() -> Value {
     let mut object = server(LOBBY, FAR);
     object["spec"]["updateSchedule"]["opportunistic"] = json!({"emptyFor": "15s"});
-    // Long enough for somebody to join in between.
+    // Long enough for a player to join in between.
     object["spec"]["players"]["emptyNotice"] = json!("20s");
     object
 }
@@ -94,7 +95,8 @@ async fn a_newer_minecraft_waits_for_a_window_although_nobody_is_on() {
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         let witness = ServerObserver::of(&lobby).await;
-        // Somebody is on until all of it is planned: ViaVersion alone would be no newer Minecraft.
+        // A player is on the server until the whole update is planned, because ViaVersion alone would not be a newer
+        // Minecraft.
         lobby.order("join Alice").await;
         world.upstream.set_now(NEWER_MINECRAFT).await;
         lobby.planned(&["Paper 1.21.10", "-> 1.21.11"]).await;

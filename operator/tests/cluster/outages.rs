@@ -1,4 +1,5 @@
-//! Edge (writes). What breaks around a server: its volume is full, a firewall comes between it and the agent, and clocks differ.
+//! Edge (writes). Tests failures around a server: a full volume, a firewall between it and the agent, and clocks that
+//! differ.
 
 use serde_json::json;
 
@@ -25,7 +26,7 @@ async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room()
         lobby.set_window(ALWAYS).await;
         let said = lobby.condition_is("ArtifactsReady", "False", "NotStaged").await;
         assert!(said.contains("MiB free, these files need 1 MiB, and 64 MiB must stay free"), "{said}");
-        // The window is open all the time, and nothing is stopped for what is not there.
+        // The window is open all the time, but the server is not stopped for missing files.
         world.look_again(LOBBY).await;
         assert_eq!(lobby.set().await, before);
         assert_eq!(world.notes(LOBBY, "PlayersWarned").await, Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Edge (writes). JARs that a person put there: a site may know on which Minecraft one runs, and one may need a plugin.
+//! Edge (writes). Tests unmanaged JARs: Modrinth may list their Minecraft versions, and they may need a plugin.
 
 use crds::paper_mc_server::PluginStateKind;
 use fixtures::jar::{self, PluginYml};
@@ -10,7 +10,7 @@ use super::update::updated;
 use super::wait::{SOON, until};
 use super::world::{in_a_world, uid_of};
 
-/// Nobody knows it.
+/// No upstream knows it.
 const SHOP: &str = "Shop.jar";
 /// GriefPrevention 16.18.5: its page lists 1.21.10 and not 1.21.11.
 const CLAIMS: &str = "claims.jar";
@@ -30,7 +30,7 @@ async fn a_jar_that_modrinth_knows_by_its_bytes_waits_only_for_a_minecraft_that_
         lobby.put_file(&format!("/data/plugins/{CLAIMS}"), &claims).await;
         lobby.put_file(&format!("/data/plugins/{SHOP}"), &jar::plugin(&PluginYml::new("Shop", "1.0"))).await;
         lobby.change(json!({"updateStrategy": "auto", "version": null})).await;
-        // 1.21.10 waits for the one, and no longer for the other.
+        // `SHOP` blocks 1.21.10. `CLAIMS` no longer does.
         lobby.held_by(SHOP).await;
         assert!(lobby.object().await.status.unwrap().available_update.is_none());
 

@@ -1,5 +1,5 @@
-//! Edge (writes). Who is on when a window opens: waited for until they leave or the deadline is over, and told of it, also where their server
-//! hides them.
+//! Edge (writes). Tests players at the opening of a window: the operator waits for them until the deadline and warns
+//! them, also if the server hides them.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -17,12 +17,12 @@ fn server_for(players: &Value) -> Value {
     object
 }
 
-/// One that waits for its players, for so long after its window has opened.
+/// A server that waits for its players, until this deadline after the opening of its window.
 fn patient(deadline: &str) -> Value {
     server_for(&json!({"policy": "WaitForEmpty", "deadline": deadline, "notice": "20s", "emptyNotice": "3s"}))
 }
 
-/// A server with Alice on it, and an update that waits for its window.
+/// A server with the player Alice, and an update that waits for its window.
 async fn with_alice_and_an_update(world: &World, object: Value) -> Server<'_> {
     world.apply(&[object, viabackwards()]).await;
     let lobby = Server::new(world, LOBBY);
@@ -33,7 +33,8 @@ async fn with_alice_and_an_update(world: &World, object: Value) -> Server<'_> {
     lobby
 }
 
-/// Alice had her 20 seconds, and read how long they are and why she was disconnected. The server was stopped once.
+/// Alice had 20 seconds, and the messages stated them and the reason for the disconnection. The server was stopped
+/// once.
 fn assert_alice_was_told(witness: &ServerObserver) {
     witness.assert_order(&[
         (0, "Alice was shown: The server restarts in 10 seconds for an update"),

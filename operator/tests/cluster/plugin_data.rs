@@ -1,11 +1,11 @@
-//! Edge (writes). The data folders of plugins: kept before an update, and back as they were when that fails.
+//! Edge (writes). Tests the data folders of plugins: saved before an update, and restored after it fails.
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, until};
 use super::world::in_a_world;
 
-/// A line for each start of the stand-in, with the version of the plugin that wrote it.
+/// A file with a line for each start of the fake server, with the version of the plugin that wrote it.
 const VERSIONS: &str = "ViaVersion/stand-in-versions.txt";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +28,7 @@ async fn a_plugin_that_fails_leaves_its_data_as_they_were_before_it() {
         .await;
         assert!(restored.contains("ViaVersion"), "{restored}");
         lobby.condition_is("Updating", "False", "Held").await;
-        // What is read in the morning: not that all is well, because the old set was proven again.
+        // The condition must name the failure, although the old version set was verified again.
         let held = lobby.condition("Updating").await.unwrap().message;
         assert!(held.contains("ViaVersion did not enable"), "{held}");
         let status = lobby.object().await.status.unwrap();

@@ -1,4 +1,6 @@
-//! Edge (writes). Restarts by the clock: the server as it is, warned and saved, once for each instant; and one by a person in the game.
+//! Edge (writes). Tests scheduled restarts: the same version set, with a warning and a save, once for each time.
+//!
+//! Also tests `/stop` in the game.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -33,7 +35,7 @@ async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_w
         assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
         assert!(world.note(LOBBY, "PlayersWarned").await.starts_with("7 players warned"));
 
-        // Nothing of it looks like an update.
+        // A restart must not look like an update.
         let status = lobby.object().await.status.unwrap();
         assert!(status.available_update.is_some() && status.last_update.is_none(), "{status:?}");
         assert_eq!(status.history.len(), 1, "{:?}", status.history);
@@ -42,7 +44,7 @@ async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_w
             assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
         }
 
-        // The instant is over for whoever looks, also for an operator that was not there.
+        // The time is served, also for an operator that did not run then.
         let operator = world.operator().await;
         let name = operator.metadata.name.clone().unwrap();
         world.kubectl(&["delete", "pod", &name, "--wait=false"], "").await;
@@ -72,7 +74,7 @@ async fn stop_in_the_game_is_a_restart_by_a_person_of_the_same_pod_and_nothing_i
         let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
         let witness = ServerObserver::of(&lobby).await;
         lobby.order("stop").await;
-        // Not by the status alone: for a moment it still says what was so before.
+        // The status alone is not enough, because it shows the earlier state for a moment.
         until("the server runs again in its pod", A_START, async || {
             let is_up = |line: &Line| line.run == 1 && line.text.contains("Done (");
             if witness.lines().iter().any(is_up) { Ok(()) } else { Err(witness.console()) }

@@ -1,4 +1,4 @@
-//! Edge (writes). A world that comes back from a copy because a person asks for it, and only with the explicit word.
+//! Edge (writes). Tests restores at a user's request, which need the explicit word `overwrite`.
 
 use crds::paper_mc_server::{RestoreHandled, RestoreResult};
 use serde_json::json;
@@ -11,7 +11,7 @@ use super::wait::{A_START, AN_UPDATE, SOON, until};
 use super::witness::ServerObserver;
 use super::world::in_a_world;
 
-/// A file in the world, to recognise the world by.
+/// A file in the world that identifies it.
 pub(super) const MARKER: &str = "/data/world/marker.txt";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,7 +74,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
         assert!(world.note(LOBBY, "WorldRestored").await.contains(&restored.set_aside));
         assert!(world.note(LOBBY, "RestartStarted").await.contains(&copy));
 
-        // What was served is not served again: not by a look, and not by a pod that is lost.
+        // A request that was served has no further effect, neither in a later pass nor with a new pod.
         lobby.put_file(MARKER, b"later").await;
         world.look_again(LOBBY).await;
         world.kubectl(&["delete", "pod", &lobby.pod_name(), "--wait=false"], "").await;
@@ -98,7 +98,7 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
         lobby.settled().await;
         let before = lobby.set().await;
         lobby.put_file(MARKER, b"then").await;
-        // Whatever copy is taken, a player's file is newer: somebody has played since.
+        // The player's file is newer than any backup, which means that a player was on the server since.
         lobby
             .shell("mkdir -p /data/world/playerdata && touch -d '2037-01-01 00:00:00' /data/world/playerdata/a.dat")
             .await;
@@ -119,10 +119,10 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
         let witness = ServerObserver::of(&lobby).await;
         let copy = lobby.object().await.status.unwrap().backup.unwrap().last_backup.unwrap().name;
 
-        // A person may take days. What is built meanwhile can be copied, and what is told stays the way back.
+        // The user may take days. Meanwhile backups can be taken, and the reported command stays valid.
         lobby.next_copy(&copy).await;
 
-        // What is told is what is done.
+        // The reported command must work.
         let (_, command) =
             told.split_once('`').and_then(|(_, rest)| rest.split_once("by `")).expect("a command is told");
         let (command, _) = command.split_once('`').unwrap();
@@ -149,7 +149,7 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
             (1, "Done ("),
         ]);
 
-        // The window is open all the time: what failed is not tried again, and the copy is not put in place again.
+        // The window is open all the time: the failed update is not tried again, and the backup is not restored again.
         world.look_again(LOBBY).await;
         assert_eq!((witness.pods(), witness.runs()), (2, 2), "one restart:\n{}", witness.console());
         assert_eq!(world.notes(LOBBY, "WorldRestored").await.len(), 1);
@@ -173,7 +173,7 @@ async fn the_copy_that_a_person_names_is_not_pushed_out_by_that_of_an_update_whi
         lobby.put_file(MARKER, b"now").await;
         lobby.next_copy(&copy).await;
 
-        // With that of the update there are three, and the one that is named is the oldest.
+        // With the backup of the update there are three, and the requested one is the oldest.
         world.upstream.set_now(NEWER_MINECRAFT).await;
         lobby.planned(&["-> 1.21.11"]).await;
         lobby.set_window(ALWAYS).await;
@@ -192,7 +192,7 @@ async fn the_copy_that_a_person_names_is_not_pushed_out_by_that_of_an_update_whi
 }
 
 impl Server<'_> {
-    /// Asks for a copy and waits for it, where this is the newest before.
+    /// Requests a backup and waits for it. `newest` is the newest one before.
     async fn next_copy(&self, newest: &str) {
         self.world.ask_for_a_copy(&self.name).await;
         until("another copy is taken", A_START, async || {

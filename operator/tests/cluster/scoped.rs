@@ -1,4 +1,5 @@
-//! Edge (writes). One plugin alone: by a request with a scope, because it may not wait, and in a window of its own.
+//! Edge (writes). Tests partial updates of one plugin: by a request with a scope, as an urgent update, and in a window
+//! of its own.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +12,7 @@ use super::wait::{AN_UPDATE, SOON, until};
 use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
-/// Asks for what is named and nothing else, and returns the whole value.
+/// Requests an update of `only`, and returns the whole value.
 async fn ask(world: &World, only: &str) -> String {
     #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
     let value = format!("{};only={only}", Timestamp::now().as_second());
@@ -20,7 +21,7 @@ async fn ask(world: &World, only: &str) -> String {
     value
 }
 
-/// The versions of ViaVersion and ViaBackwards that run.
+/// The running versions of ViaVersion and ViaBackwards.
 async fn versions(lobby: &Server<'_>) -> (String, String) {
     let plugins = lobby.set().await.plugins;
     (plugins["ViaVersion"].clone(), plugins["ViaBackwards"].clone())
@@ -72,7 +73,7 @@ async fn one_plugin_comes_alone_when_somebody_asks_for_it_and_another_because_it
     .await;
 }
 
-/// A schedule that comes in three hours, and then on each day.
+/// A schedule that begins in three hours, and then every day.
 fn in_three_hours() -> String {
     #[expect(clippy::disallowed_methods, reason = "a window opens by the cluster's clock")]
     let opens = Timestamp::now() + SignedDuration::from_hours(3);

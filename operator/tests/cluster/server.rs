@@ -1,4 +1,4 @@
-//! Edge (writes). One server of a test: its object, its pod, and the stand-in inside.
+//! Edge (writes). Wraps one server of a test: its object, its pod, and the fake server inside.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,16 +24,16 @@ pub(super) struct Server<'w> {
     pub(super) name: String,
 }
 
-/// Everything that must come back as it was.
+/// The state that a rollback or restart must reproduce.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Set {
-    /// The pod's template, without what only says which StatefulSet made it.
+    /// From the pod's template, without the fields that only name its StatefulSet.
     pub(super) image: String,
     pub(super) lock: String,
     pub(super) memory: Option<String>,
-    /// Version by name, of the plugins that are enabled, as the server says.
+    /// The versions by name of the enabled plugins, as the server reports them.
     pub(super) plugins: BTreeMap<String, String>,
-    /// Paper, as the server says.
+    /// The Paper version, as the server reports it.
     pub(super) paper: String,
 }
 
@@ -50,13 +50,13 @@ impl<'w> Server<'w> {
         self.world.api().get(&self.name).await.unwrap()
     }
 
-    /// The pod, if there is one that is not on its way out.
+    /// The pod, if there is one that is not being deleted.
     pub(super) async fn pod(&self) -> Option<Pod> {
         let pod = self.world.api::<Pod>().get_opt(&self.pod_name()).await.unwrap()?;
         pod.metadata.deletion_timestamp.is_none().then_some(pod)
     }
 
-    /// Waits until there is no pod of it any more, also none on its way out.
+    /// Waits until its pod is deleted completely.
     pub(super) async fn gone(&self) {
         let api = self.world.api::<Pod>();
         until("the pod is gone", SOON + Duration::from_secs(30), async || {
@@ -83,7 +83,7 @@ impl<'w> Server<'w> {
         self.change(json!({"updateSchedule": {"maintenanceWindow": {"cron": cron}}})).await;
     }
 
-    /// A condition, if it is about the spec as it is now.
+    /// A condition, if it is about the current spec.
     pub(super) async fn condition(&self, of: &str) -> Option<Condition> {
         let object = self.object().await;
         let generation = object.metadata.generation;
@@ -102,7 +102,7 @@ impl<'w> Server<'w> {
         .await
     }
 
-    /// Waits until it is told that nobody confirmed a save before its end: by an Event first, and then in the status.
+    /// Waits until a stop without a confirmed save is reported: first by an Event, and then in the status.
     pub(super) async fn stopped_unsaved(&self) -> (String, StopSeen) {
         until("an Event StoppedUnsaved, and the same in the status", A_START, async || {
             let told = self.world.notes(&self.name, "StoppedUnsaved").await.pop();
@@ -115,7 +115,8 @@ impl<'w> Server<'w> {
         .await
     }
 
-    /// Waits until it runs what it should, proven, with nothing under way. The server itself must say the same.
+    /// Waits until the server is up to date and stable, with no update in progress. The server itself must report the
+    /// same.
     pub(super) async fn settled(&self) {
         until(&format!("{} is settled", self.name), A_START, async || {
             let object = self.object().await;
@@ -135,7 +136,8 @@ impl<'w> Server<'w> {
         .await;
     }
 
-    /// Waits until a restart that the witness saw is over and proven: players were told, the world was saved, then it stopped.
+    /// Waits until a restart that the observer saw is verified: players were warned, the world was saved, and then the
+    /// server stopped.
     pub(super) async fn restarted(&self, witness: &ServerObserver) {
         until("the server is restarted and proven", AN_UPDATE, async || {
             let restarted = self.world.notes(&self.name, "Restarted").await;
@@ -151,7 +153,7 @@ impl<'w> Server<'w> {
         ]);
     }
 
-    /// Waits until a pod other than that of `before` is ready, and returns it.
+    /// Waits until a pod other than `before` is ready, and returns it.
     pub(super) async fn back_after(&self, before: &Pod) -> Pod {
         until(&format!("another pod of {} is ready", self.name), A_START, async || {
             let pod = self.pod().await.ok_or("there is no pod")?;
@@ -163,8 +165,8 @@ impl<'w> Server<'w> {
         .await
     }
 
-    /// Waits until an update that holds all of this is planned and its files lie on the volume. The operator may read the
-    /// upstreams just while the day changes: then it plans less at first.
+    /// Waits until an update with all of these changes is planned and its files are on the volume. The operator may
+    /// read the upstreams while the day changes, and then plans less at first.
     pub(super) async fn planned(&self, all: &[&str]) {
         until(&format!("{all:?} is planned and staged for {}", self.name), SOON, async || {
             let status = self.object().await.status.unwrap_or_default();
@@ -176,7 +178,7 @@ impl<'w> Server<'w> {
         .await;
     }
 
-    /// Waits until this is what holds a newer version back.
+    /// Waits until this is the blocker of a newer version.
     pub(super) async fn held_by(&self, wanted: &str) {
         until(&format!("a newer Minecraft waits for {wanted}"), SOON, async || {
             let held_by = self.object().await.status.unwrap_or_default().held_by.unwrap_or_default();
@@ -185,7 +187,7 @@ impl<'w> Server<'w> {
         .await;
     }
 
-    /// Gives the stand-in an order.
+    /// Sends a command to the fake server.
     pub(super) async fn order(&self, line: &str) -> String {
         let pod = self.pod().await.expect("there is a server to give an order to");
         let address = pod.status.and_then(|status| status.pod_ip).expect("it has an address");
@@ -194,7 +196,7 @@ impl<'w> Server<'w> {
         answer
     }
 
-    /// Gives the stand-in an order, if there is one to hear it.
+    /// Sends a command to the fake server, if it can be reached.
     pub(super) async fn try_order(&self, line: &str) -> bool {
         let address = async || self.pod().await?.status?.pod_ip;
         let Some(address) = address().await else { return false };
@@ -203,7 +205,7 @@ impl<'w> Server<'w> {
             .is_ok_and(|answer| !answer.starts_with("error: "))
     }
 
-    /// Whether the stand-in is there and says that it runs.
+    /// Whether the fake server is reachable and reports that it runs.
     pub(super) async fn runs(&self) -> bool {
         let address = async || self.pod().await?.status?.pod_ip;
         let Some(address) = address().await else { return false };
@@ -211,31 +213,31 @@ impl<'w> Server<'w> {
         serde_json::from_str::<Value>(&said).is_ok_and(|says| says["state"] == "running")
     }
 
-    /// What the stand-in says of itself.
+    /// The fake server's report of its own state.
     pub(super) async fn says(&self) -> Value {
         serde_json::from_str(&self.order("status").await).unwrap()
     }
 
-    /// Blocks in the world: those on disk.
+    /// The number of blocks in the world on the disk.
     pub(super) async fn saved_blocks(&self) -> u64 {
         self.says().await["savedBlocks"].as_u64().unwrap()
     }
 
-    /// Seven players come on.
+    /// Seven players join.
     pub(super) async fn seven_join(&self) {
         for number in 1..=7 {
             self.order(&format!("join Player{number:02}")).await;
         }
     }
 
-    /// Seven players come on, and the operator knows of them.
+    /// Seven players join, and the operator has counted them.
     pub(super) async fn seven_join_and_are_counted(&self) {
         self.seven_join().await;
         self.has_counted(Some(7)).await;
     }
 
-    /// Waits until the operator knows of so many players, or knows no number: the agent counts every few seconds. The number alone is never
-    /// written, so it is given something to write.
+    /// Waits until the operator has this number of players, or no number. The agent counts every few seconds. The
+    /// operator never writes the number alone, so the test changes the spec.
     pub(super) async fn has_counted(&self, players: Option<u32>) {
         let mut minutes = 0..;
         until(&format!("the players that the operator has counted are {players:?}"), SOON, async || {
@@ -247,7 +249,7 @@ impl<'w> Server<'w> {
         .await;
     }
 
-    /// What runs.
+    /// The running version set.
     pub(super) async fn set(&self) -> Set {
         let pod = self.pod().await.expect("there is a server");
         let says = self.says().await;
@@ -266,7 +268,8 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// Runs a command in the server's container. A kubelet that has just been started again knows no pod for a moment, and then no command has run.
+    /// Runs a command in the server's container. A kubelet that has just restarted finds no pods for a moment, and then
+    /// the command has not run.
     pub(super) async fn shell(&self, script: &str) -> String {
         let pod = self.pod_name();
         let arguments = ["--namespace", &self.world.namespace, "exec", &pod, "-c", "papermc", "--", "sh", "-c", script];
@@ -281,14 +284,14 @@ impl<'w> Server<'w> {
         .await
     }
 
-    /// Writes a file as a person would copy it. It travels as an argument: what `kubectl exec -i` is given on its standard
-    /// input does not always arrive (1 of 60 files of 700 bytes came out empty on a busy machine).
+    /// Writes a file as a user would copy it. Its content is an argument, because the standard input of
+    /// `kubectl exec -i` does not always arrive. On a busy machine 1 of 60 files of 700 bytes was empty.
     pub(super) async fn put_file(&self, path: &str, content: &[u8]) {
         let escaped = content.iter().fold(String::new(), |text, byte| format!("{text}\\{byte:03o}"));
         self.shell(&format!("mkdir -p \"$(dirname '{path}')\" && printf '{escaped}' > '{path}'")).await;
     }
 
-    /// What a container has written so far.
+    /// The log of a container so far.
     pub(super) async fn log(&self, container: &str) -> String {
         self.world.kubectl(&["logs", &self.pod_name(), "-c", container], "").await
     }

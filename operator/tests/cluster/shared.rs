@@ -1,4 +1,4 @@
-//! Edge (writes). A plugin that is one release on all servers it matches.
+//! Edge (writes). Tests a plugin that must be one release on all servers it matches.
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn a_server_that_is_deleted_has_no_say_any_more_and_the_others_learn_it_at
     .await;
 }
 
-/// Two servers that share a `latest` plugin, settled: what is newest for one the other one cannot run.
+/// Two stable servers that share a `latest` plugin. The older one cannot run the newest release.
 async fn newer_and_older(world: &World) -> (Server<'_>, Server<'_>) {
     let mut griefprevention = plugin("griefprevention");
     griefprevention["spec"]["updateStrategy"] = json!("latest");

@@ -1,4 +1,4 @@
-//! Edge (reads). Nightshift writes nothing into the log of a server at rest.
+//! Edge (reads). Tests that Nightshift writes no lines into the log of an idle server.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn server_log_at_rest_gets_no_line_of_nightshift() {
         lobby.settled().await;
 
         let before = lobby.log("papermc").await;
-        // Long enough for every timer that looks at a server at rest; only a long look would show a slower one.
+        // Long enough for every timer of an idle server. A slower timer would show only in a longer observation.
         let long = std::env::var_os("NIGHTSHIFT_LONG").is_some();
         all_the_while(Duration::from_secs(if long { 600 } else { 60 }), async || {}).await;
         assert_eq!(lobby.log("papermc").await, before);

@@ -1,5 +1,7 @@
-//! Edge (writes). The tests of `make test`: each follows servers through several promises that only a real Kubernetes can show, such as
-//! admission, the StatefulSet controller, the kubelet, rights, evictions and the image.
+//! Edge (writes). Groups the tests of `make test`.
+//!
+//! Each follows servers through several features that need a real Kubernetes, such as admission, the StatefulSet
+//! controller, the kubelet, permissions, evictions and the image.
 
 mod abnormal_stop;
 mod access_mode;

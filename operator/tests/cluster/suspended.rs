@@ -1,4 +1,4 @@
-//! Edge (writes). A suspended server: planned for, left alone, and served when a person asks.
+//! Edge (writes). Tests a suspended server: the operator plans updates for it, and applies them only on request.
 
 use jiff::Timestamp;
 use serde_json::json;

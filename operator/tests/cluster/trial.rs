@@ -1,5 +1,7 @@
-//! Edge (writes). How a trial ends: kept unproven and proven later, given up because the server never comes up, or patient with one that moves
-//! its world; and all the same while the spec is wrong.
+//! Edge (writes). Tests the ends of a rollout: kept unverified and verified later, given up at the deadline, and long
+//! while a server migrates its world.
+//!
+//! Also tests these with a wrong spec.
 
 use serde_json::{Value, json};
 
@@ -11,12 +13,12 @@ use super::wait::{AN_UPDATE, until};
 use super::witness::ServerObserver;
 use super::world::{World, in_a_world, in_a_world_with};
 
-/// As the API server takes it, and as nobody can read it: no month it names has such a day.
+/// The API server accepts it, but it never occurs: February has no such day.
 const NO_DAY: &str = "0 4 30 2 *";
-/// Paper 26.1.2 is out, which keeps its worlds elsewhere.
+/// Paper 26.1.2 is released, which keeps its worlds in another place.
 const MOVES_WORLDS: &str = "2026-07-10T12:00:00Z";
 
-/// Waits for a moment of the update that is under way, and breaks the spec at it.
+/// Waits for a moment of the running update, and breaks the spec then.
 async fn break_the_spec_at(server: &Server<'_>, moment: Moment) {
     let before = server.pod().await.unwrap();
     server.set_window(ALWAYS).await;
@@ -27,7 +29,7 @@ async fn break_the_spec_at(server: &Server<'_>, moment: Moment) {
     server.set_window(NO_DAY).await;
 }
 
-/// Waits until nothing is under way, while the spec is wrong.
+/// Waits until the rollout has ended, while the spec is wrong.
 async fn ended_under_a_wrong_spec(server: &Server<'_>) {
     until(&format!("the trial of {} is over", server.name), AN_UPDATE, async || {
         let conditions = server.object().await.status.unwrap_or_default().conditions;
@@ -71,7 +73,7 @@ async fn a_spec_that_goes_wrong_in_the_middle_keeps_a_good_set_from_nothing_and_
         assert!(!last.successful && last.message.contains("ViaVersion did not enable"), "{last:?}");
         assert_eq!(bad.set().await, before);
 
-        // Nothing was begun beside that, and all goes on as ever once the spec is mended.
+        // No other action began, and the operator continues as usual once the spec is corrected.
         assert_eq!((of_good.runs(), of_bad.runs()), (2, 3), "{}", of_bad.console());
         good.set_window(FAR).await;
         bad.set_window(ALWAYS).await;
@@ -82,7 +84,7 @@ async fn a_spec_that_goes_wrong_in_the_middle_keeps_a_good_set_from_nothing_and_
     .await;
 }
 
-/// One that takes some seconds to start.
+/// A server that takes some seconds to start.
 fn slow_server() -> Value {
     let mut object = small_server(LOBBY);
     object["spec"]["podTemplate"]["spec"]["containers"][0]["env"] =
@@ -90,7 +92,7 @@ fn slow_server() -> Value {
     object
 }
 
-/// Whether the newest set in the history is not proven.
+/// Whether the newest version set in the history is unverified.
 async fn is_unproven(server: &Server<'_>) -> Option<bool> {
     server.object().await.status.unwrap_or_default().history.first().map(|newest| newest.unproven)
 }
@@ -111,7 +113,7 @@ async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_r
             if has { Ok(()) } else { Err(witness.console()) }
         })
         .await;
-        // What is behind the end of an archive nobody reads, but it is another file.
+        // Bytes after the end of an archive are ignored, but the hash of the file differs.
         lobby.shell("for jar in /data/plugins/*ersion*.jar; do printf x >> \"$jar\"; done").await;
 
         let told = until("the set is kept", AN_UPDATE, async || {
@@ -142,7 +144,7 @@ async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_r
     .await;
 }
 
-/// Somebody whose server may start for 20 seconds without a word, and for a minute where it rewrites the world.
+/// Runs with an operator that gives a start 20 seconds without a sign of life, and a minute if it rewrites the world.
 async fn impatient(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
     in_a_world_with(name, now, &["startSeconds=20", "firstStartSeconds=60"], test).await;
 }
@@ -167,7 +169,7 @@ async fn a_set_that_never_comes_up_is_given_up_at_its_deadline_and_the_status_sa
         })
         .await;
         assert!(told.starts_with(why), "{told}");
-        // Nobody can be asked, which is waited for as long as a stop may take, and so is the hook: a minute each.
+        // The agent is unreachable, so the operator waits for the time of a stop, and the hook does too: a minute each.
         lobby.condition_is("Updating", "False", "Held").await;
         let last = lobby.object().await.status.unwrap().last_update.unwrap();
         assert!(!last.successful && last.message.starts_with(why), "{last:?}");
@@ -188,7 +190,7 @@ async fn a_first_start_that_moves_the_world_for_longer_than_its_deadline_is_left
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         lobby.order("build 1000").await;
-        // It may do nothing for a minute, and moves for longer.
+        // It may show no sign of life for a minute, and migrates for longer.
         lobby.order("fault slow-migration 80 if 26.1.2").await;
         lobby.change(json!({"version": "26.1.2"})).await;
         lobby.planned(&["Paper 1.21.11", "-> 26.1.2"]).await;

@@ -1,4 +1,4 @@
-//! Edge (writes). Servers whose windows open together are updated one after the other where that is the bound.
+//! Edge (writes). Tests that servers whose windows open together are updated one after the other if that is the limit.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,8 @@ async fn where_only_each_node_has_a_bound_the_second_server_of_a_node_waits_for_
     .await;
 }
 
-/// Windows of these servers open together. One after the other is told and updated, and those behind say meanwhile which bound it is.
+/// Opens the windows of these servers together. They are warned and updated one after the other, and the waiting ones
+/// name the limit meanwhile.
 async fn update_in_turn(world: &World, names: &[&str], bound: &str) {
     let servers: Vec<_> = names.iter().map(|name| Server::new(world, name)).collect();
     world.apply(&[viabackwards()]).await;
@@ -53,7 +54,7 @@ async fn update_in_turn(world: &World, names: &[&str], bound: &str) {
                 at_it.push(server.name.clone());
             }
         }
-        // Who is not proven now was at it when the last of them was looked at.
+        // A server that is not verified now was being updated when the last server was read.
         for server in &servers {
             if !world.notes(&server.name, "UpdateApplied").await.is_empty() {
                 at_it.retain(|name| *name != server.name);
@@ -70,14 +71,14 @@ async fn update_in_turn(world: &World, names: &[&str], bound: &str) {
         if order.len() == servers.len() { Ok(()) } else { Err(format!("{order:?}; {waited:?} waited")) }
     })
     .await;
-    // Whose turn is first is a matter of who is looked at first; from then on there is a queue.
+    // The first pass determines the first update slot. From then on there is a waiting list.
     let behind = &order[1..];
     assert!(behind.is_sorted(), "{order:?}: windows that open together go by name");
     assert!(behind.iter().all(|it| waited.contains(it)), "{order:?}, and only {waited:?} said that they wait");
 }
 
-/// Those of these servers whose pod is not there, or on its way out, or whose process does not run. Not "not ready": the kubelet says that a server is
-/// ready some seconds after its agent has proven it.
+/// The servers whose pod does not exist, is being deleted, or has no running process. "Not ready" does not count,
+/// because the kubelet reports a server as ready some seconds after the agent's report allows its verification.
 async fn away(world: &World, names: &[&str]) -> Vec<String> {
     let of_servers = ListParams::default().labels("app.kubernetes.io/name=papermc,nightshift.dev/server");
     let pods = world.api::<Pod>().list(&of_servers).await.unwrap().items;

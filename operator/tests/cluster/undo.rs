@@ -1,4 +1,5 @@
-//! Edge (writes). The way back by a person's word: to an earlier set, announced, and the server stays there until it is let go.
+//! Edge (writes). Tests a rollback at a user's request: to an earlier version set, announced, and the server stays
+//! there until the pin is removed.
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
@@ -12,7 +13,7 @@ async fn roll_back_to(world: &World, set: &str) {
     world.annotate(LOBBY, &annotation).await;
 }
 
-/// Waits until a set that ran before runs again, proven.
+/// Waits until an earlier version set runs again, verified.
 async fn runs_again(lobby: &Server<'_>, lock: &String) {
     until("that set runs again", AN_UPDATE, async || {
         let runs = lobby.object().await.status.unwrap_or_default().lock;
@@ -30,7 +31,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         lobby.settled().await;
         let before = lobby.set().await;
         world.upstream.set_now(AFTER).await;
-        // With a window that is always open, the update could start when the page of one plugin has been read and that of the other has not.
+        // With a window that is always open, the update could start when the page of only one plugin has been read.
         lobby.planned(&TO_AFTER).await;
         lobby.set_window(ALWAYS).await;
         updated(world, &lobby).await;
@@ -49,7 +50,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         assert_eq!(witness.runs(), runs + 1, "one restart:\n{}", witness.console());
         world.note(LOBBY, "PlayersWarned").await;
 
-        // A window is open all the time, and the newer set is still what the solve chooses.
+        // A window is open all the time, and the solver still chooses the newer version set.
         let held = lobby.condition_is("PinnedToSet", "True", "RollbackTo").await;
         assert!(held.contains(&before.lock[..16]) && held.contains("nightshift.dev/rollback-to-"), "{held}");
         world.look_again(LOBBY).await;

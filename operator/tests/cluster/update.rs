@@ -1,4 +1,4 @@
-//! Edge (writes). The update in its window, as the players and the world see it.
+//! Edge (writes). Tests the update in its window, as the players and the world experience it.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ pub(super) fn minute_after(least: SignedDuration) -> (String, Timestamp) {
     (cron, minute.timestamp())
 }
 
-/// Waits until an update is proven, and the server is settled on it.
+/// Waits until an update is verified, and the server is stable on it.
 pub(super) async fn updated(world: &World, server: &Server<'_>) -> String {
     let note = until("the update is applied", AN_UPDATE, async || {
         world.notes(&server.name, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())

@@ -1,4 +1,4 @@
-//! Edge (writes). The replaying upstream of one test: a Deployment, a Service, and the hand on its clock.
+//! Edge (writes). Runs the replaying upstream of one test: a Deployment, a Service, and the control of its clock.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(super) const NAME: &str = "replay";
 /// Its port.
 pub(super) const PORT: u16 = 8480;
 
-/// Where the pods of this namespace find it.
+/// Its URL for the pods of this namespace.
 pub(super) fn base_url(namespace: &str) -> String {
     format!("http://{NAME}.{namespace}.svc:{PORT}")
 }
@@ -35,14 +35,14 @@ pub(super) fn build_objects(namespace: &str, now: &str) -> Value {
     ]})
 }
 
-/// The upstream as the test reaches it.
+/// The upstream for the test itself.
 pub(super) struct Upstream {
     /// From outside the cluster: by the Service's address.
     pub(super) url: String,
 }
 
 impl Upstream {
-    /// Moves it to another instant: what was published until then appears.
+    /// Moves it to another time: releases up to then appear.
     pub(super) async fn set_now(&self, now: &str) {
         let answer =
             reqwest::Client::new().put(format!("{}/control/now", self.url)).json(&json!({"now": now})).send().await;
@@ -54,7 +54,7 @@ impl Upstream {
         let get = async |url: String| reqwest::get(url).await.unwrap().error_for_status().unwrap();
         let release = get(format!("{}/modrinth/v2/project/{project}/version/{version}", self.url)).await;
         let release: Value = release.json().await.unwrap();
-        // Its address is one for pods.
+        // The URL is one for pods.
         let (_, path) = release["files"][0]["url"].as_str().unwrap().split_once("/files/").unwrap();
         get(format!("{}/files/{path}", self.url)).await.bytes().await.unwrap().into()
     }

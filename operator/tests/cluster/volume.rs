@@ -1,5 +1,7 @@
-//! Edge (writes). A volume that is worse than those of the cluster: it has little room. It takes the place of the folder behind a volume that
-//! no pod has mounted, holds what that one held, and ends when it is dropped. While it is there it can be filled, and become read-only.
+//! Edge (writes). Simulates faulty volumes: a small file system replaces the folder of a volume that no pod has
+//! mounted.
+//!
+//! It has the same files, and is removed when it is dropped. It can be filled, and made read-only.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,40 +15,40 @@ use serde_json::json;
 use super::node::state;
 use super::server::Server;
 
-/// A pod that is replaced leaves its volume alone for less than a second.
+/// A pod that is replaced releases its volume for less than a second.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// Fields of `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
 const DEVICE: usize = 2;
 const PLACE: usize = 4;
 
-/// A volume with little room, in place of the one whose size nobody enforces.
+/// A volume with little space, in place of the one whose size is not enforced.
 pub(super) struct SmallVolume {
     folder: PathBuf,
 }
 
 impl SmallVolume {
-    /// Under the server, which is stopped for it and started again.
+    /// Puts it under the server, which is stopped for it and started again.
     pub(super) async fn under(server: &Server<'_>, size: &str) -> Self {
         let folder = stop(server).await;
         let script = "set -e; old=$(mktemp -d); mount --bind \"$1\" \"$old\"; mount -t tmpfs -o \"size=$2\" test \"$1\"; \
                       cp -a \"$old\"/. \"$1\"; umount \"$old\"; rmdir \"$old\"";
         let said = Command::new("sh").args(["-c", script, "sh"]).arg(&folder).arg(size).output().unwrap();
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        // Before the start, which may fail: then it ends, too.
+        // Before the start, so that it is removed also if the start fails.
         let volume = Self { folder };
         start(server).await;
         volume
     }
 
-    /// Leaves no room on it.
+    /// Fills it completely.
     pub(super) fn fill(&self) {
         let mut filler = File::create(self.filler()).unwrap();
         let error = io::copy(&mut io::repeat(0), &mut filler).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     pub(super) fn free(&self) {
         fs::remove_file(self.filler()).unwrap();
     }
@@ -55,11 +57,11 @@ impl SmallVolume {
         self.folder.join("filler")
     }
 
-    /// Nobody writes to it any more, as to a disk that had errors. No: as long as `patience` somebody had a file open for that, and then the
-    /// kernel does not.
+    /// Makes it read-only, like a disk with errors. Returns false if a file was open for writing as long as `patience`,
+    /// because the kernel then refuses.
     pub(super) async fn become_read_only(&self, patience: Duration) -> bool {
         let start = Instant::now();
-        // The file system, and not the place where it is mounted: a pod that comes just then would keep what is said of the place.
+        // The file system, not the mount: a pod that starts at that moment would keep the option of the mount.
         while !self.remount("ro=fs") {
             if start.elapsed() > patience {
                 return false;
@@ -69,7 +71,8 @@ impl SmallVolume {
         true
     }
 
-    /// It is as it was, also where the kubelet has mounted it meanwhile: such a place stays read-only by itself.
+    /// Makes it writable, also where the kubelet has mounted it meanwhile, because such a mount stays read-only by
+    /// itself.
     pub(super) fn become_writable(&self) {
         assert!(self.remount("rw"), "{} stays read-only", self.folder.display());
         let folder = self.folder.canonicalize().unwrap();
@@ -93,7 +96,7 @@ fn remount(place: &Path, how: &str) -> bool {
 
 impl Drop for SmallVolume {
     fn drop(&mut self) {
-        // A pod has it still: it keeps it to its end.
+        // A pod may still use it, and keeps it until its end.
         let said = Command::new("umount").arg("-l").arg(&self.folder).output();
         if !said.as_ref().is_ok_and(|said| said.status.success()) {
             eprintln!("{} stays mounted: {said:?}", self.folder.display());
@@ -101,7 +104,7 @@ impl Drop for SmallVolume {
     }
 }
 
-/// Stops the server, and returns the folder of its volume, which no pod has any more.
+/// Stops the server, and returns the folder of its volume, which no pod uses any more.
 pub(super) async fn stop(server: &Server<'_>) -> PathBuf {
     server.change(json!({"replicas": 0})).await;
     server.gone().await;

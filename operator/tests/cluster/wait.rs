@@ -1,19 +1,20 @@
-//! Edge (reads). Waiting for something to become true, never for time to pass.
+//! Edge (reads). Waits for conditions, not for time to pass.
 
 use std::time::{Duration, Instant};
 
-/// Between two looks: short beside everything that is waited for, long beside what a look costs.
+/// The pause between two checks: short compared with every wait, and long compared with the cost of a check.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
-// Whoever waits stops as soon as it is true, so that a long bound costs nothing; a short one fails when thirty servers do it at once.
+// A wait ends as soon as its condition is true, so a long limit costs nothing. A short one would fail when thirty
+// servers wait at once.
 
 pub(super) const SOON: Duration = Duration::from_mins(2);
-/// Two cores may be shared by several tests, each with a server that starts.
+/// Several tests may share two cores, each with a server that starts.
 pub(super) const A_START: Duration = Duration::from_mins(5);
-/// The next minute, the countdown, a stop, a start and the proof.
+/// The next minute, the countdown, a stop, a start and the verification.
 pub(super) const AN_UPDATE: Duration = Duration::from_mins(8);
 
-/// Looks until `look` answers `Ok`; its `Err` says what is there instead, and is the message when the deadline is over.
+/// Calls `look` until it returns `Ok`. The last `Err` is the message when the deadline is over.
 pub(super) async fn until<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut() -> Result<T, String>) -> T {
     let start = Instant::now();
     loop {
@@ -29,7 +30,7 @@ pub(super) async fn until<T>(what: &str, deadline: Duration, mut look: impl Asyn
     }
 }
 
-/// Looks for as long as `time` lasts; `look` panics when it sees what must not be.
+/// Calls `look` repeatedly for this time. It panics when an assertion fails.
 pub(super) async fn all_the_while(time: Duration, mut look: impl AsyncFnMut()) {
     let start = Instant::now();
     while start.elapsed() < time {

@@ -1,4 +1,4 @@
-//! Edge (writes). A server whose owner has switched RCON off: SIGTERM stops it, and its log is all that it says.
+//! Edge (writes). Tests a server without RCON: SIGTERM stops it, and its log is the only source of its state.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,8 @@ async fn an_update_without_rcon_stops_by_sigterm_is_saved_by_the_servers_own_wor
         assert_eq!(world.notes(LOBBY, "StoppedUnsaved").await, Vec::<String>::new());
         assert_eq!(world.notes(LOBBY, "UpdateUnverified").await, Vec::<String>::new(), "the log tells enough");
 
-        // Nobody can be told of this one either: what runs has no RCON, whatever the spec says by now.
+        // The operator cannot announce this restart either, because the running server has no RCON, whatever its spec
+        // has now.
         let before = lobby.pod().await.unwrap();
         lobby.change(json!({"rcon": {"enabled": true}, "players": {"policy": "Announce"}})).await;
         lobby.back_after(&before).await;

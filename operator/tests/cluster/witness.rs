@@ -1,4 +1,4 @@
-//! Edge (reads). Who was there all the time: every pod of a server, and every line of its console, in the order in which they came.
+//! Edge (reads). Records every pod of a server, and every line of its console, in their order.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ use super::world::uid_of;
 /// One line of a console.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Which run of the server wrote it: 0 is the one that ran when the witness came.
+    /// The run of the server that wrote it: 0 is the one that ran when the observer started.
     pub(super) run: usize,
     /// When the container's runtime read it.
     pub(super) at: Timestamp,
@@ -49,7 +49,7 @@ fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 }
 
 impl ServerObserver {
-    /// A witness who has seen the pod that is there now, and all that its server has said.
+    /// An observer that has the current pod, and all lines of its server so far.
     pub(super) async fn of(server: &Server<'_>) -> Self {
         let api = server.world.api::<Pod>();
         let seen = Arc::<Mutex<Seen>>::default();
@@ -62,12 +62,12 @@ impl ServerObserver {
         witness
     }
 
-    /// How many pods there have been.
+    /// The number of pods so far.
     pub(super) fn pods(&self) -> usize {
         locked(&self.seen).pods.len()
     }
 
-    /// How many server processes there have been.
+    /// The number of server processes so far.
     pub(super) fn runs(&self) -> usize {
         locked(&self.seen).runs.len()
     }
@@ -81,7 +81,7 @@ impl ServerObserver {
         self.lines().iter().map(|line| format!("{}| {}\n", line.run, line.text)).collect::<Vec<String>>().concat()
     }
 
-    /// Asserts that lines with these words came in this order, each in the run given. Returns the text of each.
+    /// Asserts that lines with these words appear in this order, each in the run given. Returns the text of each.
     pub(super) fn assert_order(&self, wanted: &[(usize, &str)]) -> Vec<String> {
         let lines = self.lines();
         let mut rest = lines.iter();
@@ -95,7 +95,7 @@ impl ServerObserver {
         found
     }
 
-    /// From the first line with these words to the first with those.
+    /// The time from the first line with the words of `from` to the first with those of `to`.
     pub(super) fn between(&self, from: (usize, &str), to: (usize, &str)) -> SignedDuration {
         let lines = self.lines();
         let at = |(run, words): (usize, &str)| {
@@ -105,7 +105,7 @@ impl ServerObserver {
         at(to).duration_since(at(from))
     }
 
-    /// From the last line of a run to the first of the next.
+    /// The time from the last line of a run to the first of the next.
     pub(super) fn gap(&self, run: usize) -> SignedDuration {
         let lines = self.lines();
         let of = |run: usize| lines.iter().filter(move |line| line.run == run).map(|line| line.at);
@@ -115,7 +115,7 @@ impl ServerObserver {
 }
 
 async fn watch(api: Api<Pod>, server: String, seen: Arc<Mutex<Seen>>) {
-    // Not the one that has its node pull images.
+    // Excludes the pod that pulls images.
     let labels = format!("app.kubernetes.io/name=papermc,nightshift.dev/server={server}");
     let selector = watcher::Config::default().labels(&labels);
     let mut pods = Box::pin(watcher(api.clone(), selector).default_backoff().applied_objects());
@@ -132,7 +132,7 @@ async fn watch(api: Api<Pod>, server: String, seen: Arc<Mutex<Seen>>) {
             seen.runs.push(container);
             seen.runs.len() - 1
         };
-        // Ends with the container; what it read until then is kept.
+        // The task ends with the container. Its lines are kept.
         tokio::spawn(follow(api.clone(), pod, run, Arc::clone(&seen)));
     }
 }

@@ -1,4 +1,5 @@
-//! Edge (writes). What each test has for itself: a namespace with an upstream and an operator that watches this namespace only.
+//! Edge (writes). Sets up the environment of each test: a namespace with an upstream and an operator that watches this
+//! namespace only.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,23 +21,23 @@ use super::upstream::{self, Upstream};
 use super::wait::{SOON, until};
 use super::{chart, dump};
 
-/// The Helm release of the operator, and so the name of its Deployment.
+/// The Helm release of the operator, which is also the name of its Deployment.
 pub(super) const RELEASE: &str = "nightshift";
 
-/// A test that counts what a whole node does has it for itself.
+/// Locked exclusively by tests that measure or disturb the whole node.
 static NODE: RwLock<()> = RwLock::const_new(());
-/// Held while the pods of a world start, which a cordoned node does not take.
+/// Locked shared while the pods of an environment start, because a cordoned node does not take them.
 static MAKING: RwLock<()> = RwLock::const_new(());
 static DEFINITIONS: OnceCell<()> = OnceCell::const_new();
 
-/// A namespace and what is in it.
+/// A namespace and its contents.
 pub(super) struct World {
     pub(super) client: Client,
     pub(super) namespace: String,
     pub(super) upstream: Upstream,
 }
 
-/// Runs a test in a world of its own, as of `now`.
+/// Runs a test in an environment of its own, as of `now`.
 pub(super) async fn in_a_world(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
     in_a_world_with(name, now, &[], test).await;
 }
@@ -53,14 +54,14 @@ pub(super) async fn alone_in_a_world(name: &str, now: &str, values: &[&str], tes
     in_this_world(name, now, values, test).await;
 }
 
-/// Waits until the worlds that are being made are ready; no other is made until the guard is dropped.
+/// Waits until the environments in creation are ready. No other one is created until the guard is dropped.
 pub(super) async fn no_new_world() -> RwLockWriteGuard<'static, ()> {
     MAKING.write().await
 }
 
 async fn in_this_world(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
     let client = client().await;
-    // Another run may be taking its namespaces down still.
+    // Another run may still be deleting its namespaces.
     let namespace = format!("{name}-{:x}", std::process::id());
     let outcome = AssertUnwindSafe(async {
         let world = World::make(client.clone(), &namespace, now, values).await;
@@ -83,7 +84,7 @@ async fn fail(client: &Client, name: &str, namespace: &str, panic: Box<dyn Any +
     resume_unwind(panic);
 }
 
-/// Not waited for: nothing else is in it, and the next test has another. A test may have deleted it itself.
+/// Does not wait, because the next test has another namespace. A test may have deleted its namespace itself.
 async fn delete_namespace(client: &Client, namespace: &str) {
     match Api::<Namespace>::all(client.clone()).delete(namespace, &DeleteParams::default()).await {
         Ok(_) => {}
@@ -92,7 +93,7 @@ async fn delete_namespace(client: &Client, namespace: &str) {
     }
 }
 
-/// A client for the cluster that the environment names.
+/// A client for the cluster of the environment variable.
 pub(super) async fn client() -> Client {
     assert!(
         std::env::var_os("KUBECONFIG").is_some(),
@@ -103,11 +104,11 @@ pub(super) async fn client() -> Client {
     client
 }
 
-/// Once a run: the definitions, and a look for somebody who would have a hand in every test.
+/// Once per run: installs the definitions, and checks for an operator that would affect every test.
 async fn prepare(client: &Client) {
     let ours = ListParams::default().labels("app.kubernetes.io/name=nightshift");
     let mut wide = Api::<ClusterRoleBinding>::all(client.clone()).list(&ours).await.unwrap().items;
-    // What lets an operator of one namespace read nodes lets it act on nothing.
+    // The permission of a single-namespace operator to read nodes does not let it change anything.
     wide.retain(|binding| !binding.role_ref.name.ends_with("-nodes"));
     assert!(
         wide.is_empty(),
@@ -119,7 +120,7 @@ async fn prepare(client: &Client) {
 
 async fn install_definitions() {
     run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "crds/manifests"], "").await;
-    // Right after they are made they have no condition yet, which `kubectl wait` takes for an error.
+    // Right after their creation they have no condition yet, which `kubectl wait` reports as an error.
     until("the definitions are established", SOON, async || {
         let wait = ["wait", "--for=condition=Established", "--timeout=5s", "-f", "crds/manifests"];
         let output = ask("kubectl", &wait, "").await;
@@ -145,7 +146,7 @@ impl World {
         world
     }
 
-    /// Waits until all replicas that are wanted are ready.
+    /// Waits until a replica is available.
     pub(super) async fn wait_for_deployment(&self, name: &str) {
         let api: Api<Deployment> = self.api();
         until(&format!("Deployment {name} is available"), SOON, async || {
@@ -163,8 +164,8 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Applies objects as a user does. A server comes after the Plugins that it is to start with: else a slow request between the
-    /// two would start it without them.
+    /// Applies objects as a user does, Plugins before servers. Otherwise a slow request between the two would start a
+    /// server without its Plugins.
     pub(super) async fn apply(&self, objects: &[Value]) {
         let mut objects: Vec<&Value> = objects.iter().collect();
         objects.sort_by_key(|object| object["kind"] == "PaperMCServer");
@@ -172,12 +173,12 @@ impl World {
         self.kubectl(&["apply", "-f", "-"], &list).await;
     }
 
-    /// Writes an annotation on a server, as `NAME=VALUE`, or takes it away, as `NAME-`.
+    /// Writes an annotation on a server, as `NAME=VALUE`, or removes it, as `NAME-`.
     pub(super) async fn annotate(&self, server: &str, annotation: &str) {
         self.kubectl(&["annotate", "--overwrite", "papermcserver", server, annotation], "").await;
     }
 
-    /// Asks for a copy of a server, as a person does: the request, which is now.
+    /// Requests an online backup as a user does. Returns the request, which is the current time.
     pub(super) async fn ask_for_a_copy(&self, server: &str) -> String {
         #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
         let asked = Timestamp::now().as_second().to_string();
@@ -185,19 +186,19 @@ impl World {
         asked
     }
 
-    /// The name of a copy that is taken because a person asks; of the first one that is.
+    /// Requests the first backup on request, and returns its name.
     pub(super) async fn first_copy(&self, server: &str) -> String {
         self.ask_for_a_copy(server).await;
         let taken = self.note(server, "BackupTaken").await;
         taken.split_once(": ").unwrap().0.to_owned()
     }
 
-    /// kubectl in this namespace; it has to succeed.
+    /// Runs kubectl in this namespace. It has to succeed.
     pub(super) async fn kubectl(&self, arguments: &[&str], input: &str) -> String {
         kubectl(&self.namespace, arguments, input).await
     }
 
-    /// Starts the operator anew, with a clock that is wrong by so much.
+    /// Restarts the operator with a clock that is wrong by this time.
     pub(super) async fn set_clock_ahead(&self, seconds: i64) {
         let clock = format!("NIGHTSHIFT_CLOCK_AHEAD_SECONDS={seconds}");
         self.kubectl(&["set", "env", &format!("deployment/{RELEASE}"), &clock], "").await;
@@ -209,7 +210,7 @@ impl World {
         self.operator_of_now().await.expect("the operator has a pod")
     }
 
-    /// The same, if there is one just now.
+    /// The same, if there is one now.
     pub(super) async fn operator_of_now(&self) -> Option<Pod> {
         let selector = ListParams::default().labels("app.kubernetes.io/name=nightshift");
         let pods = self.api::<Pod>().list(&selector).await.unwrap();
@@ -241,7 +242,7 @@ impl World {
         .await
     }
 
-    /// Passes over servers that the operator has ended so far, by its own metrics.
+    /// The number of finished passes over servers, by the operator's own metrics.
     pub(super) async fn passes(&self) -> u64 {
         let pod = self.operator().await;
         let address = pod.status.and_then(|status| status.pod_ip).unwrap();
@@ -257,7 +258,7 @@ impl World {
         total
     }
 
-    /// Makes the operator look at a server twice, and waits until it has.
+    /// Triggers two passes over a server, and waits until they have ended.
     pub(super) async fn look_again(&self, server: &str) {
         for mark in ["first", "second"] {
             let before = self.passes().await;
@@ -283,8 +284,8 @@ impl World {
         .await
     }
 
-    /// The resourceVersion of everything in this namespace that the operator may write, by kind and name, but not of the pods, whose
-    /// status is the kubelet's.
+    /// The resourceVersion of everything in this namespace that the operator may write, by kind and name. Pods are
+    /// excluded, because the kubelet writes their status.
     pub(super) async fn versions(&self) -> Vec<String> {
         let kinds = "papermcservers,plugins,statefulsets,services,configmaps,secrets,persistentvolumeclaims,poddisruptionbudgets";
         let columns = "custom-columns=K:.kind,N:.metadata.name,V:.metadata.resourceVersion";

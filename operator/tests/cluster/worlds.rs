@@ -1,4 +1,4 @@
-//! Edge (writes). Worlds and datapacks that people have made, and a set that opens fewer of them.
+//! Edge (writes). Tests worlds and datapacks of users, and a version set that does not open all of them.
 
 use serde_json::json;
 
@@ -9,14 +9,15 @@ use super::wait::{AN_UPDATE, until};
 use super::witness::ServerObserver;
 use super::world::{World, in_a_world};
 
-/// A world as Multiverse makes it, and a datapack: the next start opens both.
+/// A world in Multiverse's form, and a datapack: the next start opens both.
 async fn make_world_and_datapack(lobby: &Server<'_>) {
     lobby.shell("mkdir /data/creative && cp /data/world/level.dat /data/creative/").await;
     let description = br#"{"pack": {"pack_format": 88, "description": "skylands"}}"#;
     lobby.put_file("/data/world/datapacks/skylands/pack.mcmeta", description).await;
 }
 
-/// An update that changes nothing of the set: the proof of the next one knows what its start has opened.
+/// Applies an update that changes nothing in the version set. The next verification knows the worlds and datapacks that
+/// its start has opened.
 async fn opened_by_a_start(world: &World, lobby: &Server<'_>, which: &str) {
     lobby.set_window(ALWAYS).await;
     lobby.change(json!({"podTemplate": {"metadata": {"annotations": {"example.com/worlds": which}}}})).await;
@@ -31,7 +32,7 @@ async fn a_set_after_which_a_world_and_a_datapack_are_missing_goes_back_and_both
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         make_world_and_datapack(&lobby).await;
-        // One start is no promise.
+        // One start is not enough for the comparison.
         for which in ["first", "second", "third"] {
             opened_by_a_start(world, &lobby, which).await;
         }

@@ -1,6 +1,6 @@
-//! Edge (reads). `resolver adopt`: an existing server's directory as the manifests that give exactly what runs there.
+//! Edge (reads). `resolver adopt`: writes manifests that reproduce exactly what an existing server directory runs.
 //!
-//! The manifests are solved before they are printed: what they would give is compared with what is there, file by file.
+//! The manifests are solved before they are printed: the resulting files are compared with the files in the directory.
 
 use std::fs;
 use std::path::Path;
@@ -27,10 +27,10 @@ use identify::Origin;
 use proposed_manifests::{Draft, Managed, ManagedFile};
 use server_dir::{PluginFile, ServerDir};
 
-/// The longest name a Plugin may have.
+/// The longest allowed name of a Plugin.
 const LONGEST_PLUGIN_NAME: usize = 63;
 
-/// `resolver adopt`.
+/// Runs `resolver adopt`.
 pub(super) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output> {
     let failed = |said: String| Output::nothing_but(vec![said]);
     let name = server_name(adopt).map_err(failed)?;
@@ -63,14 +63,14 @@ pub(super) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output>
     Ok(Output { answer: text, notes, end: if grave { ExitStatus::NoSolution } else { ExitStatus::Solved } })
 }
 
-/// `--name`, else what the directory is called.
+/// `--name`, else the name of the directory.
 fn server_name(adopt: &AdoptArgs) -> Result<String, String> {
     const RULE: &str = "at most 40 lower-case letters, digits and dashes, beginning with a letter";
     if let Some(name) = &adopt.name {
         let fits = cel_rules::can_name_a_server(name);
         return if fits { Ok(name.clone()) } else { Err(format!("`--name` cannot be `{name}`; write {RULE}")) };
     }
-    // `.` has a name, too.
+    // Resolves `.` to a name, too.
     let whole = fs::canonicalize(&adopt.directory).unwrap_or_else(|_| adopt.directory.clone());
     let called = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = object_name(&called, 40);
@@ -90,7 +90,7 @@ fn namespace(adopt: &AdoptArgs) -> Result<Option<String>, String> {
     }
 }
 
-/// A text as the name of an object: small letters, digits, and single dashes between them.
+/// Converts a text to an object name: lower-case letters, digits, and single dashes between them.
 fn object_name(text: &str, most: usize) -> String {
     let plain: String = text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
@@ -98,7 +98,7 @@ fn object_name(text: &str, most: usize) -> String {
     name.trim_end_matches('-').to_owned()
 }
 
-/// The Paper that is written: the most trustworthy claim, with the build of whoever agrees with it.
+/// The Paper version for the manifest: the most trustworthy claim, with the build of a claim that agrees with it.
 fn settle_paper(folder: &ServerDir, doubts: &mut Vec<AdoptFinding>) -> (Minecraft, Option<u32>) {
     let claims = &folder.paper.claims;
     let first = claims.first().expect("a folder without claims is not adopted");
@@ -125,7 +125,8 @@ fn settle_paper(folder: &ServerDir, doubts: &mut Vec<AdoptFinding>) -> (Minecraf
     (minecraft, build)
 }
 
-/// What the Plugin of a project is called. Another server of the namespace may have the same plugin, and other pins.
+/// Name of the Plugin object of a project. It contains the server's name, because another server of the namespace may
+/// pin the same plugin to another version.
 fn plugin_name(server: &str, project: &str, others: &[Managed]) -> String {
     let whole = object_name(&format!("{server}-{project}"), LONGEST_PLUGIN_NAME);
     let mut name = whole.clone();
@@ -138,7 +139,7 @@ fn plugin_name(server: &str, project: &str, others: &[Managed]) -> String {
     name
 }
 
-/// The Plugins that are to be written, by their names, and the files that nobody manages with what they are.
+/// The Plugins to write, by name, and the unmanaged files with a description of each.
 fn sort_out(
     server: &str,
     plugins: &[PluginFile],
@@ -185,7 +186,7 @@ fn sort_out(
     (managed, unmanaged)
 }
 
-/// Solves what is written, and says what of it is not what is there.
+/// Solves the written manifests and reports every difference from the directory.
 fn check(
     draft: &Draft,
     text: &str,
@@ -235,7 +236,7 @@ fn check(
     }
 }
 
-/// What of a lock is not what is there.
+/// Reports files of a lock that are not in the directory.
 fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<AdoptFinding>) {
     for locked in &lock.plugins {
         let guessed = draft.managed.iter().any(|managed| managed.guess && managed.key == locked.key);

@@ -1,4 +1,4 @@
-//! Pure. What can be written on the command line.
+//! Pure. Defines the arguments of the command line.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::what_if::{NamedRelease, WhyNotArg};
 use crate::upstream::Upstreams;
 use crate::version::Minecraft;
 
-/// What should run on a PaperMC server, and why not something newer
+/// Choose the Paper and plugin versions of PaperMC servers, and explain what blocks newer ones
 #[derive(Debug, Parser)]
 #[command(name = "resolver", version, disable_help_subcommand = true)]
 #[command(
@@ -20,12 +20,12 @@ use crate::version::Minecraft;
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Command,
-    /// Whether headings stand out; by itself only on a terminal, and as `NO_COLOR` and `CLICOLOR_FORCE` say
+    /// When to highlight headings. `auto` does so only on a terminal, and honors `NO_COLOR` and `CLICOLOR_FORCE`
     #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = ColorWhen::Auto)]
     pub(super) color: ColorWhen,
 }
 
-/// Whether an answer is coloured.
+/// When an answer is colored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ColorWhen {
     Auto,
@@ -34,7 +34,7 @@ pub(super) enum ColorWhen {
 }
 
 impl Command {
-    /// Whether the answer is sentences or a table, and not something for a program.
+    /// Whether the answer is text or a table for users, and not data for a program.
     pub(super) fn is_for_people(&self) -> bool {
         let format = match self {
             Self::Explain(explain) => return explain.format == ExplainFormat::Human,
@@ -57,30 +57,31 @@ impl Command {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Say what should run on the servers of some manifests, and what holds them back
+    /// Explain which versions the servers should run, and what blocks newer ones
     Explain(ExplainArgs),
-    /// Write down exactly what should run: builds, files, hashes
+    /// Write the lock of each server: exact builds, files and hashes
     Lock(LockArgs),
-    /// Compare two locks; exits with 0 if the same would run, with 1 if not
+    /// Compare two locks. Exits with 0 if both run the same versions, with 1 if not
     Diff(DiffArgs),
-    /// Check a lock: do its facts hold, is the request met, would it be chosen again? Exits with 0 if all is so
+    /// Check that a lock is still correct: its facts hold, it meets the request, and it would be chosen again. Exits
+    /// with 0 if so
     Verify(VerifyArgs),
-    /// Write the manifests that give exactly what runs in a server's directory; it is only read
+    /// Write manifests that reproduce exactly what an existing server directory runs. The directory is only read
     Adopt(AdoptArgs),
-    /// Say what would be changed on which server, when, and what waits
+    /// Show which changes are planned on which server, when they are applied, and which updates are waiting
     Plan(PlanArgs),
-    /// Print the command that says of JARs of your own that you checked them on a Minecraft version
+    /// Print the command that marks unmanaged JARs as tested on a Minecraft version
     Trust(TrustArgs),
-    /// List what is not at its newest, why, and since when
+    /// List software that is not at its newest version, with the reason and since when
     Outdated(OutdatedArgs),
-    /// Say who is ready for a Minecraft version, over all servers; exits with 0 if all are
+    /// Show which servers and plugins are ready for a Minecraft version. Exits with 0 if all are
     Ready(ReadyArgs),
-    /// What is known of Paper and the plugins
+    /// Manage the local catalog of Paper and plugin releases
     #[command(subcommand)]
     Catalog(CatalogCommand),
-    /// Print the JSON Schema of what this command writes
+    /// Print the JSON Schema of an output format
     Schema(SchemaArgs),
-    /// Print the completions of a shell
+    /// Print the completion script for a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command
     Man(ManArgs),
@@ -88,7 +89,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CatalogCommand {
-    /// Read all that the servers of some manifests need, for `explain --catalog`
+    /// Fetch all metadata that the servers need, for use with `--catalog`
     Fetch(FetchArgs),
 }
 
@@ -96,33 +97,34 @@ pub(super) enum CatalogCommand {
 pub(super) struct ExplainArgs {
     #[command(flatten)]
     pub(super) reading: CatalogArgs,
-    /// Decide as of another instant: a date (its first moment, UTC) or an RFC 3339 time
+    /// Evaluate as of this time: a date (00:00 UTC) or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = instant::parse)]
     pub(super) at: Option<Timestamp>,
-    /// Ask why a server does not run this Minecraft version (exits with 0 if it can), or does not get this release of a plugin, as
-    /// `viaversion=5.6.0` (exits with 0 if it does)
+    /// Explain why a server does not run this Minecraft version, or this release of a plugin, for example
+    /// `viaversion=5.6.0`. Exits with 0 if it can run the version or gets the release
     #[arg(long, value_name = "VERSION|PLUGIN=VERSION")]
     pub(super) why_not: Option<WhyNotArg>,
-    /// Ask which plugins are ready for this Minecraft version, which are not, and since when they are silent; it need not be
-    /// out yet
+    /// Show which plugins are ready for this Minecraft version, which are not, and since when they have had no release.
+    /// The version need not be released yet
     #[arg(long, value_name = "VERSION", conflicts_with = "why_not")]
     pub(super) target: Option<Minecraft>,
-    /// What if nobody asked for this plugin? Can be repeated
+    /// Evaluate as if this plugin were not requested. Can be repeated
     #[arg(long, value_name = "PLUGIN")]
     pub(super) without: Vec<String>,
-    /// What if its authors released this version now, listed for every Minecraft version? Can be repeated
+    /// Evaluate as if this plugin version were released now for every Minecraft version. Can be repeated
     #[arg(long, value_name = "PLUGIN=VERSION")]
     pub(super) assume: Vec<NamedRelease>,
-    /// Sentences, one JSON object a server, or one picture of all
+    /// Output format. human is text, json is one JSON object per server, and svg is one diagram of all servers
     #[arg(long, value_enum, default_value_t = ExplainFormat::Human)]
     pub(super) format: ExplainFormat,
-    /// Answer from this directory alone, as `catalog fetch` filled it; no network is touched
+    /// Use only the data in this directory, as written by `catalog fetch`. No network is used
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
-    /// Write all that the answer rests on into this file, for somebody else to replay
+    /// Save all input of the answer to this file, so that it can be reproduced elsewhere
     #[arg(long, value_name = "FILE")]
     pub(super) save_problem: Option<PathBuf>,
-    /// Answer a question that was saved; `--at`, `--why-not`, `--target`, `--without` and `--assume` change it
+    /// Answer a query that was saved with `--save-problem`. `--at`, `--why-not`, `--target`, `--without` and `--assume`
+    /// modify it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "catalog", "save_problem"])]
     pub(super) problem: Option<PathBuf>,
 }
@@ -131,7 +133,7 @@ pub(super) struct ExplainArgs {
 pub(super) struct FetchArgs {
     #[command(flatten)]
     pub(super) reading: CatalogArgs,
-    /// The directory to fill; the cache of `explain` when absent
+    /// The directory to write to. Defaults to the cache of `explain`
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
 }
@@ -140,10 +142,10 @@ pub(super) struct FetchArgs {
 pub(super) struct LockArgs {
     #[command(flatten)]
     pub(super) from: FromArgs,
-    /// The server, when there are several: `games/lobby`, or `lobby`
+    /// The server to lock, if there are several: `games/lobby`, or `lobby`
     #[arg(long, value_name = "NAME")]
     pub(super) server: Option<String>,
-    /// Write a file for each server into this directory instead: games.lobby.lock.json
+    /// Write one file per server to this directory, for example games.lobby.lock.json
     #[arg(short, long, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
 }
@@ -156,7 +158,7 @@ pub(super) struct DiffArgs {
     /// The lock to compare: a file, or - for stdin
     #[arg(value_name = "NEW.lock.json")]
     pub(super) new: String,
-    /// A table, or one JSON object
+    /// Output format. human is a table, and json is one JSON object
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
@@ -168,29 +170,29 @@ pub(super) struct VerifyArgs {
     pub(super) lock: String,
     #[command(flatten)]
     pub(super) from: FromArgs,
-    /// The server to check it for, when it was made for another
+    /// The server to check the lock for, if it was made for another one
     #[arg(long, value_name = "NAME")]
     pub(super) server: Option<String>,
-    /// Sentences, or one JSON object
+    /// Output format. human is text, and json is one JSON object
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct AdoptArgs {
-    /// The directory that has `server.properties` and `plugins`
+    /// The server directory, which contains `server.properties` and `plugins`
     #[arg(value_name = "DIR")]
     pub(super) directory: PathBuf,
-    /// The server's name; what the directory is called when absent
+    /// The name of the server. Defaults to the name of the directory
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// The namespace to write into the manifests
+    /// The namespace of the objects in the manifests
     #[arg(short, long)]
     pub(super) namespace: Option<String>,
-    /// Ask nobody: only projects that were read before are known
+    /// Use no network. Only projects that are in the cache are found
     #[arg(long)]
     pub(super) offline: bool,
-    /// As `--offline`, with what `catalog fetch` put into this directory
+    /// Like `--offline`, with the data that `catalog fetch` wrote to this directory
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
     #[command(flatten)]
@@ -201,10 +203,11 @@ pub(super) struct AdoptArgs {
 pub(super) struct PlanArgs {
     #[command(flatten)]
     pub(super) from: FromArgs,
-    /// The lock of what runs: a file, or - for stdin; else the status tells. Can be repeated, for several servers
+    /// The lock of the running version set: a file, or - for stdin. Defaults to the status of the server. Can be
+    /// repeated for several servers
     #[arg(long, value_name = "LOCK")]
     pub(super) running: Vec<String>,
-    /// Lines, or one JSON object a server
+    /// Output format. human is text, and json is one JSON object per server
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
@@ -214,16 +217,16 @@ pub(super) struct TrustArgs {
     /// The server: games/lobby, lobby or server/lobby
     #[arg(value_name = "SERVER")]
     pub(super) server: String,
-    /// Their names in `plugins`
+    /// File names of the JARs in `plugins`
     #[arg(value_name = "JAR", required = true)]
     pub(super) jars: Vec<String>,
-    /// The Minecraft version that you checked them on, or a glob such as 1.21.x
+    /// The Minecraft version that the JARs were tested on, or a glob such as 1.21.x
     #[arg(long, value_name = "VERSION")]
     pub(super) minecraft: String,
-    /// The server as it is in the cluster, with its status: files, directories, or - for stdin
+    /// The server as it is in the cluster, including its status: files, directories, or - for stdin
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", required = cfg!(not(feature = "cluster")), num_args = 1)]
     pub(super) files: Vec<String>,
-    /// Where the server is when it is in no file
+    /// Location of the server when no file is given
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     pub(super) place: super::cluster::ClusterScope,
@@ -233,57 +236,57 @@ pub(super) struct TrustArgs {
 pub(super) struct OutdatedArgs {
     #[command(flatten)]
     pub(super) from: FromArgs,
-    /// A table a server, or one JSON object a server
+    /// Output format. human is one table per server, and json is one JSON object per server
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ReadyArgs {
-    /// The Minecraft version; it need not be out yet
+    /// The Minecraft version. It need not be released yet
     #[arg(value_name = "VERSION")]
     pub(super) target: Minecraft,
     #[command(flatten)]
     pub(super) from: FromArgs,
-    /// A board, or one JSON object
+    /// Output format. human is a table, and json is one JSON object
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// Which
+    /// The output format to describe
     #[arg(value_enum)]
     pub(super) of: SchemaName,
 }
 
-/// What has a schema.
+/// Output formats with a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SchemaName {
-    /// What `lock` writes
+    /// The output of `lock`
     Lock,
-    /// What `explain --format json` writes for each server
+    /// The output of `explain --format json` for each server
     Explanation,
-    /// What `diff --format json` writes
+    /// The output of `diff --format json`
     Difference,
-    /// What `plan --format json` writes for each server
+    /// The output of `plan --format json` for each server
     Plan,
-    /// What `outdated --format json` writes for each server
+    /// The output of `outdated --format json` for each server
     Outdated,
-    /// What `ready --format json` writes
+    /// The output of `ready --format json`
     Ready,
-    /// What `verify --format json` writes
+    /// The output of `verify --format json`
     Verify,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
-    /// Of which shell
+    /// The shell
     #[arg(value_enum)]
     pub(super) shell: ShellKind,
 }
 
-/// A shell whose completions are kept working.
+/// A shell with supported completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ShellKind {
     Bash,
@@ -293,37 +296,37 @@ pub(super) enum ShellKind {
 
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
-    /// Write a page for each command into this directory instead
+    /// Write one page per command to this directory
     #[arg(short, long, value_name = "DIR")]
     pub(super) output: Option<PathBuf>,
 }
 
-/// What a question is about, when nothing else is to be said about it.
+/// Input of the commands that need no further options.
 #[derive(Debug, Args)]
 pub(super) struct FromArgs {
     #[command(flatten)]
     pub(super) reading: CatalogArgs,
-    /// Decide as of another instant: a date (its first moment, UTC) or an RFC 3339 time
+    /// Evaluate as of this time: a date (00:00 UTC) or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = instant::parse)]
     pub(super) at: Option<Timestamp>,
-    /// Answer from this directory alone, as `catalog fetch` filled it; no network is touched
+    /// Use only the data in this directory, as written by `catalog fetch`. No network is used
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
-    /// Write all that the answer rests on into this file, for somebody else to replay
+    /// Save all input of the answer to this file, so that it can be reproduced elsewhere
     #[arg(long, value_name = "FILE")]
     pub(super) save_problem: Option<PathBuf>,
-    /// Answer from what was saved so, without manifests and network
+    /// Answer from a file that was saved with `--save-problem`, without manifests and network
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "catalog", "save_problem"])]
     pub(super) problem: Option<PathBuf>,
 }
 
-/// What every question needs.
+/// Input that every query needs.
 #[derive(Debug, Args)]
 pub(super) struct CatalogArgs {
-    /// Manifests as kubectl takes them: files, directories, or - for stdin
+    /// Manifests to read, as in kubectl: files, directories, or - for stdin
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", required = cfg!(not(feature = "cluster")), num_args = 1..)]
     pub(super) files: Vec<String>,
-    /// Where the objects are when they are in no file
+    /// Location of the objects when no file is given
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     pub(super) cluster: super::cluster::InCluster,
@@ -331,10 +334,10 @@ pub(super) struct CatalogArgs {
     pub(super) sources: SourceArgs,
 }
 
-/// What metadata is read of, and as of when.
+/// Sources of metadata, and the time at which they are read.
 #[derive(Debug, Args)]
 pub(super) struct SourceArgs {
-    /// The image repository whose tags give each Paper its Java
+    /// The image repository whose tags determine the Java version of each Paper version
     #[arg(
         long,
         value_name = "NAME",
@@ -343,20 +346,20 @@ pub(super) struct SourceArgs {
         hide_env_values = true
     )]
     pub(super) image: String,
-    /// What you know about versions beside what is built in: a file as docs/reference/facts.md describes it
+    /// A file with additional compatibility facts, in the format of docs/reference/facts.md
     #[arg(long, value_name = "FILE", env = "NIGHTSHIFT_FACTS", hide_env_values = true)]
     pub(super) facts: Option<PathBuf>,
     #[command(flatten)]
     pub(super) upstreams: EndpointArgs,
-    /// Takes this for the present instant, for upstreams that replay the past
+    /// The current time, for upstreams that replay recorded responses
     #[arg(long, value_name = "TIME", value_parser = instant::parse, env = "NIGHTSHIFT_NOW", hide = true)]
     pub(super) now: Option<Timestamp>,
 }
 
-/// Where the upstreams are, when not at home.
+/// URLs of the upstreams, where they are not the default endpoints.
 #[derive(Debug, Clone, Args)]
 pub(super) struct EndpointArgs {
-    /// Where PaperMC's Fill is
+    /// Base URL of PaperMC's Fill API
     #[arg(
         long = "fill-url",
         value_name = "URL",
@@ -365,7 +368,7 @@ pub(super) struct EndpointArgs {
         hide_env_values = true
     )]
     fill: Option<Url>,
-    /// Where PurpurMC is
+    /// Base URL of the PurpurMC API
     #[arg(
         long = "purpur-url",
         value_name = "URL",
@@ -374,7 +377,7 @@ pub(super) struct EndpointArgs {
         hide_env_values = true
     )]
     purpur: Option<Url>,
-    /// Where Hangar is
+    /// Base URL of the Hangar API
     #[arg(
         long = "hangar-url",
         value_name = "URL",
@@ -383,7 +386,7 @@ pub(super) struct EndpointArgs {
         hide_env_values = true
     )]
     hangar: Option<Url>,
-    /// Where Modrinth is
+    /// Base URL of the Modrinth API
     #[arg(
         long = "modrinth-url",
         value_name = "URL",
@@ -392,7 +395,7 @@ pub(super) struct EndpointArgs {
         hide_env_values = true
     )]
     modrinth: Option<Url>,
-    /// Where Docker Hub is
+    /// Base URL of the Docker Hub API
     #[arg(
         long = "docker-hub-url",
         value_name = "URL",
@@ -417,7 +420,7 @@ impl EndpointArgs {
     }
 }
 
-/// How an explanation is written.
+/// Output format of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ExplainFormat {
     Human,
@@ -425,7 +428,7 @@ pub(super) enum ExplainFormat {
     Svg,
 }
 
-/// How an answer is written.
+/// Output format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Human,

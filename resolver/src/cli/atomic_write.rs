@@ -1,4 +1,4 @@
-//! Edge (writes). Files that are there whole, or not at all.
+//! Edge (writes). Writes files atomically: a file exists in full or not at all.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::Builder;
 
-/// A file that could not be written.
+/// An error of writing a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error("could not make the directory `{}`", .path.display())]
@@ -23,7 +23,8 @@ pub(super) enum WriteError {
     },
 }
 
-/// Writes `text` to `path`, whose directory is made if it is missing. Who reads it meanwhile gets the old text or the new one.
+/// Writes `text` to `path` and creates its directory if it is missing. Concurrent readers get the old text or the new
+/// one.
 pub(super) fn write_atomically(path: &Path, text: &str) -> Result<(), WriteError> {
     let failed = |source| WriteError::File { path: path.to_owned(), source };
     let directory = match path.parent() {
@@ -31,10 +32,10 @@ pub(super) fn write_atomically(path: &Path, text: &str) -> Result<(), WriteError
         _ => Path::new("."),
     };
     fs::create_dir_all(directory).map_err(|source| WriteError::Directory { path: directory.to_owned(), source })?;
-    // In the same directory: a rename works within one file system only.
+    // In the same directory, because a rename works only within one file system.
     let mut builder = Builder::new();
     builder.prefix(".nightshift-").suffix(".part");
-    // As other files are, less what the umask takes: temporary ones are for their owner's eyes only.
+    // Default permissions minus the umask. Temporary files are readable by their owner only.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(directory).map_err(failed)?;

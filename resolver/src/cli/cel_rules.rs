@@ -1,4 +1,5 @@
-//! Pure. The rules that the API server checks by CEL and that no schema says, as far as an answer depends on them.
+//! Pure. Checks the rules that the API server enforces with CEL and that no schema contains, where an answer depends on
+//! them.
 
 use crds::paper_mc_server::{GracefulShutdown, NEEDS_RCON, PaperMCServerSpec, UpdateSchedule};
 use crds::{PaperMCServer, Plugin, duration};
@@ -9,13 +10,13 @@ use crate::from_api::{Complaint, plugin_name, server_name};
 
 mod blackouts;
 
-/// The longest name a server may have: Service, pod and label are made of it.
+/// The longest name of a server. Service, pod and label names contain it.
 const LONGEST_SERVER_NAME: usize = 40;
 
-/// The longest name a Plugin may have: labels carry it.
+/// The longest name of a Plugin. Labels contain it.
 const LONGEST_PLUGIN_NAME: usize = 63;
 
-/// What is wrong with a server although its schema allows it.
+/// Violations of a server that its schema does not detect.
 pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
     let spec = &server.spec;
     let mut desk = CelViolations { object: format!("PaperMCServer {}", server_name(server)), complaints: Vec::new() };
@@ -67,7 +68,7 @@ pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
     desk.complaints
 }
 
-/// What is wrong with a Plugin although its schema allows it.
+/// Violations of a Plugin that its schema does not detect.
 pub(super) fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
     let mut desk = CelViolations { object: format!("Plugin {}", plugin_name(plugin)), complaints: Vec::new() };
     let length = plugin.metadata.name.as_deref().unwrap_or_default().len();
@@ -86,7 +87,7 @@ pub(super) fn can_name_a_server(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// Where complaints about one object are collected.
+/// Collects the violations of one object.
 struct CelViolations {
     object: String,
     complaints: Vec<Complaint>,
@@ -100,7 +101,7 @@ impl CelViolations {
 
     fn stop(&mut self, spec: &PaperMCServerSpec) {
         let timeout = &spec.graceful_shutdown.timeout;
-        // What cannot be read is told by the schema.
+        // The schema check reports an unreadable value.
         if duration::parse(timeout).is_ok_and(|timeout| timeout < GracefulShutdown::LEAST) {
             self.complain(
                 "spec.gracefulShutdown.timeout",
@@ -147,15 +148,15 @@ impl CelViolations {
     }
 }
 
-/// What to write instead of this zone; None when it is one.
+/// Suggests a replacement for an unknown time zone. `None` when the zone exists.
 fn fix_zone(zone: &str) -> Option<String> {
-    // What a server has that names none. To ask for any zone is to list the folders of all.
+    // UTC is the default of servers. It is accepted first, because a lookup of any zone lists all zone directories.
     if zone == "UTC" || tz::db().get(zone).is_ok() {
         return None;
     }
-    // Opens every zone's file, which costs more than the whole rest: only for a zone that is wrong.
+    // Opens the file of every zone, which costs more than all other checks. It runs only for an unknown zone.
     let known: Vec<String> = tz::db().available().map(|name| name.to_string()).collect();
-    // A machine without the zones cannot tell; the API server can.
+    // A machine without zone files cannot decide. The API server can.
     if known.is_empty() {
         return None;
     }

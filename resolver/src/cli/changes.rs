@@ -1,4 +1,4 @@
-//! Pure. What would be another than what runs, as lines of a plan.
+//! Pure. Lists the differences between the running version set and the chosen one, as lines of a plan.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use crate::Resolution;
 use crate::explain::SolvedExplanation;
 use crate::lock::Lock;
 
-/// What a change of the server's image is called.
+/// Name of a change of the server's image.
 const IMAGE: &str = "image";
 
-/// Something that would be another.
+/// One change.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RenderedChange {
-    /// `Paper`, `Java`, `image`, or the name that people know a plugin by.
+    /// `Paper`, `Java`, `image`, or the display name of a plugin.
     pub(super) name: String,
-    /// What runs; absent when it is new.
+    /// The running version. Absent when it is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) from: Option<String>,
-    /// What would run; absent when it goes.
+    /// The chosen version. Absent when it is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) to: Option<String>,
-    /// The world could not go back.
+    /// The world cannot be opened by the old version afterwards.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) one_way: bool,
-    /// No copy of the worlds is taken before it: `spec.backup` is missing, or asks for none.
+    /// No backup of the worlds is taken before it: `spec.backup` is missing or disables backups.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) no_copy: bool,
 }
 
-/// Everything that would be another, Paper first. `lock`: what runs, where that is known file by file.
+/// All changes, Paper first. `lock` is the lock of the running version set, if it is known file by file.
 pub(super) fn changes(
     solved: &SolvedExplanation,
     resolution: &Resolution,
@@ -44,7 +44,7 @@ pub(super) fn changes(
     let paper = &solved.paper;
     let mut changes = Vec::new();
     let to = format!("{}-{}", paper.minecraft, paper.build);
-    // A status that an older operator wrote names what runs, and the answer does not know it.
+    // The status of an older operator names the running version, but the explanation does not contain it.
     let from = match &paper.instead_of {
         Some(before) if before.software != solved.software => {
             Some(format!("{} {}-{}", before.software, before.minecraft, before.build))
@@ -85,7 +85,7 @@ pub(super) fn changes(
     }
     let mut gone: BTreeMap<&str, &str> =
         solved.removed.iter().map(|(name, version)| (name.as_str(), version.as_str())).collect();
-    // What nobody asks for any more may be of a project that nobody has read.
+    // The project of a plugin that is no longer requested may not be in the catalog.
     match lock {
         Some(lock) => gone.extend(lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str()))),
         None => gone.extend(runs.plugins.iter().map(|(name, version)| (name.as_str(), version.as_str()))),

@@ -1,4 +1,5 @@
-//! Edge (reads). Servers and Plugins of a cluster, as kubectl would find them: kubeconfig, context, namespace, names.
+//! Edge (reads). Reads servers and Plugins from a cluster, located as in kubectl: by kubeconfig, context, namespace and
+//! name.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,15 +21,16 @@ mod server_name;
 use error::ClusterError;
 use server_name::ServerName;
 
-/// Which servers of which cluster. All of the namespace when none is named.
+/// The servers to read, and their cluster. All servers of the namespace if none is named.
 #[derive(Debug, Args)]
 pub(super) struct InCluster {
-    /// Servers of a cluster: server/lobby, papermcserver/lobby, pmc/lobby or lobby; all of the namespace when none is named
+    /// Servers in the cluster: server/lobby, papermcserver/lobby, pmc/lobby or lobby. Defaults to all servers of the
+    /// namespace
     #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = server_name::parse)]
     servers: Vec<ServerName>,
     #[command(flatten)]
     place: ClusterScope,
-    /// Servers of all namespaces
+    /// Use the servers of all namespaces
     #[arg(
         short = 'A',
         long,
@@ -38,34 +40,35 @@ pub(super) struct InCluster {
     all_namespaces: bool,
 }
 
-/// Which namespace of which cluster.
+/// Namespace and cluster.
 #[derive(Debug, Args)]
 pub(super) struct ClusterScope {
-    /// The namespace of the servers; that of the context when absent
+    /// The namespace of the servers. Defaults to that of the context
     #[arg(short, long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
     pub(super) namespace: Option<String>,
-    /// The kubeconfig; $KUBECONFIG, ~/.kube/config or the service account of the pod when absent
+    /// Path to the kubeconfig file. Defaults to $KUBECONFIG, ~/.kube/config or the service account of the pod
     #[arg(long, value_name = "FILE", help_heading = "Cluster", conflicts_with = "files")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; its current one when absent
+    /// The kubeconfig context to use. Defaults to the current context
     #[arg(long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
     context: Option<String>,
 }
 
-/// What was found.
+/// Objects of the cluster.
 #[derive(Debug)]
 pub(super) struct ClusterObjects {
-    /// All servers of the namespace: those that are not asked about may share a plugin with one that is.
+    /// All servers of the namespace, because a server that is not part of the query may share a plugin with one that
+    /// is.
     pub(super) servers: Vec<PaperMCServer>,
     /// All plugins of the namespace.
     pub(super) plugins: Vec<Plugin>,
-    /// The names of the servers asked about; None: all.
+    /// The names of the servers in the query. `None` means all.
     pub(super) asked_about: Option<BTreeSet<String>>,
-    /// What could not be read.
+    /// Objects that could not be read.
     pub(super) notes: Vec<String>,
 }
 
-/// Reads all that a question about these servers needs.
+/// Reads all objects that a query about these servers needs.
 pub(super) async fn read(asked: &InCluster) -> Result<ClusterObjects, ClusterError> {
     let InCluster { servers: names, place, all_namespaces } = asked;
     let Cluster { client, url, namespace } = connect(place).await?;
@@ -79,7 +82,7 @@ pub(super) async fn read(asked: &InCluster) -> Result<ClusterObjects, ClusterErr
     Ok(ClusterObjects { servers, plugins, asked_about, notes })
 }
 
-/// Reads one server: `server/lobby`, `lobby`, or `games/lobby`. A note says of others why they could not be read.
+/// Reads one server: `server/lobby`, `lobby`, or `games/lobby`. Servers that could not be read are reported in `notes`.
 pub(super) async fn read_one(
     place: &ClusterScope,
     written: &str,
@@ -95,7 +98,7 @@ pub(super) async fn read_one(
     Ok(servers.into_iter().find(|server| meant.contains(&server_name(server))).expect("it was chosen among these"))
 }
 
-/// A cluster that can be asked.
+/// A connection to a cluster.
 struct Cluster {
     client: Client,
     url: String,
@@ -107,7 +110,7 @@ async fn connect(ClusterScope { namespace, kubeconfig, context }: &ClusterScope)
     let namespace = namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let url = config.cluster_url.to_string();
     let client = Client::try_from(config).map_err(|source| {
-        // The program that the kubeconfig logs in with is run here.
+        // The kubeconfig's login program runs here.
         let is_login = matches!(source, kube::Error::Auth(_));
         let (url, source) = (url.clone(), Box::new(source));
         if is_login { ClusterError::Credentials { url, source } } else { ClusterError::Client { url, source } }
@@ -132,7 +135,7 @@ async fn list_servers(
     Ok(list::typed(objects, read_server, notes))
 }
 
-/// The full names of the servers that are meant.
+/// Resolves the names to full names of servers.
 fn chosen(
     servers: &[PaperMCServer],
     names: &[ServerName],

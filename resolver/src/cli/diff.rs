@@ -1,4 +1,4 @@
-//! Edge (reads). `resolver diff`: two locks compared, as diff(1) answers.
+//! Edge (reads). `resolver diff`: compares two locks, with exit codes as in diff(1).
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -27,14 +27,14 @@ pub(super) enum LockError {
 impl LockError {
     fn unreadable(name: &str, error: &serde_json::Error) -> Self {
         let said = error.to_string();
-        // The line stands before it.
+        // The message already begins with the line number.
         let place = format!(" at line {} column {}", error.line(), error.column());
         let said = if error.is_eof() { "it ends too early" } else { said.strip_suffix(&place).unwrap_or(&said) };
         Self::Unreadable { name: name.to_owned(), line: error.line(), said: said.to_owned() }
     }
 }
 
-/// The lock in a file, or on stdin for `-`.
+/// Reads the lock in a file, or on stdin for `-`.
 pub(super) fn read_lock(name: &str) -> Result<Lock, LockError> {
     let failed = |source| LockError::Read { name: name.to_owned(), source };
     let (name, text) = if name == "-" {
@@ -47,7 +47,7 @@ pub(super) fn read_lock(name: &str) -> Result<Lock, LockError> {
     serde_json::from_str(&text).map_err(|error| LockError::unreadable(name, &error))
 }
 
-/// `resolver diff`.
+/// Runs `resolver diff`.
 pub(super) fn diff(diff: &DiffArgs) -> Output {
     let refused = |notes| Output { answer: String::new(), notes, end: ExitStatus::Failed };
     if diff.old == "-" && diff.new == "-" {
@@ -84,7 +84,7 @@ fn human(difference: &Difference) -> String {
     format!("{server}: not the same\n{}", lines(difference))
 }
 
-/// A line for each thing that differs, indented.
+/// One indented line for each difference.
 pub(super) fn lines(difference: &Difference) -> String {
     let Difference { paper, java, image, plugins, old: _, new: _, equal: _ } = difference;
     let row = |head: &str, words: String| vec![head.to_owned(), words];
@@ -96,7 +96,7 @@ pub(super) fn lines(difference: &Difference) -> String {
     table("  ", &rows)
 }
 
-/// Two images by what tells them apart: repository, tag, or else the digest.
+/// Shortens two images to the part that differs: repository, tag, or else the digest.
 pub(super) fn image_words(from: Option<&str>, to: Option<&str>) -> String {
     let own = "the operator's own";
     let (Some(from), Some(to)) = (from, to) else {
@@ -182,7 +182,7 @@ fn has_same_more(from: &ReleaseName, to: &ReleaseName) -> bool {
     lacks(&from.more, &to.more).chain(lacks(&to.more, &from.more)).next().is_none()
 }
 
-/// Which further files of the same release come and go.
+/// The further files of one release that are added and removed.
 fn further(from: &ReleaseName, to: &ReleaseName) -> String {
     let names = |word: &str, files: Vec<&LockedFile>| {
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
@@ -193,7 +193,7 @@ fn further(from: &ReleaseName, to: &ReleaseName) -> String {
     [with, without].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What tells two files apart, in as few letters as will do.
+/// Describes two different files in as few characters as possible.
 fn files(from: &LockedFile, to: &LockedFile) -> String {
     let short = |hash: &str| hash.chars().take("sha256:".len() + 12).collect::<String>();
     if from.hash == to.hash {

@@ -1,4 +1,5 @@
-//! Edge (reads). The questions: manifests and upstreams in, answers out.
+//! Edge (reads). `resolver explain` and `resolver catalog fetch`: reads manifests and upstreams, and renders the
+//! answers.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ use crate::unmanaged_jar::UnmanagedJar;
 use crate::upstream::{CatalogBuild, CatalogQuery, FetchError, Fetcher, Settings, Upstream, in_words};
 use crate::{needed_projects, upstream};
 
-/// `resolver explain`.
+/// Runs `resolver explain`.
 pub(super) fn explain(explain: &ExplainArgs, now: Timestamp) -> Result<Output, Output> {
     let ExplainArgs { reading, at, why_not, target, without, assume, format, catalog, save_problem, problem } = explain;
     if let Some(file) = problem {
@@ -74,7 +75,7 @@ pub(super) fn explain(explain: &ExplainArgs, now: Timestamp) -> Result<Output, O
     Ok(said)
 }
 
-/// What was answered, or why it could not be asked.
+/// The rendered answer, or the mistakes in the query as an error.
 fn told(
     answered: &Answered,
     format: ExplainFormat,
@@ -99,7 +100,7 @@ fn told(
     Ok(said)
 }
 
-/// That the lists are newer than the instant that was asked about, if that is so.
+/// Adds a note if the lists are newer than the time of the query.
 fn say_reading(said: &mut Output, catalog: &Catalog, at: Timestamp) {
     if at < catalog.paper_read_at {
         let day = catalog.paper_read_at.to_zoned(TimeZone::UTC).date();
@@ -107,7 +108,7 @@ fn say_reading(said: &mut Output, catalog: &Catalog, at: Timestamp) {
     }
 }
 
-/// `resolver catalog fetch`.
+/// Runs `resolver catalog fetch`.
 pub(super) fn fetch(fetch: &FetchArgs, now: Timestamp) -> Output {
     let mut notes = Vec::new();
     let checked = match read(&fetch.reading, &mut notes) {
@@ -122,7 +123,7 @@ pub(super) fn fetch(fetch: &FetchArgs, now: Timestamp) -> Output {
         Ok(fetcher) => fetcher,
         Err(said) => return Output::nothing_but(vec![said]),
     };
-    // What would be chosen has to be looked at, so that it can be chosen without a network.
+    // Solves the requests, so that everything that a later offline query would choose is fetched.
     let ask = |catalog: &Catalog, requests: &[Request]| ((), lacking(&answers(catalog, requests, now)));
     let read = in_runtime(read_until_answered(&fetcher, &fetch.reading.sources, &checked, now, ask));
     let reading = match read {
@@ -135,7 +136,7 @@ pub(super) fn fetch(fetch: &FetchArgs, now: Timestamp) -> Output {
     if mistakes.is_empty() {
         said.notes.extend(reading.problems.iter().map(ToString::to_string));
     }
-    // What is old is there all the same, but this was asked to be new.
+    // Cached data is complete but old, and the user asked for current data.
     if !reading.problems.is_empty() {
         said.end = ExitStatus::Failed;
     }
@@ -152,7 +153,7 @@ pub(super) fn fetch(fetch: &FetchArgs, now: Timestamp) -> Output {
     said
 }
 
-/// What is asked, or all that is wrong with it.
+/// Reads the requests, or returns all violations in them.
 pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Output> {
     let mut checked = objects(asked, notes)?;
     if let Some(file) = &asked.sources.facts {
@@ -164,7 +165,7 @@ pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Ou
     Ok(checked)
 }
 
-/// The objects that are asked about, of a cluster or of files.
+/// Reads the objects of the query from the cluster or from files.
 fn objects(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Output> {
     #[cfg(feature = "cluster")]
     if asked.files.is_empty() {
@@ -191,7 +192,7 @@ fn refused(mut mistakes: Vec<InputViolation>, notes: &mut Vec<String>) -> Output
     Output::nothing_but(std::mem::take(notes))
 }
 
-/// What a file of facts says.
+/// Reads a file of compatibility facts.
 fn facts(file: &Path) -> Result<CompatibilityFacts, String> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("could not read `{name}`: {error}"))?;
@@ -216,7 +217,8 @@ fn online(sources: &SourceArgs, directory: PathBuf) -> Result<Fetcher, String> {
     Fetcher::new(settings).map_err(|error| in_words(&error))
 }
 
-/// `$XDG_CACHE_HOME/nightshift/catalog`, below `~/.cache` when that is not set (or not absolute, as its specification says).
+/// `$XDG_CACHE_HOME/nightshift/catalog`, or below `~/.cache` when that is not set (or not absolute, as its
+/// specification demands).
 pub(super) fn cache() -> Result<PathBuf, String> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME")
@@ -226,7 +228,7 @@ pub(super) fn cache() -> Result<PathBuf, String> {
 }
 
 pub(super) fn in_runtime<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    // Stored pages are read by few threads: starting one costs more than reading a page, and most are small.
+    // Few threads read stored pages: starting one costs more than reading a page, and most pages are small.
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| format!("could not start: {}", in_words(&error as &dyn Error)))?;
     Ok(runtime.block_on(work))
@@ -264,7 +266,7 @@ pub(super) async fn read_upstreams(
     fetcher.catalog(wanted, missing, now).await
 }
 
-/// What is asked of which upstream.
+/// Progress text: the upstreams and what is read from each.
 fn under_way(software: &[Software], projects: &[ProjectKey], images: bool) -> String {
     let (purpur, of_fill): (Vec<Software>, Vec<Software>) =
         software.iter().partition(|software| **software == Software::Purpur);
@@ -292,12 +294,12 @@ fn say(
     let end = end(explanation);
     said.end = said.end.max(end);
     if end == ExitStatus::Failed {
-        // It is no answer, so it is not where answers go.
+        // This is not an answer, so it does not go to stdout.
         said.notes.push(text::render(explanation, times.at).trim_end().to_owned());
         return;
     }
     match format {
-        // One picture holds them all.
+        // One diagram contains all servers.
         ExplainFormat::Svg => {}
         ExplainFormat::Human => {
             if !said.answer.is_empty() {
@@ -320,7 +322,7 @@ fn say(
     }
 }
 
-/// How a command ends with this answer.
+/// The exit status for this explanation.
 fn end(explanation: &Explanation) -> ExitStatus {
     match explanation {
         Explanation::Solved(solved) if solved.stopped_by().is_some() => ExitStatus::NoSolution,
@@ -332,7 +334,7 @@ fn end(explanation: &Explanation) -> ExitStatus {
     }
 }
 
-/// Without what the note about a past instant says once, for all servers.
+/// Removes the remark that the note about a past time already makes once for all servers.
 fn without_reading_note(explanation: &Explanation) -> Explanation {
     let mut explanation = explanation.clone();
     match &mut explanation {
@@ -346,7 +348,7 @@ fn without_reading_note(explanation: &Explanation) -> Explanation {
     explanation
 }
 
-/// What could not be read and has not been said yet.
+/// Adds the read errors that no earlier note contains.
 pub(super) fn say_problems(said: &mut Output, problems: &[upstream::ReadError]) {
     let unsaid: Vec<String> = problems
         .iter()
@@ -356,7 +358,7 @@ pub(super) fn say_problems(said: &mut Output, problems: &[upstream::ReadError]) 
     said.notes.extend(unsaid);
 }
 
-/// The mistakes that only an upstream can tell: projects that are asked for and do not exist, files that are others.
+/// Violations that only an upstream can detect: requested projects that do not exist, and files with another hash.
 pub(super) fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[upstream::ReadError]) -> Vec<String> {
     let mut mistakes = Vec::new();
     for key in checked.projects() {

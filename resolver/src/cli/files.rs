@@ -1,19 +1,19 @@
-//! Edge (reads). The files, directories and stdin that manifests come from.
+//! Edge (reads). Reads manifests from files, directories and stdin.
 
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// A text and what it is called in messages.
+/// A text with its name for messages.
 #[derive(Debug)]
 pub(super) struct InputFile {
     /// As the user named it, or `stdin`.
     pub(super) name: String,
-    /// All of it.
+    /// The whole text.
     pub(super) text: String,
 }
 
-/// What could not be read.
+/// Why manifests could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InputError {
     #[error("could not read `{name}`")]
@@ -26,10 +26,10 @@ pub(super) enum InputError {
     NoFiles { name: String },
 }
 
-/// The endings that kubectl reads of a directory; it does not go into further ones either.
+/// The file extensions that kubectl reads in a directory. Like kubectl, subdirectories are not read.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
-/// Reads each of `names`: a file, the manifests of a directory in order of their names, or `-` for stdin.
+/// Reads each of `names`: a file, the manifests of a directory sorted by name, or `-` for stdin.
 pub(super) fn read(names: &[String]) -> Result<Vec<InputFile>, InputError> {
     let mut files = Vec::new();
     for name in names {

@@ -1,6 +1,7 @@
-//! Pure. When a server may be restarted: its windows as they are written, and the next one as the operator tells it.
+//! Pure. Reads from spec and status when a server may be restarted: its windows, and the next one that the operator
+//! reported.
 //!
-//! Windows are computed in one place, the operator's scheduler. This command only repeats what it said.
+//! Only the operator's scheduler computes windows. This command repeats its result.
 
 use std::collections::BTreeMap;
 
@@ -17,73 +18,75 @@ use crate::from_api;
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one word of the object, and they go together as they like")]
 pub(super) struct Schedule {
-    /// `0 4 * * 0 Europe/Berlin, for 2h`; empty: never by itself.
+    /// `0 4 * * 0 Europe/Berlin, for 2h`. Empty means no automatic restart.
     pub(super) windows: Vec<String>,
-    /// `2026-12-20T00:00:00Z to 2027-01-07T00:00:00Z`, or as a window.
+    /// `2026-12-20T00:00:00Z to 2027-01-07T00:00:00Z`, or in the form of a window.
     pub(super) blackouts: Vec<String>,
-    /// `spec.suspend`: never by itself for now.
+    /// `spec.suspend`: automatic updates are suspended.
     pub(super) is_suspended: bool,
-    /// `nightshift.dev/rollback-to`: it stays at an earlier set.
+    /// `nightshift.dev/rollback-to`: the server is pinned to an earlier version set.
     pub(super) is_held: bool,
-    /// `*` in `spec.hold`: it stays at the set that runs.
+    /// `*` in `spec.hold`: the server keeps its running version set.
     pub(super) holds_all: bool,
-    /// Whether what is planned needs an approval.
+    /// Whether an update needs an approval.
     pub(super) approval: Approval,
-    /// It does, and what the operator plans is not approved.
+    /// Set when an approval is needed and the planned update is not approved.
     pub(super) unapproved: Option<PendingApproval>,
-    /// `spec.follows`: another server has to run it first.
+    /// `spec.follows`: another server has to run the version set first.
     pub(super) follows: Option<Followed>,
-    /// The next opening, with the operator's words for it.
+    /// The next window, with the operator's text for it.
     pub(super) next: Option<(Timestamp, String)>,
-    /// The operator says that one is open.
+    /// The operator reports that a window is open.
     pub(super) is_open: bool,
-    /// `spec.updateSchedule.opportunistic`: also outside of windows, when nobody has been on for so long.
+    /// `spec.updateSchedule.opportunistic`: updates also run outside of windows when no player has been online for this
+    /// long.
     pub(super) or_empty_for: Option<String>,
-    /// Plugins for it with `spec.urgent`.
+    /// Plugins of the server with `spec.urgent`.
     pub(super) urgent: Vec<String>,
-    /// Plugins for it that have windows of their own, with these as they are written.
+    /// Plugins of the server with their own windows, and those windows as they are written.
     pub(super) own_windows: BTreeMap<String, Vec<String>>,
-    /// The operator plans something that comes alone, with these plugins, and its words are about that.
+    /// The plugins of a partial update, if the operator plans one. Its texts are then about that update.
     pub(super) told_alone: Option<Vec<String>>,
-    /// How long the server is down for what the operator plans, in its words, and whether that is a newer Minecraft, before which there may be a
-    /// copy.
+    /// The operator's downtime estimate for the planned update, and whether it is a newer Minecraft, before which a
+    /// backup may be taken.
     pub(super) down: Option<(String, bool)>,
-    /// Nothing copies the worlds before a newer Minecraft opens them.
+    /// No backup of the worlds is taken before a newer Minecraft opens them.
     pub(super) no_copy: bool,
-    /// Which image of what the operator plans the server's node could not pull, in its words.
+    /// The image of the planned update that the server's node could not pull, in the operator's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) image_problem: Option<String>,
-    /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
+    /// Scheduled restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
 }
 
-/// A server that goes first.
+/// A server that is updated first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Followed {
     /// Its name.
     pub(super) server: String,
-    /// How long it must have run the same, as it is written.
+    /// How long it must have run the same version set, as written in the spec.
     pub(super) soak: String,
-    /// What is missing there, as the operator tells it of the update that it plans; None: it waits for nothing there.
+    /// The condition that it does not meet yet for the planned update, in the operator's words. `None` when there is
+    /// none.
     pub(super) waits: Option<String>,
 }
 
-/// A set that waits for somebody's word.
+/// A version set that waits for approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct PendingApproval {
-    /// Its digest, as the operator tells it. The answer of this command may be another set.
+    /// Its digest in the operator's status. The answer of this command may be another version set.
     pub(super) digest: Option<String>,
 }
 
 impl Schedule {
-    /// What is said of all that is planned.
+    /// The schedule for a full update.
     pub(super) fn about_all(&self) -> Self {
         if self.told_alone.is_some() { self.as_if_nothing_were_told() } else { self.clone() }
     }
 
-    /// What is said of what comes alone and changes these plugins.
+    /// The schedule for a partial update of these plugins.
     pub(super) fn about(&self, names: &[&str]) -> Self {
         let is_it = self.told_alone.as_ref().is_some_and(|told| {
             told.len() == names.len() && names.iter().all(|name| told.iter().any(|other| other == name))
@@ -119,13 +122,13 @@ fn annotation_of<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String
     server.metadata.annotations.as_ref()?.get(name)
 }
 
-/// What the object says, and those of these Plugins that are for it.
+/// Reads the schedule of a server, including those of the given Plugins that select it.
 pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'a Plugin>) -> Schedule {
     let spec = &server.spec;
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
     let (approval, unapproved) = (spec.approval, unapproved(server));
     let is_held = annotation_of(server, annotations::ROLLBACK_TO).is_some_and(|asked| !asked.trim().is_empty());
-    // A status about an older spec may speak of windows that are no more. Manifests do not tell their generation.
+    // A status of an older generation may describe windows that no longer exist. Manifests have no generation.
     let counts =
         |observed: &Option<i64>| server.metadata.generation.is_none() || *observed == server.metadata.generation;
     let status = server.status.as_ref().filter(|status| counts(&status.observed_generation));
@@ -187,7 +190,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         Blackout { cron: Some(cron), duration: Some(duration), time_zone, .. } => {
             Some(in_words(cron, duration, None, time_zone.as_ref()))
         }
-        // Complained about by the rules.
+        // The CEL rules report this one.
         Blackout { .. } => None,
     });
     let windows = of_maintenance.into_iter().chain(further).collect();

@@ -1,4 +1,4 @@
-//! Pure. Manifests and saved problems, whatever their text.
+//! Pure. Fuzz tests for manifests and saved queries with arbitrary text.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::lock::FormatVersion;
 
 mod fuzz_facts;
 
-/// One of everything that is looked at.
+/// An example with every kind of content that is read.
 const GOOD: &str = r#"# A server and its plugins
 apiVersion: nightshift.dev/v1alpha1
 kind: PaperMCServer
@@ -67,7 +67,7 @@ fn read(text: &str) -> Manifests {
     manifests::read(&[InputFile { name: "f.yaml".to_owned(), text: text.to_owned() }])
 }
 
-/// Every mistake names the file, a line of it, and is no longer than something that is read.
+/// Every violation names the file and one of its lines, and its length is limited.
 fn checked(text: &str) -> Manifests {
     let manifests = read(text);
     let again = read(text);
@@ -83,7 +83,7 @@ fn checked(text: &str) -> Manifests {
     manifests
 }
 
-/// What was accepted is the same when it is written and read again.
+/// Accepted objects are unchanged after they are written and read again.
 fn comes_back(manifests: &Manifests) {
     let values = |manifests: &Manifests| -> Vec<Value> {
         let servers = manifests.servers.iter().map(|placed| serde_json::to_value(&placed.object).unwrap());
@@ -136,7 +136,7 @@ fn any_yaml_is_the_same_when_it_is_written_as_json_and_read_again() {
     });
 }
 
-/// `count` times what `part` makes of the place.
+/// Concatenates `count` results of `part`, which receives the index.
 fn many(count: usize, part: impl Fn(usize) -> String) -> String {
     (0..count).map(part).collect()
 }

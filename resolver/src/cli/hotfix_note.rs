@@ -1,4 +1,4 @@
-//! Pure. What runs because the list of its page counts for a hotfix sibling, as lines of a plan.
+//! Pure. Lists plugins that run because their page lists a hotfix sibling, as lines of a plan.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,22 +7,23 @@ use crate::explain::phrases::listed_for_sibling;
 use crate::explain::{Listing, SolvedExplanation};
 use crate::version::Minecraft;
 
-/// A release whose page does not list the Minecraft version that it would run on, and lists its hotfix sibling, or one that Paper never built.
+/// A release whose page lists not the Minecraft version of the server but its hotfix sibling, or one that Paper never
+/// built.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct HotfixListing {
-    /// The name that people know the plugin by.
+    /// The display name of the plugin.
     pub(super) name: String,
-    /// What would run.
+    /// The chosen version.
     version: String,
-    /// The Minecraft version that it would run on.
+    /// The Minecraft version of the server.
     on: Minecraft,
-    /// The one on its list.
+    /// The Minecraft version on its list.
     listed_for: Minecraft,
 }
 
 impl HotfixListing {
-    /// All of a chosen set, whether they are another than now or not.
+    /// All such releases of a chosen version set, changed or not.
     pub(super) fn of(solved: &SolvedExplanation) -> Vec<Self> {
         let counted = solved.plugins.iter().filter_map(|plugin| {
             let Listing::Sibling { of } = &plugin.listing else { return None };
@@ -36,7 +37,7 @@ impl HotfixListing {
         counted.collect()
     }
 
-    /// For people: what runs where, and what its page lists.
+    /// A table row: release, Minecraft version of the server, and listed Minecraft version.
     pub(super) fn row(&self) -> Vec<String> {
         let Self { name, version, on, listed_for } = self;
         vec![format!("{name} {version} on {on}"), listed_for_sibling(listed_for, on)]

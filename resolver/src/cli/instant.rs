@@ -1,13 +1,13 @@
-//! Pure. Instants as people type them.
+//! Pure. Parses times that users type.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// A date, meaning its first moment in UTC, or an RFC 3339 time.
+/// Parses a date, which means 00:00 UTC, or an RFC 3339 time.
 pub(super) fn parse(text: &str) -> Result<Timestamp, String> {
     let wrong = || "write a date such as `2026-12-24`, or a time such as `2026-12-24T18:00:00Z`".to_owned();
-    // Ten characters: jiff would take the date of a time without an offset, and so forget the time.
+    // Only ten characters are a date: from a time without an offset, jiff would take the date and ignore the time.
     if text.len() == 10 {
         let date: Date = text.parse().map_err(|_| wrong())?;
         return date.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp()).map_err(|_| wrong());

@@ -1,4 +1,4 @@
-//! Pure. The name that the command was called by: its own, or as a plugin of kubectl.
+//! Pure. Detects the name that the command was called by: `resolver`, or a kubectl plugin.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,17 +7,17 @@ use clap::{Command, CommandFactory as _};
 
 use super::args::Arguments;
 
-/// What commands are typed with.
+/// How users call the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Invocation {
     /// `resolver`
     Resolver,
-    /// `kubectl nightshift`: kubectl runs `kubectl-nightshift` of the `PATH`.
+    /// `kubectl nightshift`: kubectl runs `kubectl-nightshift` from the `PATH`.
     Kubectl,
 }
 
-/// What each command takes before it is told where the servers are. Without lines of our own clap would name the upstreams'
-/// flags as if they were asked for, when the environment sets them.
+/// The arguments of each command before the location of the servers. Without explicit usage lines, clap would list the
+/// upstream flags as required when the environment sets them.
 const USAGES: [(&[&str], &str); 7] = [
     (&["explain"], ""),
     (&["lock"], ""),
@@ -28,18 +28,18 @@ const USAGES: [(&[&str], &str); 7] = [
     (&["catalog", "fetch"], ""),
 ];
 
-/// Where the servers are.
+/// The ways to give the servers.
 const PLACES: &[&str] =
     if cfg!(feature = "cluster") { &["-f <FILE|DIR|->...", "[SERVER]..."] } else { &["-f <FILE|DIR|->..."] };
 
 impl Invocation {
-    /// By the first argument.
+    /// Detects the invocation by the first argument.
     pub(super) fn by(program: Option<&OsString>) -> Self {
         let stem = program.and_then(|program| Path::new(program).file_stem()?.to_str());
         if stem == Some("kubectl-nightshift") { Self::Kubectl } else { Self::Resolver }
     }
 
-    /// The name of the file.
+    /// The name of the program file.
     pub(super) fn program(self) -> &'static str {
         match self {
             Self::Resolver => "resolver",
@@ -47,7 +47,7 @@ impl Invocation {
         }
     }
 
-    /// What a user types before the command's name.
+    /// The text that users type before the command's name.
     pub(super) fn typed(self) -> &'static str {
         match self {
             Self::Resolver => "resolver",
@@ -56,7 +56,7 @@ impl Invocation {
     }
 }
 
-/// The command line as it is called.
+/// The command line for this invocation.
 pub(super) fn command(called: Invocation) -> Command {
     let typed = called.typed();
     let mut command = Arguments::command().bin_name(typed).display_name(typed);
@@ -65,11 +65,11 @@ pub(super) fn command(called: Invocation) -> Command {
         let line = |place: &&str| format!("{typed} {path_in_words} [OPTIONS] {first}{place}");
         let mut lines: Vec<String> = PLACES.iter().map(line).collect();
         lines.extend((!is_fetch(path)).then(|| line(&"--problem <FILE>")));
-        // Under the first one, which stands after `Usage: `.
+        // Aligned with the first line, which follows `Usage: `.
         let usage = lines.join("\n       ");
         command = at(command, path, &|command| command.override_usage(usage.clone()));
     }
-    // Shared with one that has no `--problem`.
+    // These arguments are shared with a command that has no `--problem`.
     for (path, _) in USAGES.into_iter().filter(|(path, _)| !is_fetch(path)) {
         command = at(command, path, &|command| {
             if cfg!(feature = "cluster") {
@@ -83,12 +83,12 @@ pub(super) fn command(called: Invocation) -> Command {
     command
 }
 
-/// Whether it reads the upstreams anew, which no saved question answers.
+/// Whether the command reads the upstreams again, for which a saved query is no substitute.
 fn is_fetch(path: &[&str]) -> bool {
     path == ["catalog", "fetch"]
 }
 
-/// With one command changed, however deep it is.
+/// Changes one subcommand at any depth.
 fn at(command: Command, path: &[&str], change: &dyn Fn(Command) -> Command) -> Command {
     match path {
         [] => change(command),

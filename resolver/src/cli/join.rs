@@ -1,4 +1,4 @@
-//! Pure. Words of a sentence, one after the other.
+//! Pure. Joins words to a list in a sentence.
 
 /// `a`, `b` or `c`.
 pub(super) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {

@@ -1,5 +1,7 @@
-//! Pure. What kubectl is told when somebody presses the tabulator behind `kubectl nightshift`: it runs `kubectl_complete-nightshift` of
-//! the `PATH` with the words so far, and reads lines as a command made with cobra answers them.
+//! Pure. Shell completion for `kubectl nightshift`.
+//!
+//! kubectl runs `kubectl_complete-nightshift` from the `PATH` with the words so far, and reads lines in the format of
+//! cobra.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -8,9 +10,9 @@ use std::path::Path;
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, ValueHint};
 
-/// Nothing but what is said: no names of files (cobra's `ShellCompDirectiveNoFileComp`).
+/// No file names (cobra's `ShellCompDirectiveNoFileComp`).
 const ONLY_THESE: u8 = 4;
-/// Names of files, as the shell completes them (cobra's `ShellCompDirectiveDefault`).
+/// File names, completed by the shell (cobra's `ShellCompDirectiveDefault`).
 const FILES: u8 = 0;
 
 /// Whether the command was called for completions.
@@ -19,8 +21,8 @@ pub(super) fn is_asked(program: Option<&OsString>) -> bool {
     stem == Some("kubectl_complete-nightshift")
 }
 
-/// The completions of the last of these words: one a line, each with what it is behind a tabulator, and then what is to be done with
-/// them.
+/// The completions of the last of these words. Each line has a completion, a tab and a description. The last line has
+/// cobra's directive.
 pub(super) fn completions(mut command: Command, words: &[String]) -> String {
     command.build();
     let (last, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
@@ -34,13 +36,13 @@ pub(super) fn completions(mut command: Command, words: &[String]) -> String {
     text
 }
 
-/// What stands before the word in question.
+/// State before the word to complete.
 struct CompletionContext<'c> {
     /// The innermost command.
     command: &'c Command,
-    /// The option that takes the word, or may.
+    /// The option that takes the word, or may take it.
     option: Option<&'c Arg>,
-    /// How many of its words stood in no option.
+    /// Number of positional words of the command so far.
     positional: usize,
 }
 
@@ -57,12 +59,12 @@ impl<'c> CompletionContext<'c> {
         if let Some(name) = word.strip_prefix("--") {
             self.option = self.long(name).filter(|_| !name.contains('='));
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            // With more behind the letter that is its value.
+            // With more characters after the letter, those are its value.
             let only = letters.chars().next().filter(|_| letters.chars().count() == 1);
             self.option = only.and_then(|letter| self.options().find(|arg| arg.get_short() == Some(letter)));
             self.option = self.option.filter(|arg| takes_a_value(arg));
         } else if let Some(option) = self.option {
-            // Of some there may be more.
+            // Some options take several values.
             let most = option.get_num_args().map_or(1, |range| range.max_values());
             self.option = Some(option).filter(|_| most > 1);
         } else if let Some(inner) = self.command.find_subcommand(word) {
@@ -76,7 +78,7 @@ impl<'c> CompletionContext<'c> {
         self.command.get_arguments().filter(|arg| !arg.is_positional() && !arg.is_hide_set())
     }
 
-    /// The option of this long name, also with a value behind it, if it takes one.
+    /// The option of this long name, also with `=value`, if it takes a value.
     fn long(&self, name: &str) -> Option<&'c Arg> {
         let name = name.split('=').next();
         self.options().find(|arg| arg.get_long() == name).filter(|arg| takes_a_value(arg))
@@ -101,7 +103,7 @@ impl<'c> CompletionContext<'c> {
             named.sort();
             return (named, ONLY_THESE);
         }
-        // The last of them takes all that is left.
+        // The last positional takes all remaining words.
         let positionals: Vec<&Arg> = self.command.get_positionals().collect();
         let taken = positionals.get(self.positional).or(positionals.last());
         taken.map_or((Vec::new(), ONLY_THESE), |arg| values(arg, last))
@@ -112,7 +114,7 @@ fn takes_a_value(arg: &Arg) -> bool {
     arg.get_action().takes_values()
 }
 
-/// What an argument may be that begins so.
+/// The possible values of an argument with this prefix.
 fn values(arg: &Arg, begin: &str) -> (Vec<(String, String)>, u8) {
     let is_shown = |value: &PossibleValue| !value.is_hide_set() && value.get_name().starts_with(begin);
     let possible = arg.get_possible_values();
@@ -123,7 +125,7 @@ fn values(arg: &Arg, begin: &str) -> (Vec<(String, String)>, u8) {
     (found.map(|value| (value.get_name().to_owned(), first_line(value.get_help()))).collect(), ONLY_THESE)
 }
 
-/// Whether a path is meant; those that may be `-` as well are texts, and say it by what stands for them.
+/// Whether the argument is a path. Arguments that also accept `-` are strings, and are recognized by their value name.
 fn names_a_file(arg: &Arg) -> bool {
     let mut names = arg.get_value_names().unwrap_or_default().iter();
     arg.get_value_hint() == ValueHint::AnyPath

@@ -1,4 +1,5 @@
-//! Edge (writes). `resolver lock`: the chosen set of a server as its lock, on stdout or as one file a server.
+//! Edge (writes). `resolver lock`: writes the chosen version set of a server as its lock, to stdout or to one file per
+//! server.
 
 use std::path::Path;
 
@@ -12,13 +13,13 @@ use crate::Resolution;
 use crate::explain::{Explanation, text};
 use crate::upstream::in_words;
 
-/// `resolver lock`.
+/// Runs `resolver lock`.
 pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
     let start = InputSource::of(&lock.from, &mut notes, now)?;
     let names = start.checked.servers();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // Of several, one is asked for, or all that there are go into a directory.
+    // If there are several servers, the user names one or writes all to a directory.
     let wanted = match (&lock.server, &lock.output) {
         (None, Some(_)) => None,
         (server, _) => {
@@ -59,7 +60,7 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Output, Output> {
     Ok(said)
 }
 
-/// Says why there is no lock of a server; that is not where locks go.
+/// Reports why a server has no lock. This goes to stderr, not to the locks on stdout.
 fn no_lock(said: &mut Output, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
     said.notes.push(text::render(explanation, at).trim_end().to_owned());
     if lock.output.is_some() {
@@ -67,10 +68,10 @@ fn no_lock(said: &mut Output, lock: &Asked, server: &str, explanation: &Explanat
     }
 }
 
-/// Writes a lock below `directory`, and says where.
+/// Writes a lock below `directory` and prints its path.
 fn write(said: &mut Output, directory: &Path, resolution: &Resolution) {
     let lock = &resolution.lock;
-    // Neither part can hold a dot, so no two servers share a name.
+    // Namespace and name contain no dot, so no two servers share a file name.
     let path = directory.join(format!("{}.lock.json", lock.server.replace('/', ".")));
     match write_atomically(&path, &lock.to_json()) {
         Ok(()) => {

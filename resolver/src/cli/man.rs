@@ -1,4 +1,4 @@
-//! Edge (writes). `resolver completions` and `resolver man`, both made of the command line itself.
+//! Edge (writes). `resolver completions` and `resolver man`: generates both from the command line definition.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::invocation::{self, Invocation};
 use super::{ExitStatus, Output};
 use crate::upstream::in_words;
 
-/// A script for the shell.
+/// The completion script for the shell.
 pub(super) fn completions(called: Invocation, shell: ShellKind) -> String {
     let target = match shell {
         ShellKind::Bash => Target::Bash,
@@ -24,7 +24,7 @@ pub(super) fn completions(called: Invocation, shell: ShellKind) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The page of the whole command, or in `directory` one for each command below it too.
+/// The page of the whole command on stdout, or one page per command in `directory`.
 pub(super) fn man(called: Invocation, directory: Option<&Path>) -> Output {
     let mut command = invocation::command(called).display_name(called.program());
     command.build();
@@ -56,9 +56,9 @@ fn page(command: &Command) -> String {
     String::from_utf8_lossy(&page).into_owned()
 }
 
-/// Each command's page by its file's name.
+/// Pages of all commands with their file names.
 fn pages(command: &Command) -> Vec<(String, String)> {
-    // As `resolver-catalog-fetch`, once the command is built.
+    // A name such as `resolver-catalog-fetch`, once the command is built.
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let mut pages = vec![(format!("{name}.1"), page(command))];
     pages.extend(command.get_subcommands().flat_map(self::pages));

@@ -1,4 +1,4 @@
-//! Pure. The objects in manifests: those of ours checked and typed, those of others noted.
+//! Pure. Reads the objects in manifests: validates Nightshift's kinds, and notes other kinds.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -15,16 +15,16 @@ use crate::did_you_mean::nearest;
 use crate::from_api::{Complaint, plugin_name, server_name};
 use crate::untrusted_text::shortened;
 
-/// The group and version of our kinds.
+/// The group and version of Nightshift's kinds.
 const OURS: &str = "nightshift.dev/v1alpha1";
 
-/// The longest part of a mistake, in characters: all fields of a server, listed, are shorter.
+/// Maximum length of one part of a violation, in characters. A list of all fields of a server is shorter.
 const LONGEST: usize = 400;
 
-/// A mistake in an object, with its place.
+/// A violation in an object, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputViolation {
-    /// File and line; none in a cluster.
+    /// File and line. `None` for an object of a cluster.
     place: Option<(String, u64)>,
     complaint: Complaint,
 }
@@ -35,7 +35,7 @@ impl fmt::Display for InputViolation {
         if let Some((file, line)) = place {
             write!(f, "{file}:{line}: ")?;
         }
-        // Whatever was written is repeated in them, be it a megabyte.
+        // They repeat the user's text, which may be a megabyte.
         let [object, path, problem, fix] = [object, path, problem, fix].map(|text| shortened(text, LONGEST));
         if !object.is_empty() {
             write!(f, "{object}: ")?;
@@ -47,12 +47,12 @@ impl fmt::Display for InputViolation {
     }
 }
 
-/// An object and where it stands.
+/// An object with its position.
 #[derive(Debug, Clone)]
 pub(super) struct WithPosition<T> {
     /// The object.
     pub(super) object: T,
-    /// The file, and the object as it is written there; none in a cluster.
+    /// The file, and the object as it is written there. `None` for an object of a cluster.
     place: Option<(String, YamlNode)>,
 }
 
@@ -63,27 +63,27 @@ impl<T> WithPosition<T> {
         Self { object, place: None }
     }
 
-    /// A complaint about this object, with its place.
+    /// A violation of this object, with its position.
     pub(super) fn mistake(&self, complaint: Complaint) -> InputViolation {
         let place = self.place.as_ref().map(|(file, node)| (file.clone(), node.line_of(&complaint.path)));
         InputViolation { place, complaint }
     }
 }
 
-/// What was found in manifests.
+/// Content of manifests.
 #[derive(Debug, Default)]
 pub(super) struct Manifests {
-    /// The servers, as they came.
+    /// The servers, in file order.
     pub(super) servers: Vec<WithPosition<PaperMCServer>>,
-    /// The plugins, as they came.
+    /// The plugins, in file order.
     pub(super) plugins: Vec<WithPosition<Plugin>>,
-    /// What is wrong.
+    /// Violations.
     pub(super) mistakes: Vec<InputViolation>,
-    /// What was left aside.
+    /// Notes about ignored objects.
     pub(super) notes: Vec<String>,
 }
 
-/// All objects of these files.
+/// Reads all objects of these files.
 pub(super) fn read(files: &[InputFile]) -> Manifests {
     let mut reader = ManifestReader { found: Manifests::default() };
     for file in files {
@@ -101,7 +101,8 @@ pub(super) fn read(files: &[InputFile]) -> Manifests {
     reader.found
 }
 
-/// The schemas of both kinds: server, then plugin. Never dropped: that would take a tenth of what an answer takes.
+/// The schemas of both kinds: server, then plugin. They are never dropped, because that would take a tenth of the time
+/// of an answer.
 pub(super) fn schemas() -> &'static [Value; 2] {
     static SCHEMAS: LazyLock<[Value; 2]> = LazyLock::new(|| {
         let mut specs: Value = serde_json::from_str(SPECS).expect("it is JSON, and every test of this file reads it");
@@ -110,13 +111,13 @@ pub(super) fn schemas() -> &'static [Value; 2] {
     &SCHEMAS
 }
 
-/// The schema of a whole object: what its kind says of the spec, and what every object has.
+/// The schema of a whole object: the spec of its kind, and the fields of every object.
 fn schema_of(spec: Value) -> Value {
     let text = json!({"type": "string"});
     let texts = json!({"type": "object", "additionalProperties": text});
     let mut metadata =
         json!({"name": text, "generateName": text, "namespace": text, "labels": texts, "annotations": texts});
-    // Written by the API server only, and of no interest here: `kubectl get -o yaml` gives them.
+    // Fields that only the API server writes. They are ignored, because `kubectl get -o yaml` prints them.
     for served in [
         "uid",
         "resourceVersion",
@@ -138,7 +139,7 @@ fn schema_of(spec: Value) -> Value {
             "metadata": {"type": "object", "required": ["name"], "properties": metadata},
         },
     });
-    // Not within `json!`, which would copy it.
+    // Assigned outside of `json!`, which would copy it.
     schema["properties"]["spec"] = spec;
     schema
 }
@@ -235,7 +236,7 @@ impl ManifestReader {
                 let problem = format!("is there twice, first at {first}");
                 complaint(&name, "metadata.name", problem, "remove one, or give it another name")
             }
-            // The schema says more than the types: this is a gap between the two, and better said than hidden.
+            // The schema is stricter than the types, so this is a gap between the two. It is reported and not hidden.
             Err(error) => complaint(&name, "spec", format!("cannot be read: {error}"), "see `kubectl explain`"),
         };
         let line = node.line_of(&complaint.path);
@@ -246,7 +247,7 @@ impl ManifestReader {
 fn typed<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result<WithPosition<T>, serde_json::Error> {
     let mut value = node.to_json();
     if let Some(fields) = value.as_object_mut() {
-        // Written by an operator that may be newer than this command: it is read on its own.
+        // The operator that wrote the status may be newer than this command. The status is read separately.
         fields.remove("status");
         if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
@@ -255,7 +256,7 @@ fn typed<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result<WithP
     Ok(WithPosition { object: serde_json::from_value(value)?, place: Some((file.name.clone(), node.clone())) })
 }
 
-/// Adds it, unless there is one of this name: then that one's place.
+/// Adds the object. If one of this name exists, it is not added, and the position of the first one is returned.
 fn add<T>(all: &mut Vec<WithPosition<T>>, placed: WithPosition<T>, name: fn(&T) -> String) -> Option<String> {
     let first = all.iter().find(|other| name(&other.object) == name(&placed.object));
     let place = first.and_then(|first| first.place.as_ref());

@@ -1,4 +1,5 @@
-//! Edge (reads). `resolver outdated`: what is behind its newest release, why, and since when.
+//! Edge (reads). `resolver outdated`: lists packages that are not at their newest release, with the reason and since
+//! when.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -13,44 +14,45 @@ use crate::catalog::{Catalog, Project};
 use crate::explain::phrases::date;
 use crate::explain::{Blocker, ChosenPlugin, Explanation, SolvedExplanation, short_form, text};
 
-/// One server.
+/// Outdated packages of one server.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OutdatedReport {
     /// The server.
     server: String,
-    /// Why nothing of what was chosen comes, in few words for people; absent when it does.
+    /// Why the chosen version set is not applied, as a short text for users. Absent when it is applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
-    /// What is not at its newest, Paper first.
+    /// Packages that are not at their newest release, Paper first.
     pub(super) behind: Vec<OutdatedRow>,
-    /// How many packages there are, Paper among them.
+    /// Number of packages, including Paper.
     of: usize,
 }
 
-/// Something that is not at its newest.
+/// A package that is not at its newest release.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OutdatedRow {
-    /// `Paper`, or the name that people know a plugin by.
+    /// `Paper`, or the display name of a plugin.
     pub(super) name: String,
-    /// What runs, as the object's status tells it; absent when it tells nothing.
+    /// The running version according to the object's status. Absent when the status does not contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) runs: Option<String>,
-    /// What would run; absent when strategy `latest` leaves it out, or when the set that it is new in does not come.
+    /// The chosen version. Absent when strategy `latest` excludes the plugin, or when it is new in a version set that
+    /// is not applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) would_run: Option<String>,
-    /// The newest there is.
+    /// The newest version that exists.
     pub(super) newest: String,
-    /// Why that would not run, in few words for people; absent when the newest would run and does not yet.
+    /// Why the newest version is not chosen, as a short text for users. Absent when it is chosen and not yet running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why_not: Option<String>,
-    /// When the newest was published, if anybody says so.
+    /// When the newest version was published, if its source contains the date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<Timestamp>,
 }
 
-/// `resolver outdated`.
+/// Runs `resolver outdated`.
 pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
     let start = InputSource::of(&outdated.from, &mut notes, now)?;
@@ -94,7 +96,7 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Output, Outpu
     Ok(said)
 }
 
-/// What is behind on a server.
+/// The outdated packages of a server.
 pub(super) fn board(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet, at: Timestamp) -> OutdatedReport {
     let is_stopped = solved.stopped_by().is_some();
     let of_paper = paper(catalog, solved, runs);
@@ -108,7 +110,7 @@ pub(super) fn board(catalog: &Catalog, solved: &SolvedExplanation, runs: &Runnin
         let name = &left.name;
         let own = left.holder.name == *name;
         let (version, since) = if own { newest(catalog, &left.holder, at)? } else { newest_called(catalog, name, at)? };
-        // What stays is among the plugins, and may be its newest.
+        // A plugin that keeps its version is among the plugins, and may be at its newest release.
         left.stays.is_none().then(|| OutdatedRow {
             name: name.clone(),
             runs: runs.plugins.get(name).cloned(),
@@ -124,10 +126,10 @@ pub(super) fn board(catalog: &Catalog, solved: &SolvedExplanation, runs: &Runnin
     OutdatedReport { server: solved.server.clone(), stopped, behind, of }
 }
 
-/// Why a release that was chosen does not come, in a row of it; what the files are stands above.
+/// Why a chosen release is not applied, for a table row. The line above the table names the files.
 const STOPPED: &str = "the set is stopped";
 
-/// The row of something that stays as it is, because the set that has another release of it does not come.
+/// The row of a package that keeps its version because the version set with its other release is not applied.
 fn that_stays(row: OutdatedRow, stays: Option<String>) -> OutdatedRow {
     let why: Vec<String> = row.why_not.into_iter().chain([STOPPED.to_owned()]).collect();
     OutdatedRow { would_run: stays, why_not: Some(why.join("; ")), ..row }
@@ -165,7 +167,8 @@ fn plugin_that_stays(chosen: &ChosenPlugin, row: Option<OutdatedRow>, runs: &Run
     Some(that_stays(row, chosen.instead_of.clone()))
 }
 
-/// The newest release that could be taken, were it listed; with a pin the newest of all, for only the pinned one could.
+/// The newest release that could be chosen if it were listed. With a pin, the newest of all releases, because only the
+/// pinned one could be chosen.
 fn newest(catalog: &Catalog, holder: &Blocker, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
     if holder.pinned.is_none() {
         return holder.newest.as_ref().map(|newest| (newest.version.clone(), newest.published));

@@ -1,5 +1,7 @@
-//! Pure. What comes to a server alone, without one of its windows: Plugins that may not wait (`spec.urgent`), and those with windows of their own
-//! (`spec.windows`). The rule is the operator's; what runs is as its status or a lock tells.
+//! Pure. Computes partial updates that need no window of the server: urgent Plugins (`spec.urgent`), and Plugins with
+//! their own windows (`spec.windows`).
+//!
+//! The rule is the operator's. The running versions come from the server's status or a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,21 +21,21 @@ use crate::partial::{Delays, Present, PresentPlugin, Scope, narrow};
 use crate::request::{Request, Running};
 use crate::{Resolution, groups, resolve};
 
-/// What comes alone.
+/// A partial update.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Alone {
-    /// When that would be.
+    /// When it is applied.
     when: When,
-    /// What would be another than now.
+    /// Its changes.
     changes: Vec<RenderedChange>,
-    /// What of it runs by the list for a hotfix sibling.
+    /// Plugins of it that run because their list contains the hotfix sibling.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) counts_as_listed: Vec<HotfixListing>,
 }
 
 impl Alone {
-    /// For people: what, and when.
+    /// A table row: the changes, and when they are applied.
     pub(super) fn row(&self) -> Vec<String> {
         let Self { when, changes, counts_as_listed: _ } = self;
         let what = changes.iter().map(|change| format!("{} {}", change.name, changes::in_words(change)));
@@ -41,28 +43,29 @@ impl Alone {
     }
 }
 
-/// A server, and what was chosen for it.
+/// A server with its chosen version set.
 pub(super) struct FullSelection<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) requests: &'a [Request],
     pub(super) server: &'a str,
-    /// None: there is no set for all that is asked for.
+    /// `None`: no version set meets all requirements.
     pub(super) chosen: Option<PartialChoice<'a>>,
     pub(super) runs: &'a RunningSet,
-    /// What runs, where that is known file by file.
+    /// The lock of the running version set, if it is known file by file.
     pub(super) lock: Option<&'a Lock>,
 }
 
-/// The set that was chosen for all that is asked for.
+/// The version set that meets all requirements.
 #[derive(Clone, Copy)]
 pub(super) struct PartialChoice<'a> {
     pub(super) resolution: &'a Resolution,
     pub(super) solved: &'a SolvedExplanation,
-    /// All that would be another.
+    /// All its changes.
     pub(super) changes: &'a [RenderedChange],
 }
 
-/// When all of it comes, which `when` says of what has no way of its own; and what of it also comes alone.
+/// Returns when the full update is applied, and its partial updates. `when` applies to changes without a way of their
+/// own.
 pub(super) fn alone(
     whole: &FullSelection<'_>,
     schedule: Option<&Schedule>,
@@ -71,7 +74,7 @@ pub(super) fn alone(
     at: Timestamp,
 ) -> (When, Vec<Alone>) {
     let mut all = parts(whole, schedule, &when, now, at);
-    // Where nothing else would be changed, it is all of it that comes then.
+    // If there are no other changes, the partial update is the full update.
     let is_all = |it: &Alone| {
         let changes = whole.chosen.map(|chosen| chosen.changes);
         changes == Some(it.changes.as_slice()) && it.when.is_known()
@@ -82,7 +85,8 @@ pub(super) fn alone(
     }
 }
 
-/// What comes alone where nothing comes as a whole: there is no set for all of it, or it is not brought.
+/// Partial updates where no full update is applied: no version set meets all requirements, or the chosen one is
+/// stopped.
 pub(super) fn alone_only(
     whole: &FullSelection<'_>,
     schedule: Option<&Schedule>,
@@ -92,7 +96,7 @@ pub(super) fn alone_only(
     parts(whole, schedule, &When::of((false, false), schedule, now, at), now, at)
 }
 
-/// What comes alone, if the whole comes by itself `when` that is said.
+/// Partial updates, given that the full update is applied at `when`.
 fn parts(
     whole: &FullSelection<'_>,
     schedule: Option<&Schedule>,
@@ -122,15 +126,15 @@ fn parts(
     urgent.into_iter().chain(own).collect()
 }
 
-/// What comes of a part of it.
+/// Result of a partial update.
 struct PartialOutcome {
-    /// What would be another than now.
+    /// Its changes.
     changes: Vec<RenderedChange>,
-    /// What of it runs by the list for a hotfix sibling.
+    /// Plugins of it that run because their list contains the hotfix sibling.
     counts_as_listed: Vec<HotfixListing>,
 }
 
-/// What is asked about a part of it.
+/// A query about partial updates of one server.
 struct PartialQuery<'a> {
     whole: &'a FullSelection<'a>,
     request: &'a Request,
@@ -139,7 +143,7 @@ struct PartialQuery<'a> {
 }
 
 impl<'a> PartialQuery<'a> {
-    /// None: nothing would be changed, or nobody knows what runs.
+    /// `None`: there are no changes, or the running version set is unknown.
     fn of(whole: &'a FullSelection<'a>, at: Timestamp) -> Option<Self> {
         let request = whole.requests.iter().find(|request| request.server == whole.server)?;
         let is_news = whole.chosen.is_none_or(|chosen| !chosen.changes.is_empty());
@@ -155,7 +159,7 @@ impl<'a> PartialQuery<'a> {
         Some(Self { whole, request, present, at })
     }
 
-    /// Which of these Plugins would get another release. Without a set for all of it each of them may.
+    /// The given Plugins that would get another release. Without a full version set, each of them may.
     fn due<'o>(&self, objects: impl IntoIterator<Item = &'o String>) -> BTreeSet<String> {
         let is_due = |object: &&String| {
             self.whole.chosen.is_none_or(|PartialChoice { solved, changes, .. }| {
@@ -166,7 +170,7 @@ impl<'a> PartialQuery<'a> {
         objects.into_iter().filter(is_due).cloned().collect()
     }
 
-    /// What would be another if nothing but `scope` may change; None: nothing, or there is no such set, or it is not brought.
+    /// The changes if only `scope` may change. `None` if there are none, no such version set exists, or it is stopped.
     fn newer(&self, scope: &Scope, delays: Delays) -> Option<PartialOutcome> {
         let FullSelection { catalog, requests, chosen, runs, lock, .. } = *self.whole;
         let together = |group: &Vec<usize>| group.iter().any(|&place| requests[place].server == self.request.server);
@@ -179,7 +183,7 @@ impl<'a> PartialQuery<'a> {
             return None;
         }
         let mut changes = changes(solved, &resolution, runs, lock);
-        // What nobody asks for any more is in no such question, and stays.
+        // Plugins that are no longer requested are not part of a partial query, and stay.
         changes.retain(|change| change.to.is_some() || narrowed.may_change(&self.present, &change.name));
         let mut counts_as_listed = HotfixListing::of(solved);
         counts_as_listed.retain(|counted| changes.iter().any(|change| change.name == counted.name));
@@ -187,7 +191,8 @@ impl<'a> PartialQuery<'a> {
     }
 }
 
-/// The plugins that run, by what the status says. One whose Plugin is gone has no part in a question about others.
+/// The running plugins according to the status. A plugin whose Plugin object was deleted is not part of a query about
+/// others.
 fn present(whole: &FullSelection<'_>, request: &Request, running: &Running) -> Vec<PresentPlugin> {
     let key_of = |name: &str, reason: &LockReason| -> Option<ProjectKey> {
         match reason {

@@ -1,4 +1,4 @@
-//! Edge (reads). `resolver plan`: what would be changed on which server, when, and what waits.
+//! Edge (reads). `resolver plan`: shows which changes are planned on which server, when, and which updates wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,57 +25,59 @@ use crate::request::{Request, Running};
 use crate::upstream::in_words;
 use crate::{Resolution, Unsolvable};
 
-/// What would be changed on one server.
+/// Planned changes of one server.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ServerPlan {
     /// The server.
     server: String,
-    /// Why nothing comes but what comes alone, in few words for people: there is no set for all that is asked for, or it is not brought.
+    /// Why only partial updates are applied, as a short text for users: no version set meets all requirements, or the
+    /// chosen one is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<String>,
-    /// Whether it would be restarted, or started for the first time.
+    /// Whether the server would be restarted, or started for the first time.
     restart: bool,
-    /// When that would be, of all that would be changed together.
+    /// When the full update is applied.
     when: When,
-    /// How long it is down for that, and how long for the copy before it, as the operator told it of what it plans.
+    /// The downtime and the duration of the backup before it, as the operator estimated them for its planned update.
     #[serde(skip_serializing_if = "Option::is_none")]
     down: Option<String>,
-    /// Which image the server's node could not pull, as the operator told it of what it plans: it is not restarted for it before.
+    /// The image that the server's node could not pull for the planned update, according to the operator. The server is
+    /// not restarted for the update before it can be pulled.
     #[serde(skip_serializing_if = "Option::is_none")]
     image_problem: Option<String>,
-    /// When it is restarted as it is, without a change: cron, zone, and the next time as the operator told it.
+    /// Scheduled restarts without a change: cron, zone, and the next time according to the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_the_clock: Option<String>,
-    /// What would be another than now, Paper first.
+    /// The changes, Paper first.
     changes: Vec<RenderedChange>,
-    /// What of it also comes alone, without a window of the server, while everything else stays as it is: Plugins with `spec.urgent` or with
-    /// `spec.windows`. All of it comes together in a window of the server.
+    /// Partial updates of Plugins with `spec.urgent` or with `spec.windows`. They need no window of the server, and all
+    /// other packages keep their versions. The full update, in a window of the server, includes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     alone: Vec<Alone>,
-    /// What of the whole set runs by the list for a hotfix sibling, whether it is another than now or not.
+    /// Plugins of the full version set that run because their list contains the hotfix sibling, changed or not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counts_as_listed: Vec<HotfixListing>,
-    /// What is newer and has to wait.
+    /// Newer versions that have to wait.
     waits: Vec<PlanWait>,
 }
 
-/// Something newer that waits.
+/// A newer version that has to wait.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PlanWait {
-    /// `Paper`, or the name that people know a plugin by.
+    /// `Paper`, or the display name of a plugin.
     name: String,
-    /// The newest there is.
+    /// The newest version that exists.
     version: String,
-    /// Why it waits, in few words.
+    /// Why it waits, as a short text.
     why: String,
-    /// When it was published, if anybody says so.
+    /// When it was published, if its source contains the date.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Timestamp>,
 }
 
-/// `resolver plan`.
+/// Runs `resolver plan`.
 pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Output, Output> {
     let failed = |said: String| Output::nothing_but(vec![said]);
     let mut notes = Vec::new();
@@ -154,7 +156,7 @@ fn say(said: &mut Output, plan: &ServerPlan, format: Format) {
     }
 }
 
-/// Why nothing comes as a whole where no set was chosen; the whole of it stands in the notes.
+/// Why there is no full update when no version set was chosen. The notes contain the full explanation.
 fn why_there_is_no_set(unsolvable: &Unsolvable) -> String {
     match unsolvable {
         Unsolvable::NoSolution(_) => "no set meets all that is asked for".to_owned(),
@@ -163,13 +165,13 @@ fn why_there_is_no_set(unsolvable: &Unsolvable) -> String {
     }
 }
 
-/// What the plan of a server is made of, beside what was chosen for it.
+/// Input of a server's plan, except the chosen version set.
 struct Planned<'a> {
     catalog: &'a Catalog,
     requests: &'a [Request],
     server: &'a str,
     runs: &'a RunningSet,
-    /// What runs, where that is known file by file.
+    /// The lock of the running version set, if it is known file by file.
     lock: Option<&'a Lock>,
     schedule: Option<&'a Schedule>,
     now: Timestamp,
@@ -182,7 +184,7 @@ impl<'a> Planned<'a> {
         FullSelection { catalog, requests, server, chosen, runs, lock }
     }
 
-    /// The plan of a set that comes.
+    /// The plan of a full update.
     fn whole(&self, resolution: &Resolution, solved: &SolvedExplanation) -> ServerPlan {
         let &Self { catalog, requests, server, runs, lock, schedule, now, at } = self;
         let mut changes = changes(solved, resolution, runs, lock);
@@ -211,7 +213,8 @@ impl<'a> Planned<'a> {
         }
     }
 
-    /// The plan where the whole does not come (`stopped` says why), of what comes alone; None: nothing does.
+    /// The plan of partial updates where no full update is applied (`stopped` is the reason). `None` when there are
+    /// none.
     fn only_alone(&self, chosen: Option<PartialChoice<'_>>, stopped: String) -> Option<ServerPlan> {
         let alone = partial::alone_only(&self.beside(chosen), self.schedule, self.now, self.at);
         (!alone.is_empty()).then(|| ServerPlan {
@@ -230,8 +233,8 @@ impl<'a> Planned<'a> {
     }
 }
 
-/// What the operator said of its own plan holds for what is found here, if both or neither bring a newer Minecraft: that is what a copy and a
-/// longer start depend upon. What it says of a part that comes alone does not.
+/// The operator's estimate applies to this plan if both contain a newer Minecraft, or neither does, because the backup
+/// and a longer start depend on that. Its estimate of a partial update does not apply.
 fn down(schedule: &Schedule, changes: &[RenderedChange], is_one_way: bool) -> Option<String> {
     let (told, told_one_way) = schedule.down.as_ref()?;
     let holds = !changes.is_empty() && schedule.told_alone.is_none() && *told_one_way == is_one_way;
@@ -291,7 +294,7 @@ fn in_sentences(plan: &ServerPlan) -> String {
         let rows: Vec<Vec<String>> = alone.iter().map(Alone::row).collect();
         text.push_str(&table("    ", &rows));
     }
-    // What comes alone is mostly of the set too.
+    // The full version set usually contains the partial updates too, so the set removes duplicates.
     let counted: BTreeSet<&HotfixListing> =
         counts_as_listed.iter().chain(alone.iter().flat_map(|alone| &alone.counts_as_listed)).collect();
     if !counted.is_empty() {

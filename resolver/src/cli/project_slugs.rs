@@ -1,10 +1,10 @@
-//! Pure. Slugs that a misspelt one may have meant, when nothing is stored yet.
+//! Pure. Suggests slugs for a misspelt one when the store is empty.
 
 use crate::catalog::{ProjectKey, Source};
 use crate::did_you_mean::nearest;
 
-/// Slugs of much used projects, all of them in the recorded answers or in the dependencies that those name. It is a help
-/// for spelling only: what is not here is asked for all the same.
+/// Slugs of widely used projects. All are in the recorded responses or in the dependencies that those name. The list
+/// only helps with spelling: a slug that is not in it is looked up all the same.
 const MODRINTH: &[&str] = &[
     "bluemap",
     "chunky",
@@ -22,7 +22,7 @@ const MODRINTH: &[&str] = &[
     "worldedit",
 ];
 
-/// As above. Hangar's slugs have capitals and are compared without case.
+/// The same for Hangar. Its slugs have capitals and are compared without case.
 const HANGAR: &[&str] = &[
     "BlueMap",
     "Chunky",
@@ -36,7 +36,7 @@ const HANGAR: &[&str] = &[
     "ViaVersion",
 ];
 
-/// What to write instead of a project that its source does not have; `stored` are those that were read before.
+/// Suggests a replacement for a project that its source does not have. `stored` are the projects in the store.
 pub(super) fn fix(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
     let of = |source: Source| {
         let known = match source {

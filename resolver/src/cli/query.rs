@@ -1,4 +1,4 @@
-//! Pure. One question of `explain`, with all that its answer rests on: the same question gives the same answer anywhere.
+//! Pure. A query of `explain` with all its input, so that the same query gives the same answer anywhere.
 
 use std::collections::BTreeMap;
 
@@ -14,53 +14,53 @@ use crate::request::Request;
 use crate::version::Minecraft;
 use crate::{Budget, Fleet};
 
-/// What is asked about the servers.
+/// A query about the servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Query {
-    /// The present instant: what is assumed to be released is released then, or at `at` if that is earlier.
+    /// The current time. Assumed releases are published then, or at `at` if that is earlier.
     pub(super) now: Timestamp,
-    /// The instant to decide for.
+    /// The time to evaluate for.
     pub(super) at: Timestamp,
-    /// The Minecraft version asked about.
+    /// The Minecraft version of `--why-not`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why_not: Option<Minecraft>,
-    /// The release of a plugin asked about.
+    /// The plugin release of `--why-not`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why_not_release: Option<NamedRelease>,
-    /// The Minecraft version that plugins are to be ready for, if that is the question.
+    /// The Minecraft version of `--target`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) target: Option<Minecraft>,
-    /// The servers asked about; none named: all. The others are decided about together with them.
+    /// The servers of the query. Empty means all. The other servers are solved together with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) servers: Vec<String>,
     /// Plugins to leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) without: Vec<String>,
-    /// Releases to suppose.
+    /// Releases to assume.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) assume: Vec<NamedRelease>,
 }
 
-/// What came of a question.
+/// Answer to a query.
 #[derive(Debug)]
 pub(super) struct Answered {
     /// One for each server.
     pub(super) explanations: Vec<Explanation>,
-    /// What was supposed; nothing, if the answer is about the world as it is.
+    /// The assumptions of the answer, if there are any.
     pub(super) supposed: Assumptions,
-    /// Why the question cannot be asked so, if that is so.
+    /// Mistakes in the query.
     pub(super) mistakes: Vec<String>,
 }
 
 impl Query {
-    /// One that supposes nothing and asks of no Minecraft version.
+    /// A query without assumptions and without a Minecraft version.
     pub(super) fn plain(now: Timestamp, at: Timestamp) -> Self {
         let (without, assume) = (Vec::new(), Vec::new());
         Self { now, at, why_not: None, why_not_release: None, target: None, servers: Vec::new(), without, assume }
     }
 
-    /// Asks about these, instead of what was asked about before.
+    /// Replaces the subject of the query.
     pub(super) fn ask_about(&mut self, missed: Option<&WhyNotArg>, target: Option<&Minecraft>) {
         let (why_not, release) = match missed.cloned() {
             None => (None, None),
@@ -70,12 +70,12 @@ impl Query {
         (self.why_not, self.why_not_release, self.target) = (why_not, release, target.cloned());
     }
 
-    /// The answer for each server, and what it lacks still.
+    /// The answer for each server, and the data that the catalog lacks.
     pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, MissingFromCatalog) {
         let Self { now, at, why_not, why_not_release, target, servers: _, without, assume } = self;
         let mut mistakes = Vec::new();
         let mut supposed = Assumptions::default();
-        // A catalog is big, and usually nothing is supposed.
+        // Copied only if needed: a catalog is large, and most queries have no assumptions.
         let mut changed: Option<(Catalog, Vec<Request>)> = None;
         if !(without.is_empty() && assume.is_empty()) {
             let mut world = (catalog.clone(), requests.to_vec());
@@ -126,7 +126,7 @@ impl Query {
                 Ok(why) => why,
                 Err(unsolvable) => return Some(lacking.told(&unsolvable)),
             };
-            // It may need what nobody has asked for so far.
+            // The release may need projects that are not in the catalog yet.
             if let Some(Pinned::NoSet { answer }) = &why.pinned
                 && let Explanation::Unanswerable(unanswerable) = &**answer
             {
@@ -162,7 +162,7 @@ impl Query {
             let mut by_server: BTreeMap<String, Explanation> = answers
                 .map(|(server, answer)| (server, answer.map_or_else(&mut refused, |resolution| resolution.explanation)))
                 .collect();
-            // As the servers stand in the manifests.
+            // In the order of the manifests.
             asked_about.filter_map(|request| by_server.remove(&request.server)).collect()
         };
         (explanations, lacking)

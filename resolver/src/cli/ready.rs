@@ -1,4 +1,5 @@
-//! Edge (reads). `resolver ready`: over all servers, which plugins are ready for a Minecraft version, and who is not.
+//! Edge (reads). `resolver ready`: shows for all servers which plugins are ready for a Minecraft version and which are
+//! not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,22 +19,22 @@ use crate::software::Software;
 use crate::version::Minecraft;
 use crate::{Budget, Fleet, Unsolvable};
 
-/// The board.
+/// The report.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReadyReport {
-    /// The Minecraft version asked about.
+    /// The Minecraft version of the query.
     target: Minecraft,
-    /// When its first build came out; absent when it is not out.
+    /// When its first build was published. Absent when it is not released.
     #[serde(skip_serializing_if = "Option::is_none")]
     paper_since: Option<Timestamp>,
-    /// How many plugins are asked for.
+    /// Number of requested plugins.
     of: usize,
-    /// Those of them that are ready on each of their servers, by name.
+    /// Requested plugins that are ready on each of their servers, by name.
     ready: Vec<String>,
-    /// Who is not, by name: also a plugin that nobody asks for and others need.
+    /// Plugins that are not ready, by name, including plugins that only other plugins need.
     not_ready: Vec<NotReady>,
-    /// The servers asked about, by name.
+    /// The servers of the query, by name.
     servers: Vec<Server>,
 }
 
@@ -41,25 +42,25 @@ pub(super) struct ReadyReport {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NotReady {
-    /// The name people know.
+    /// The display name.
     name: String,
-    /// Where it comes from.
+    /// Its project.
     key: ProjectKey,
     /// Its newest release that may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     newest: Option<String>,
-    /// The newest Minecraft on that one's list.
+    /// The newest Minecraft version on the list of that release.
     #[serde(skip_serializing_if = "Option::is_none")]
     listed_up_to: Option<Minecraft>,
-    /// Why it is not ready, in few words for people.
+    /// Why it is not ready, as a short text for users.
     why: String,
-    /// When its authors last published anything.
+    /// When its authors last published a release.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_release: Option<Timestamp>,
-    /// The same, where all that is missing is that they list something, or have anything that may be used.
+    /// The same time, where the authors only have to list a version or publish a usable release.
     #[serde(skip_serializing_if = "Option::is_none")]
     silent_since: Option<Timestamp>,
-    /// The servers that it keeps back.
+    /// The servers that it blocks.
     servers: BTreeSet<String>,
 }
 
@@ -71,14 +72,14 @@ struct Server {
     name: String,
     /// Whether it can run the version.
     can: bool,
-    /// Why not, in few words for people.
+    /// Why not, as a short text for users.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
 }
 
 type Answers = Vec<(String, Result<WhyNot, Unsolvable>)>;
 
-/// `resolver ready`.
+/// Runs `resolver ready`.
 pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
     let Asked { target, from, format } = ready;
     let mut notes = Vec::new();
@@ -123,7 +124,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
     Ok(said)
 }
 
-/// What each server says to the target, by name; one that is still to come is taken as if it were out.
+/// The answer of each server, by name. A target that is not released yet is treated as released.
 fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Timestamp) -> Answers {
     let supposed = what_if::with_versions_to_come(catalog, target, at);
     let catalog = supposed.as_ref().unwrap_or(catalog);
@@ -135,7 +136,7 @@ fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Time
     answers
 }
 
-/// The board of these servers, on which JARs of people's own by these names may need something: they are no plugins asked for.
+/// The report for these servers. `own_files` are unmanaged JARs, which may need a plugin but are not requested plugins.
 fn board(
     catalog: &Catalog,
     whys: &[&WhyNot],
@@ -144,11 +145,11 @@ fn board(
     at: Timestamp,
 ) -> ReadyReport {
     let mut not_ready: BTreeMap<(&str, &ProjectKey, Option<&str>, String), NotReady> = BTreeMap::new();
-    // The plugins asked for that are not ready, be it for what they need.
+    // Requested plugins that are not ready themselves or through a dependency.
     let mut blocked: BTreeSet<&str> = BTreeSet::new();
     for why in whys {
         for holder in &why.holders {
-            // One server may have pinned what another one may choose.
+            // A release may be pinned on one server and free on another.
             let newest = holder.newest.as_ref().map(|newest| newest.version.as_str());
             let told = (holder.name.as_str(), &holder.key, newest, short_form::holder(holder));
             let row = not_ready.entry(told).or_insert_with(|| not_ready_row(catalog, holder, at));
@@ -171,7 +172,7 @@ fn board(
     }
 }
 
-/// When the first build of a version came out.
+/// When the first build of a version was published.
 pub(super) fn out_since(catalog: &Catalog, software: Software, target: &Minecraft, at: Timestamp) -> Option<Timestamp> {
     let versions = catalog.versions(software).iter().filter(|version| version.minecraft == *target);
     let builds = versions.flat_map(|version| &version.builds);
@@ -194,7 +195,7 @@ fn not_ready_row(catalog: &Catalog, holder: &Blocker, at: Timestamp) -> NotReady
 fn server(why: &WhyNot, is_out: bool) -> Server {
     let names: Vec<&str> = why.holders.iter().map(|holder| holder.name.as_str()).collect();
     let mut reasons = Vec::new();
-    // How a Paper that is not out would be judged is not known.
+    // The eligibility of a Paper version that is not released is unknown.
     reasons.extend(why.unusable.as_ref().filter(|_| is_out).map(short_form::unusable));
     reasons.extend(why.pinned.as_ref().map(|pin| format!("you pinned {} {}", why.software, pin.version)));
     if !names.is_empty() {

@@ -1,4 +1,4 @@
-//! Pure. Objects to requests: what is asked, or everything that is wrong with the asking.
+//! Pure. Converts objects to requests, or reports all violations in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,22 +13,23 @@ use crate::request::{PaperRequest, Request, Running};
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// What is asked.
+/// Validated input of a query.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// One for each server, as they came: those asked about, and those that are decided about together with them.
+    /// One request for each server, in input order: the servers of the query, and those that are solved together with
+    /// them.
     pub(super) requests: Vec<Request>,
-    /// The names of those asked about; None: of all.
+    /// The names of the servers of the query. `None` means all.
     asked_about: Option<BTreeSet<String>>,
-    /// What runs on them, by their names, as far as their objects tell.
+    /// The running version set of each server, as far as its object contains it.
     pub(super) running: BTreeMap<String, RunningSet>,
-    /// When they may be restarted, by their names.
+    /// When each server may be restarted, by name.
     pub(super) schedules: BTreeMap<String, Schedule>,
-    /// The plugins, for complaints about their projects.
+    /// The plugins, for violations about their projects.
     plugins: Vec<WithPosition<crds::Plugin>>,
 }
 
-/// Checks what the manifests ask; notes go to `notes`.
+/// Validates the manifests. Adds notes to `notes`.
 pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Checked, Vec<InputViolation>> {
     let Manifests { servers, plugins, mut mistakes, notes: left_aside } = manifests;
     notes.extend(left_aside);
@@ -59,7 +60,7 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
                     let about = plugins.iter().find(|plugin| complaint.object == object_name(&plugin.object));
                     let mistake = about
                         .map_or_else(|| placed.mistake(complaint.clone()), |plugin| plugin.mistake(complaint.clone()));
-                    // A plugin has been complained about already.
+                    // The violations of a plugin are already in the list.
                     if !mistakes.contains(&mistake) {
                         mistakes.push(mistake);
                     }
@@ -79,7 +80,7 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
     Ok(Checked { requests, asked_about: None, running, schedules, plugins })
 }
 
-/// Checks what is asked of the objects of a cluster. The API server has checked what [`rules`] say.
+/// Validates objects of a cluster. The API server has already checked the rules in [`cel_rules`].
 #[cfg(feature = "cluster")]
 pub(super) fn check_found(
     found: super::cluster::ClusterObjects,
@@ -129,7 +130,7 @@ pub(super) fn check_found(
 }
 
 impl Checked {
-    /// What was asked when a question was saved.
+    /// The input of a saved query.
     pub(super) fn of_problem(problem: &SavedQuery) -> Self {
         let SavedQuery { question, requests, running, schedules, .. } = problem;
         let asked_about = (!question.servers.is_empty()).then(|| question.servers.iter().cloned().collect());
@@ -137,14 +138,14 @@ impl Checked {
         Self { requests: requests.clone(), asked_about, running, schedules, plugins: Vec::new() }
     }
 
-    /// Takes out the servers that run as a proxy: a question about a Minecraft version is none about them.
+    /// Removes the servers that run a proxy, because a query about a Minecraft version does not apply to them.
     pub(super) fn leaves_proxies_aside(&mut self, notes: &mut Vec<String>) {
         for proxy in self.requests.extract_if(.., |request| !request.software.is_minecraft()) {
             notes.push(format!("{} is left aside: {} has versions of its own", proxy.server, proxy.software));
         }
     }
 
-    /// The names of the servers asked about, in order.
+    /// The names of the servers of the query, sorted.
     pub(super) fn servers(&self) -> Vec<String> {
         let mut names: Vec<String> = self.requests.iter().map(|request| request.server.clone()).collect();
         names.retain(|name| self.is_asked_about(name));
@@ -152,28 +153,28 @@ impl Checked {
         names
     }
 
-    /// Takes this for what runs on a server, whatever its status says.
+    /// Sets the running version set of a server, regardless of its status.
     pub(super) fn takes_for_running(&mut self, server: &str, running: &Running) {
         self.running.remove(server);
         for request in self.requests.iter_mut().filter(|request| request.server == server) {
             let opened = running.software.is_minecraft().then(|| running.minecraft.clone());
-            // A world that is newer still stays where it is.
+            // A world with a newer Minecraft version keeps its floor.
             request.floor = request.floor.take().max(opened);
             request.running = Some(running.clone());
         }
     }
 
-    /// Whether no server is here only because another one is asked about.
+    /// Whether all servers are part of the query.
     pub(super) fn is_about_all(&self) -> bool {
         self.requests.iter().all(|request| self.is_asked_about(&request.server))
     }
 
-    /// Whether this server is asked about, and not only decided about together with one that is.
+    /// Whether this server is part of the query, and not only solved together with one that is.
     pub(super) fn is_asked_about(&self, server: &str) -> bool {
         self.asked_about.as_ref().is_none_or(|names| names.contains(server))
     }
 
-    /// All projects that are asked for, in order.
+    /// All requested projects, sorted.
     pub(super) fn projects(&self) -> Vec<ProjectKey> {
         let mut keys: Vec<ProjectKey> =
             self.requests.iter().flat_map(|request| &request.plugins).map(|wish| wish.key.clone()).collect();
@@ -182,10 +183,10 @@ impl Checked {
         keys
     }
 
-    /// The oldest Minecraft that any of the servers can run, or be pinned to, if each has a bound. A pin is none: what there is
-    /// without it is a way out of a no.
+    /// The oldest Minecraft version that any server can run or is pinned to, if each has a bound. A pin alone is no
+    /// bound, because a hint may propose to remove it.
     pub(super) fn oldest(&self) -> Option<Minecraft> {
-        // A proxy's own versions have nothing to do with it.
+        // A proxy has its own versions, which are unrelated.
         let servers = self.requests.iter().filter(|request| request.software.is_minecraft());
         let bounds = servers.map(|request| match &request.paper {
             PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
@@ -196,17 +197,17 @@ impl Checked {
         bounds.collect::<Option<Vec<_>>>()?.into_iter().min().cloned()
     }
 
-    /// What the servers run as, and what has to be known beside it.
+    /// The software of the servers, and the software that must be known for them.
     pub(super) fn software(&self) -> Vec<Software> {
         Software::all_of(&self.requests)
     }
 
-    /// Whether any server's image is ours to choose.
+    /// Whether the resolver chooses the image of any server.
     pub(super) fn chooses_an_image(&self) -> bool {
         self.requests.iter().any(|request| request.software.is_minecraft() && request.image.is_none())
     }
 
-    /// The complaint about this field at each Plugin that asks for a project: that it does not exist, or is another.
+    /// A violation at this field for each Plugin that requests the project, for example because it does not exist.
     pub(super) fn mistaken(&self, key: &ProjectKey, path: &str, problem: &str, fix: &str) -> Vec<InputViolation> {
         let asks = |plugin: &&WithPosition<crds::Plugin>| {
             from_api::project_key(&plugin.object.spec.source).is_some_and(|asked| asked == *key)

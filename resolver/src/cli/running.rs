@@ -1,4 +1,4 @@
-//! Pure. What runs on a server, as the status of its object says; a manifest of one's own has none.
+//! Pure. Reads the running version set from the status of a server object. A user's manifest has none.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use serde_json::{Map, Value, json};
 
 use crate::lock::LockReason;
 
-/// What runs.
+/// The running version set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct RunningSet {
-    /// Paper: `1.21.10-130`; without the build if that is not told.
+    /// Paper: `1.21.10-130`. Without the build if that is unknown.
     pub(super) paper: Option<String>,
-    /// Plugins by the name people know.
+    /// Versions of the plugins by display name.
     pub(super) plugins: BTreeMap<String, String>,
-    /// Why they are there, by the same names.
+    /// Why they are installed, by the same names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) reasons: BTreeMap<String, LockReason>,
 }
 
-/// What the status says.
+/// The version set in the status.
 pub(super) fn of(status: Option<&PaperMCServerStatus>) -> RunningSet {
     let Some(status) = status else { return RunningSet::default() };
     let build = status.current_build.map(|build| format!("-{build}")).unwrap_or_default();
@@ -38,8 +38,7 @@ pub(super) fn of(status: Option<&PaperMCServerStatus>) -> RunningSet {
     }
 }
 
-/// A status as far as it is understood: it may be written by an operator that is newer than this command, and what is not
-/// understood is as good as not there.
+/// Reads a status leniently: a newer operator may have written it, and values that are not understood are ignored.
 pub(super) fn status(written: Value) -> PaperMCServerStatus {
     let Value::Object(fields) = written else { return PaperMCServerStatus::default() };
     let understood = |key: &str, value: &Value| {

@@ -1,4 +1,4 @@
-//! Edge (writes). A question in a file: asked again anywhere, it gets the same answer.
+//! Edge (writes). Saves a query with its input in a file, so that it gives the same answer anywhere.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,29 +19,29 @@ use crate::lock::FormatVersion;
 use crate::request::Request;
 use crate::untrusted_text::shortened;
 
-/// A question, with all that its answer rests on.
+/// A query with all its input.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SavedQuery {
     format_version: FormatVersion<1>,
-    /// What was asked.
+    /// The query.
     pub(super) question: Query,
-    /// What the servers want.
+    /// The requests of the servers.
     pub(super) requests: Vec<Request>,
-    /// What runs on the servers, by their names, as far as their objects tell.
+    /// The running version set of each server, as far as its object contains it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) running: BTreeMap<String, RunningSet>,
-    /// When the servers may be restarted, by their names.
+    /// When each server may be restarted, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) schedules: BTreeMap<String, Schedule>,
-    /// What was known: only what these requests name and need was read.
+    /// The catalog, which contains only data that these requests name and need.
     pub(super) catalog: Catalog,
 }
 
-/// How much is said of what is wrong with a file: a word that stands in its place can be a megabyte.
+/// Maximum length of an error text. An invalid word in the file can be a megabyte.
 const LONGEST_ERROR: usize = 400;
 
-/// A problem that could not be read.
+/// A saved query that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProblemError {
     #[error("could not read `{}`", .path.display())]
@@ -55,7 +55,7 @@ pub(super) enum ProblemError {
 }
 
 impl SavedQuery {
-    /// A question about servers, before anything is known.
+    /// A query about servers with an empty catalog.
     pub(super) fn of(question: Query, checked: &Checked) -> Self {
         Self {
             format_version: FormatVersion::default(),
@@ -67,7 +67,7 @@ impl SavedQuery {
         }
     }
 
-    /// Reads what [`Self::save`] wrote.
+    /// Reads a file that [`Self::save`] wrote.
     pub(super) fn read(path: &Path) -> Result<Self, ProblemError> {
         let text = fs::read_to_string(path).map_err(|source| ProblemError::Read { path: path.to_owned(), source })?;
         serde_json::from_str(&text).map_err(|error| {
@@ -79,12 +79,12 @@ impl SavedQuery {
         })
     }
 
-    /// Writes it into a file, with what is known. User names and passwords in addresses are left out, as are their queries.
+    /// Writes the query and the catalog to a file. User names, passwords and query strings in URLs are removed.
     pub(super) fn save(&self, path: &Path, catalog: &Catalog) -> Result<(), WriteError> {
         let mut value = serde_json::to_value(self).expect("a problem has string keys only");
         value["catalog"] = serde_json::to_value(catalog).expect("a catalog has string keys only");
         without_secrets(&mut value);
-        // In one line: with the metadata of a few plugins it has megabytes as it is.
+        // On one line: the metadata of a few plugins already takes megabytes.
         let text = serde_json::to_string(&value).expect("it was made of JSON");
         write_atomically(path, &(text + "\n"))
     }
@@ -109,8 +109,8 @@ fn without_secrets(value: &mut Value) {
     }
 }
 
-/// A text whose addresses name nobody: `https://user:secret@host/x?token=1` becomes `https://host/x`. The hash that names a
-/// file ([`ProjectKey::of_file`](crate::catalog::ProjectKey::of_file)) stays.
+/// Removes secrets from the URLs in a text: `https://user:secret@host/x?token=1` becomes `https://host/x`. The hash
+/// that names a file ([`ProjectKey::of_file`](crate::catalog::ProjectKey::of_file)) is kept.
 fn plain(text: &str) -> String {
     let words = text.split(' ').map(|word| {
         let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };

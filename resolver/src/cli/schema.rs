@@ -1,4 +1,4 @@
-//! Pure. `resolver schema`: JSON Schemas of what this command writes.
+//! Pure. `resolver schema`: generates JSON Schemas of the command's output formats.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -12,14 +12,14 @@ use super::{outdated, ready};
 use crate::explain::Explanation;
 use crate::lock::{Difference, Lock};
 
-/// What `explain --format json` writes for each server.
+/// The output of `explain --format json` for each server.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it only describes what is written from the types in it")]
 enum ExplainOutput {
-    /// About the world as it is.
+    /// An answer without assumptions.
     Explanation(Explanation),
-    /// About a world that is not (`--without`, `--assume`).
+    /// An answer under assumptions (`--without`, `--assume`).
     WhatIf(WhatIf),
 }
 
@@ -27,16 +27,16 @@ enum ExplainOutput {
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "as above")]
 struct WhatIf {
-    /// Tells it from an answer about the world as it is.
+    /// Distinguishes it from an answer without assumptions.
     #[schemars(extend("const" = "whatIf"))]
     answer: String,
-    /// What is not so.
+    /// The assumptions.
     supposed: Assumptions,
-    /// The answer if it were so.
+    /// The answer under these assumptions.
     then: Explanation,
 }
 
-/// Leaves it open which further fields there are: a part that a lock has too says there that there are none.
+/// Allows additional fields, also in parts that are shared with a lock, where they are not allowed.
 fn open(schema: &mut Schema) {
     if schema.get("additionalProperties") == Some(&false.into()) {
         schema.remove("additionalProperties");
@@ -45,9 +45,9 @@ fn open(schema: &mut Schema) {
 
 /// The schema as text.
 pub(super) fn schema(of: SchemaName) -> String {
-    // As it is written, not as it may be read.
+    // The schema of the written form, not of every readable form.
     let written = SchemaSettings::draft2020_12().for_serialize();
-    // A lock is kept, and says its format; an answer may have more fields in a newer version.
+    // Locks are stored and contain their format version. Answers may get more fields in a newer version.
     let generator = match of {
         SchemaName::Lock => written,
         SchemaName::Explanation
@@ -61,7 +61,7 @@ pub(super) fn schema(of: SchemaName) -> String {
     let (title, mut schema): (&str, Schema) = match of {
         SchemaName::Lock => {
             let mut schema = generator.into_root_schema_for::<Lock>();
-            // The type's own words are for those who read the code.
+            // The type's doc comment is written for developers.
             schema.insert("description".to_owned(), "Everything that one server runs, file by file.".into());
             ("Nightshift: the lock of a server", schema)
         }

@@ -1,4 +1,5 @@
-//! Pure. A manifest against the schema of its kind, as strictly as the API server does it, with the nearest real word.
+//! Pure. Checks a manifest against the schema of its kind as strictly as the API server, and suggests the nearest valid
+//! word.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -13,23 +14,23 @@ use crate::did_you_mean::nearest;
 mod expectation;
 mod misplaced_field;
 
-/// Where no more fields than these can stand all are named. The spec of a pod has more, which would help nobody.
+/// Up to this number of allowed fields, all are listed. A pod spec has more, and such a list does not help.
 const MOST_NAMED: usize = 38;
 
-/// Something that the schema does not allow.
+/// A violation of the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SchemaViolation {
-    /// Where, from 1.
+    /// The line, from 1.
     pub(super) line: u64,
     /// The field: `spec.updateSchedule.windows[0].cron`.
     pub(super) path: String,
-    /// What is wrong, read after the field's name.
+    /// The problem, as a text that follows the field's name.
     pub(super) problem: String,
-    /// What to write instead.
+    /// The suggested fix.
     pub(super) fix: String,
 }
 
-/// Everything in `node` that `schema` does not allow, in the order of the document; `document` is the whole text.
+/// All schema violations in `node`, in the order of the document. `document` is the whole text.
 pub(super) fn check(node: &YamlNode, schema: &Value, document: &str) -> Vec<SchemaViolation> {
     let mut checker = Checker { document, root: schema, wrong: Vec::new() };
     checker.value(node, schema, "", node.line);
@@ -41,11 +42,11 @@ pub(super) fn check(node: &YamlNode, schema: &Value, document: &str) -> Vec<Sche
     checker.wrong
 }
 
-/// The most mistakes that are looked for in one object: nobody reads more, and each one costs a search for the right word.
+/// Maximum number of violations per object. Users read no more, and each one costs a search for the right word.
 const MOST: usize = 100;
 
-/// The pattern, compiled once for all objects: it costs a thousand times what a match does. None for one that does not
-/// compile here; the API server checks it still.
+/// The pattern, compiled once for all objects, because that costs a thousand times as much as a match. `None` for a
+/// pattern that does not compile here. The API server still checks it.
 fn compiled(pattern: &str) -> Option<Regex> {
     static COMPILED: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +58,7 @@ fn compiled(pattern: &str) -> Option<Regex> {
 
 struct Checker<'a> {
     document: &'a str,
-    /// The schema of the whole object, to say where a misplaced field belongs.
+    /// The schema of the whole object, to find where a misplaced field belongs.
     root: &'a Value,
     wrong: Vec<SchemaViolation>,
 }
@@ -102,7 +103,7 @@ impl Checker<'_> {
             (Some("integer"), _) => self.wrong_type(node, expectation::WHOLE, path, line),
             (Some("number"), _) => self.wrong_type(node, "a number", path, line),
             (Some("boolean"), _) => self.wrong_type(node, expectation::TRUTH, path, line),
-            // No type: the schema leaves it open.
+            // Without a type, the schema allows any value.
             _ => {}
         }
     }
@@ -140,7 +141,7 @@ impl Checker<'_> {
             }
             let inner = join(path, &entry.key);
             match properties.and_then(|properties| properties.get(&entry.key)).or(further) {
-                // The API server drops a null before it looks: the field is as good as absent.
+                // The API server removes a null before validation, so the field counts as absent.
                 Some(_) if entry.value.tree == YamlValue::Null => {}
                 Some(schema) => self.value(&entry.value, schema, &inner, entry.line),
                 None => {
@@ -191,7 +192,7 @@ impl Checker<'_> {
             self.value(item, &schema["items"], &inner, item.line);
             let key: Vec<Option<String>> =
                 keys.iter().map(|key| item.get(key).map(|value| value.to_json().to_string())).collect();
-            // Two containers without a name are told so by `required`.
+            // The `required` check reports containers without a name.
             if key.iter().any(Option::is_some) && !seen.insert(key) {
                 let fix = format!("give each item another {}", listed(keys.iter().copied()));
                 self.complain(item.line, &inner, "is there twice", fix);

@@ -1,4 +1,5 @@
-//! Edge (reads). What every question starts from: the requests of the manifests, and one catalog that answers them all.
+//! Edge (reads). Collects the input of every query: the requests of the manifests, and one catalog that answers them
+//! all.
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
@@ -18,27 +19,27 @@ use crate::unverified_build::is_unseen;
 use crate::upstream::{self, CatalogBuild, Fetcher, in_words};
 use crate::{Budget, Resolution, Unsolvable, resolve_fleet};
 
-/// How often a solve may name what it lacks before we stop. One such round is rare but for Purpur, where a set is chosen first and its
-/// build is looked at then.
+/// Maximum number of rounds in which a solve names missing data. One such round is rare except for Purpur, where a
+/// version set is chosen first and its build is verified then.
 const ROUNDS: usize = 4;
 
-/// What the catalog lacks for an answer.
+/// Data that the catalog lacks for an answer.
 #[derive(Debug, Default)]
 pub(super) struct MissingFromCatalog {
-    /// Projects that nobody has fetched.
+    /// Projects that were not fetched.
     pub(super) projects: Vec<ProjectKey>,
-    /// Builds whose bytes nobody has seen.
+    /// Builds that are not verified.
     pub(super) builds: Vec<PaperName>,
 }
 
 impl MissingFromCatalog {
-    /// Adds what is missing where there is no set.
+    /// Adds the data that an unsolved request lacks.
     pub(super) fn note(&mut self, unsolvable: &Unsolvable) {
         self.projects.extend_from_slice(unsolvable.projects_to_fetch());
         self.builds.extend_from_slice(unsolvable.builds_to_see());
     }
 
-    /// The same, and what is said of it.
+    /// Adds the missing data, and returns the explanation.
     pub(super) fn told(&mut self, unsolvable: &Unsolvable) -> Explanation {
         self.note(unsolvable);
         unsolvable.explanation()
@@ -48,22 +49,23 @@ impl MissingFromCatalog {
 /// An answer for each server, by its name.
 pub(super) type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
 
-/// An answer, and what it rests on.
+/// An answer with its input.
 pub(super) struct Session<T> {
-    /// What was asked.
+    /// The requests.
     pub(super) requests: Vec<Request>,
-    /// What is known. The end of the process frees it at once; piece by piece took a tenth of the whole run.
+    /// The catalog. It is never dropped, because the exit of the process frees it at once. Dropping it took a tenth of
+    /// the whole run.
     pub(super) catalog: ManuallyDrop<Catalog>,
-    /// What was made of both.
+    /// The answer.
     pub(super) answer: T,
-    /// What could not be read anew.
+    /// Read errors.
     pub(super) problems: Vec<upstream::ReadError>,
-    /// Why the question could not be saved, if that was asked for.
+    /// Why the query could not be saved, if the user requested that.
     unsaved: Option<String>,
 }
 
 impl<T> Session<T> {
-    /// Adds what could not be read, unless it has been said.
+    /// Adds the read errors that the notes do not contain yet.
     pub(super) fn say_problems(&self, said: &mut Output) {
         say_problems(said, &self.problems);
         if let Some(why) = &self.unsaved {
@@ -73,20 +75,20 @@ impl<T> Session<T> {
     }
 }
 
-/// Where a question starts: from manifests or a cluster, or from a file that holds it.
+/// Source of the input: manifests, a cluster, or a saved query.
 pub(super) struct InputSource {
-    /// What is asked.
+    /// The validated requests.
     pub(super) checked: Checked,
-    /// The present instant, or that of the file.
+    /// The current time, or that of the saved query.
     pub(super) now: Timestamp,
-    /// The instant to decide for.
+    /// The time to evaluate for.
     pub(super) at: Timestamp,
-    /// What was known, if it stands in the file.
+    /// The catalog of the saved query.
     known: Option<Catalog>,
 }
 
 impl InputSource {
-    /// Of what `from` names.
+    /// Reads the input that `from` names.
     pub(super) fn of(from: &FromArgs, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Output> {
         let Some(file) = &from.problem else {
             let checked = explain::read(&from.reading, notes)?;
@@ -105,8 +107,8 @@ impl InputSource {
         Ok(Self { checked: Checked::of_problem(&problem), now: question.now, at, known: Some(problem.catalog) })
     }
 
-    /// Reads the upstreams until `answer` lacks nothing any more, unless all that is known was given; and saves the question where that is
-    /// asked for.
+    /// Reads the upstreams until `answer` lacks no data. With a saved query, its catalog is used instead. Saves the
+    /// query if requested.
     pub(super) fn gather<T>(
         self,
         from: &FromArgs,
@@ -129,7 +131,7 @@ impl InputSource {
     }
 }
 
-/// Reads the upstreams until `answer` lacks nothing any more; what it lacks is the second of what it gives.
+/// Reads the upstreams until `answer` lacks no data. The second value that `answer` returns is the missing data.
 pub(super) fn gather<T>(
     sources: &SourceArgs,
     directory: Option<&Path>,
@@ -138,7 +140,7 @@ pub(super) fn gather<T>(
     now: Timestamp,
     answer: impl Fn(&Catalog, &[Request]) -> (T, MissingFromCatalog),
 ) -> Result<Session<T>, Output> {
-    // It holds all that was read, as the catalog does.
+    // Not dropped: like the catalog, it contains all data that was read.
     let fetcher = ManuallyDrop::new(fetcher(sources, directory).map_err(|said| Output::nothing_but(vec![said]))?);
     let read = in_runtime(read_until_answered(&fetcher, sources, &checked, now, answer));
     let (reading, answer) = read.map_err(|said| Output::nothing_but(vec![said]))?;
@@ -151,7 +153,7 @@ pub(super) fn gather<T>(
     Ok(Session { requests: checked.requests, catalog, answer, problems: reading.problems, unsaved: None })
 }
 
-/// Reads until `answer` lacks nothing any more, or what it lacks is not to be had.
+/// Reads until `answer` lacks no data, or the missing data cannot be read.
 pub(super) async fn read_until_answered<T>(
     fetcher: &Fetcher,
     sources: &SourceArgs,
@@ -175,8 +177,8 @@ pub(super) async fn read_until_answered<T>(
     }
 }
 
-/// Gathers for what `from` names, with the best set for each server asked about as of its instant. `also`: a build that has to be known
-/// beside those that are chosen.
+/// Gathers the best version set for each server of the query, as of its time. `also` is a build that must be verified
+/// in addition to the chosen ones.
 pub(super) fn gather_answers(
     from: &FromArgs,
     start: InputSource,
@@ -194,19 +196,19 @@ pub(super) fn gather_answers(
     })
 }
 
-/// The best set for each server, in the order of their names.
+/// The best version set for each server, sorted by name.
 pub(super) fn answers(catalog: &Catalog, requests: &[Request], at: Timestamp) -> Answers {
     resolve_fleet(catalog, requests, at, Budget::default())
 }
 
-/// What is missing before there can be an answer.
+/// The data that is missing for an answer.
 pub(super) fn lacking<T>(answers: &[(String, Result<T, Unsolvable>)]) -> MissingFromCatalog {
     let mut lacking = MissingFromCatalog::default();
     answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).for_each(|unsolvable| lacking.note(unsolvable));
     lacking
 }
 
-/// How a question ends that has no set for its answer.
+/// The exit status of a query without a version set.
 pub(super) fn end_of(unsolvable: &Unsolvable) -> ExitStatus {
     match unsolvable {
         Unsolvable::NoSolution(_) => ExitStatus::NoSolution,
@@ -214,7 +216,7 @@ pub(super) fn end_of(unsolvable: &Unsolvable) -> ExitStatus {
     }
 }
 
-/// The one server that is meant: by `games/lobby` or `lobby`, or the only one there is.
+/// Resolves a server by `games/lobby` or `lobby`, or returns the only one there is.
 pub(super) fn one_server<'n>(names: &[&'n str], wanted: Option<&str>, instead: &str) -> Result<&'n str, String> {
     let listed = |names: &[&str]| super::join::listed(names.iter().copied());
     let Some(wanted) = wanted else {

@@ -1,14 +1,15 @@
-//! Pure. Text as a terminal shows it: headings stand out, and long lines go on below their own column. Without both it is the
-//! same text, word for word: nothing is said by a colour alone.
+//! Pure. Formats text for a terminal: bold headings, and long lines that continue below their own column.
+//!
+//! Without both, the text is the same word for word. Color never carries information.
 
 use std::fmt::Write as _;
 
 use anstyle::Style;
 
-/// The least width that is worth wrapping for; below it every line would be in pieces.
+/// The smallest width for wrapping. Below it, every line would be broken into pieces.
 const NARROWEST: usize = 40;
 
-/// The text with its headings in bold, if `color`, and wrapped at `width`, if there is one.
+/// The text with its headings in bold if `color` is set, and wrapped at `width`, if there is one.
 pub(super) fn dressed(text: &str, color: bool, width: Option<usize>) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut dressed = String::new();
@@ -34,7 +35,7 @@ pub(super) fn dressed(text: &str, color: bool, width: Option<usize>) -> String {
     dressed
 }
 
-/// What begins an answer, and what stands over something that is indented.
+/// Whether the line is a heading: the first line of an answer, or a line above an indented one.
 fn is_heading(lines: &[&str], at: usize) -> bool {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let line = lines[at];
@@ -44,9 +45,9 @@ fn is_heading(lines: &[&str], at: usize) -> bool {
         && (at == 0 || (is_first && lines.get(at + 1).is_some_and(|next| indent(next) > 0)))
 }
 
-/// A line in rows of at most `width`, broken at spaces; a word that is longer stays whole.
+/// Wraps a line to rows of at most `width`, at spaces. A longer word stays whole.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
-    // What is to be copied into a manifest is left to the terminal, which breaks it without changing it.
+    // Text to copy into a manifest is not wrapped. The terminal breaks it without changing it.
     if line.chars().count() <= width || line.contains(": {") {
         return vec![line.to_owned()];
     }
@@ -69,14 +70,15 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
     rows
 }
 
-/// Where the last column of a line begins; the rows after the first begin there. Too far to the right it is the indent.
+/// The start of the last column of a line, where the further rows begin. The indent if that column is too far to the
+/// right.
 fn column(line: &str, width: usize) -> usize {
     let indent = line.chars().take_while(|letter| *letter == ' ').count();
     let last_gap = line.rfind("  ").map_or(0, |at| line[..at + 2].chars().count());
     if last_gap > indent && last_gap <= width / 2 { last_gap } else { indent }
 }
 
-/// The first `hanging` letters with the word that follows, as they stand; then word by word.
+/// The first `hanging` letters with the following word, unchanged. Then word by word.
 fn pieces(line: &str, hanging: usize) -> Vec<&str> {
     let column = line.char_indices().nth(hanging).map_or(line.len(), |(at, _)| at);
     let first = line[column..].find(' ').map_or(line.len(), |at| column + at);

@@ -1,6 +1,6 @@
-//! Pure. Columns that stand under one another.
+//! Pure. Formats tables with aligned columns.
 
-/// Rows with their columns as wide as they need, `indent` first; nothing follows the last column that has text.
+/// Formats rows with columns as wide as needed, each after `indent`. Lines have no trailing spaces.
 pub(super) fn table(indent: &str, rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,11 +1,11 @@
-//! Edge (reads and writes). The terminal, if there is one: whether it wants colours, how wide it is, what is under way.
+//! Edge (reads and writes). Detects color support and width of the terminal, and shows progress.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::args::ColorWhen;
 
-/// Whether the answer is coloured. Left to us, as the field has it: `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, `TERM`, and
-/// never into a file or a pipe.
+/// Whether the answer is colored. `auto` follows `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`, and never colors
+/// a file or a pipe.
 pub(super) fn wants_color(when: ColorWhen) -> bool {
     match when {
         ColorWhen::Always => true,
@@ -14,18 +14,18 @@ pub(super) fn wants_color(when: ColorWhen) -> bool {
     }
 }
 
-/// How many letters fit into a line; None when the answer goes into a file or a pipe.
+/// Width of the terminal in characters. `None` when the answer goes to a file or a pipe.
 pub(super) fn width() -> Option<usize> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
         return None;
     }
     let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
-    // Some terminals do not know.
+    // Some terminals report 0.
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// A line about what is under way, on a terminal only; it goes away with the value.
+/// A progress line, on a terminal only. Dropping the value removes it.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_shown: bool,
@@ -37,7 +37,7 @@ impl Progress {
         let mut stderr = io::stderr().lock();
         let is_shown = stderr.is_terminal();
         if is_shown {
-            // Without it everything goes on all the same.
+            // A failure is ignored, because the command works without the line.
             let _ = write!(stderr, "{what}\r").and_then(|()| stderr.flush());
         }
         Self { is_shown }
@@ -47,7 +47,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_shown {
-            // To the end of the line: nothing of it stays on the screen.
+            // Clears to the end of the line, so that no text remains.
             let _ = write!(io::stderr(), "\r\u{1b}[K");
         }
     }

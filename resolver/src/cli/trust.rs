@@ -1,4 +1,4 @@
-//! Edge (reads). `resolver trust`: the command that says of JARs of one's own that they were checked on a Minecraft version.
+//! Edge (reads). `resolver trust`: prints the command that marks unmanaged JARs as tested on a Minecraft version.
 
 use std::fmt::Write as _;
 
@@ -20,10 +20,10 @@ use crate::from_api::server_name;
 use crate::upstream::in_words;
 use crate::version::Minecraft;
 
-/// The most files that a spec may name.
+/// The maximum number of files that a spec may name.
 const MOST: usize = 100;
 
-/// `resolver trust`.
+/// Runs `resolver trust`.
 pub(super) fn trust(trust: &TrustArgs) -> Result<Output, Output> {
     let failed = |said: String| Output::nothing_but(vec![said]);
     check_versions(&trust.minecraft).map_err(failed)?;
@@ -43,7 +43,7 @@ pub(super) fn trust(trust: &TrustArgs) -> Result<Output, Output> {
     Ok(Output { notes, ..Output::only(command(&name, &said)) })
 }
 
-/// The server as it is in the cluster, with its status.
+/// Reads the server with its status.
 fn read_server(trust: &TrustArgs, notes: &mut Vec<String>) -> Result<PaperMCServer, Output> {
     let failed = |said: String| Output::nothing_but(vec![said]);
     #[cfg(feature = "cluster")]
@@ -70,7 +70,7 @@ fn read_server(trust: &TrustArgs, notes: &mut Vec<String>) -> Result<PaperMCServ
     Ok(manifests.servers.swap_remove(place).object)
 }
 
-/// A version, or a glob that means one.
+/// Accepts a version, or a glob for a minor version.
 fn check_versions(written: &str) -> Result<(), String> {
     let line = written.strip_suffix(".x").or_else(|| written.strip_suffix(".*"));
     let globs = line.is_some_and(|line| {
@@ -105,7 +105,7 @@ fn checked<'s>(server: &str, jar: &str, seen: &'s [UnmanagedFile]) -> Result<&'s
     })
 }
 
-/// Adds to what is said. What was said of other bytes under the same name has lapsed, and goes.
+/// Adds the version to the trusted files. An entry for other bytes under the same name is obsolete and is removed.
 fn vouch(said: &mut Vec<TrustedFile>, jar: &str, sha256: &str, minecraft: &str) {
     let file = jar.strip_prefix("plugins/").unwrap_or(jar);
     said.retain(|known| known.file != file || known.sha256 == sha256);
@@ -122,7 +122,7 @@ fn vouch(said: &mut Vec<TrustedFile>, jar: &str, sha256: &str, minecraft: &str) 
     });
 }
 
-/// The command, and above it what it writes, for manifests that are kept in git.
+/// The command, preceded by the same spec as a comment for manifests that are kept in git.
 fn command(server: &str, said: &[TrustedFile]) -> String {
     let mut text = format!(
         "# As in the manifest of {server}, where it belongs if that is kept in git:\n#   spec:\n#     unmanaged:\n"

@@ -1,4 +1,5 @@
-//! Edge (reads). `resolver verify`: a lock replayed. Do its facts hold, does it meet the request, would it be chosen again?
+//! Edge (reads). `resolver verify`: checks that a lock's facts hold, that it meets the request and would be chosen
+//! again.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -16,27 +17,27 @@ use crate::lock::{Difference, Guess, Lock, LockedPlugin};
 use crate::lock_check::{StaleFact, Unmet, broken_facts, unmet, unsaid};
 use crate::upstream::in_words;
 
-/// What came of checking a lock.
+/// Result of checking a lock.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct VerifyReport {
-    /// The server it was checked for.
+    /// The server that the lock was checked for.
     server: String,
-    /// Whether nothing is wrong.
+    /// Whether the lock is correct.
     holds: bool,
-    /// Facts that hold no longer.
+    /// Facts that no longer hold.
     facts: Vec<StaleFact>,
-    /// What of the request is not met.
+    /// Parts of the request that are not met.
     request: Vec<Unmet>,
-    /// What would be chosen instead, when something would.
+    /// The version set that would be chosen instead, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     solve: Option<Difference>,
-    /// Why nothing would be chosen, when nothing would.
+    /// Why there is no version set, if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_solution: Option<Explanation>,
 }
 
-/// `resolver verify`.
+/// Runs `resolver verify`.
 pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
     let Asked { lock, from, server, format } = verify;
     let failed = |said: String| Output::nothing_but(vec![said]);
@@ -134,7 +135,7 @@ fn human_verdict(verdict: &VerifyReport, lock: &Lock, at: Timestamp) -> String {
     text
 }
 
-/// A file by the start of its hash.
+/// A file by the first digits of its hash.
 fn short(hash: &str) -> String {
     hash.chars().take("sha256:".len() + 12).chain(['…']).collect()
 }

@@ -1,4 +1,5 @@
-//! Pure. Worlds that are not: a Paper that is not out yet, a release that its authors have not made, a plugin left out.
+//! Pure. Changes catalog and requests for hypothetical queries: a future Paper, an unpublished release, a plugin left
+//! out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,21 +19,21 @@ use crate::software::Software;
 use crate::solve::group::namespace;
 use crate::version::Minecraft;
 
-/// The hash of files that are not: long enough to be one, and of nothing.
+/// The hash of hypothetical files. It has the length of a hash and matches no file.
 const NO_HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A file that is not.
+/// A hypothetical file.
 fn no_file() -> Artifact {
     called("supposed.jar")
 }
 
-/// One of this name.
+/// A hypothetical file of this name.
 fn called(name: &str) -> Artifact {
     Artifact { name: name.to_owned(), url: String::new(), size: None, hash: Some(NO_HASH.to_owned()) }
 }
 
-/// As if each server software had a build for `target` that has none so new: it may come, being newer than every release of it
-/// that was out at this instant. None where it can be had, or never came.
+/// Adds a build for `target` to each server software that may still publish it: the target is newer than every release
+/// that was published at this time. `None` where the version exists or was skipped.
 pub(super) fn with_versions_to_come(catalog: &Catalog, target: &Minecraft, at: Timestamp) -> Option<Catalog> {
     let out = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= at);
     let may_come = |software: &Software| {
@@ -52,7 +53,7 @@ pub(super) fn with_versions_to_come(catalog: &Catalog, target: &Minecraft, at: T
     Some(supposed)
 }
 
-/// `PLUGIN=VERSION` as it is typed.
+/// `PLUGIN=VERSION` as the user types it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NamedRelease {
@@ -60,7 +61,7 @@ pub(super) struct NamedRelease {
     pub(super) version: String,
 }
 
-/// What `--why-not` asks about.
+/// Argument of `--why-not`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WhyNotArg {
     Minecraft(Minecraft),
@@ -91,13 +92,13 @@ impl FromStr for NamedRelease {
     }
 }
 
-/// What is not so, and was supposed.
+/// Assumptions that differ from reality.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Assumptions {
     /// Plugins that were left out.
     pub(super) without: Vec<LeftOut>,
-    /// Releases that do not exist, or that are not listed so.
+    /// Releases that do not exist, or are not listed for every version.
     pub(super) assumed: Vec<SupposedRelease>,
 }
 
@@ -105,51 +106,51 @@ pub(super) struct Assumptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LeftOut {
-    /// The name people know.
+    /// The display name.
     pub(super) plugin: String,
-    /// The servers that ask for it.
+    /// The servers that request it.
     pub(super) servers: Vec<String>,
 }
 
-/// A release that was supposed.
+/// An assumed release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SupposedRelease {
-    /// The name people know.
+    /// The display name.
     pub(super) plugin: String,
     /// The version.
     pub(super) version: String,
-    /// When it was supposed to be published; absent for a real one whose date nobody says.
+    /// The assumed time of publication. Absent for an existing release without a date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) published: Option<Timestamp>,
-    /// Whether there is a release of this version, and only its list was supposed.
+    /// Whether the release exists, and only its list was assumed.
     pub(super) exists: bool,
 }
 
-/// An answer about a world that is not, as JSON: nobody takes it for one about the world that is.
+/// An answer under assumptions, as JSON that cannot be mistaken for a real answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WhatIf<'a> {
-    /// `whatIf`, where other answers say what they are.
+    /// `whatIf`, in the field where other answers have their kind.
     answer: &'static str,
     supposed: &'a Assumptions,
     then: &'a Explanation,
 }
 
 impl<'a> WhatIf<'a> {
-    /// What the answer would be.
+    /// An answer with its assumptions.
     pub(super) fn new(supposed: &'a Assumptions, then: &'a Explanation) -> Self {
         Self { answer: "whatIf", supposed, then }
     }
 }
 
 impl Assumptions {
-    /// Whether nothing was supposed.
+    /// Whether there are no assumptions.
     pub(super) fn is_nothing(&self) -> bool {
         self.without.is_empty() && self.assumed.is_empty()
     }
 
-    /// A line for each thing that is not so.
+    /// One line for each assumption.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for LeftOut { plugin, servers } in &self.without {
@@ -170,7 +171,7 @@ impl Assumptions {
     }
 }
 
-/// Takes every wish for this plugin from the requests: by object, by project, or by the name people know.
+/// Removes all requests for this plugin, found by object, by project, or by display name.
 pub(super) fn leave_out(catalog: &Catalog, requests: &mut [Request], name: &str) -> Result<LeftOut, String> {
     let is_it = |wish: &PluginRequest| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(name));
     let known = known_names(catalog, requests);
@@ -190,7 +191,8 @@ pub(super) fn leave_out(catalog: &Catalog, requests: &mut [Request], name: &str)
     }
 }
 
-/// The same servers with this release of a plugin pinned, and under which object each of those that are asked about asks for it.
+/// The same servers with this release of a plugin pinned, and the Plugin object with which each server of the query
+/// requests it.
 pub(super) fn pin(
     catalog: &Catalog,
     requests: &[Request],
@@ -210,7 +212,7 @@ pub(super) fn pin(
         return Err(nobody_asks(&flag, plugin, &known_names(catalog, requests)));
     }
     let mut pinned = requests.to_vec();
-    // A pin is on an object, and that is there for all servers that it matches.
+    // A pin applies to an object, and so to all servers that it selects.
     for request in &mut pinned {
         let Request { server, plugins, .. } = request;
         for wish in plugins.iter_mut().filter(|wish| pins.contains(&(namespace(server), wish.object.as_str()))) {
@@ -220,7 +222,7 @@ pub(super) fn pin(
     Ok((pinned, objects))
 }
 
-/// Puts the release into the catalog, or onto its list what is not there.
+/// Adds the release to the catalog, or adds all Minecraft versions to its list if it exists.
 pub(super) fn release(
     catalog: &mut Catalog,
     requests: &[Request],
@@ -230,7 +232,7 @@ pub(super) fn release(
 ) -> Result<SupposedRelease, String> {
     let NamedRelease { plugin, version } = assumed;
     let wishes = requests.iter().flat_map(|request| &request.plugins);
-    // By the name of its object too; and what others need may be meant, which nobody asks for.
+    // Found by object name too. Users may also mean a dependency, which has no object.
     let object = wishes.clone().find(|wish| wish.object.eq_ignore_ascii_case(plugin)).map(|wish| wish.key.clone());
     let id = object.and_then(|key| catalog.project(&key)).map(|project| (project.key.source, project.id.clone()));
     let mut every: Vec<Minecraft> = catalog.paper.iter().map(|paper| paper.minecraft.clone()).collect();
@@ -255,7 +257,7 @@ pub(super) fn release(
             "it is one file at an address, where nothing else is released; suppose another `source` in its manifest";
         return Err(format!("`--assume {plugin}={version}`: {fix}"));
     }
-    // What it needs is what the newest one needs.
+    // The assumed release has the dependencies of the newest one.
     let newest = project.releases.iter().max_by_key(|release| release.published);
     let release = Release {
         id: format!("supposed-{version}"),
@@ -277,12 +279,12 @@ pub(super) fn release(
     Ok(SupposedRelease { plugin: project.name.clone(), version: version.clone(), published: Some(at), exists: false })
 }
 
-/// Files that are not, called as those of a release are: `spec.source.jars` goes by names.
+/// Hypothetical files with the names of a release's further files, because `spec.source.jars` selects by name.
 fn further_files(of: &Release) -> Vec<FurtherJar> {
     of.further.iter().map(|jar| FurtherJar::unread(called(&jar.file.name))).collect()
 }
 
-/// What a plugin is called.
+/// All names of a plugin.
 fn names(catalog: &Catalog, wish: &PluginRequest) -> Vec<String> {
     let project = catalog.project(&wish.key).map(|project| project.name.clone());
     [wish.object.clone(), wish.key.project.clone()].into_iter().chain(project).collect()
@@ -293,7 +295,7 @@ fn known_names(catalog: &Catalog, requests: &[Request]) -> BTreeSet<String> {
     wishes.map(|wish| names(catalog, wish).pop().unwrap_or_default()).collect()
 }
 
-/// `flag` as it was typed; `name`: the plugin in it.
+/// `flag` is the text that the user typed, and `name` the plugin in it.
 fn nobody_asks(flag: &str, name: &str, known: &BTreeSet<String>) -> String {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let fix = match nearest(name, known.iter().copied()).next() {

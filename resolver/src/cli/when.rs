@@ -1,4 +1,4 @@
-//! Pure. When what an answer says would happen: by the windows of the server, and what the operator said of them.
+//! Pure. Decides when changes would be applied, from the windows of the server and the operator's status.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::from_status::{Followed, Schedule};
 use crate::explain::{Explanation, Hint, HintStep, SolvedExplanation};
 use crate::request::Request;
 
-/// What the operator puts behind the words for a window that need not be waited for.
+/// Suffix of the operator's text for a window that an empty server does not need.
 const OR_WHEN_EMPTY: &str = " or when empty";
 
-/// What keeps a server at a set.
+/// Why a server keeps its version set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum BlockedReason {
-    /// `nightshift.dev/rollback-to`, at an earlier one.
+    /// `nightshift.dev/rollback-to` pins it to an earlier version set.
     RollbackTo,
-    /// `*` in `spec.hold`, at the one that runs.
+    /// `*` in `spec.hold` keeps the running version set.
     Hold,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum BlockedReason {
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum When {
-    /// Not at all: nothing changes.
+    /// Never: there are no changes.
     Never,
     /// At once: a first start needs no window.
     FirstStart,
@@ -35,71 +35,73 @@ pub(super) enum When {
     Open,
     /// Now, without a window: `spec.urgent` of a Plugin.
     Urgent {
-        /// Times in which it waits all the same, as they are written.
+        /// Blackouts in which it still waits, as they are written.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         blackouts: Vec<String>,
     },
-    /// When this window opens, as the operator told it.
+    /// When this window opens, according to the operator.
     Window {
-        /// The instant.
+        /// The time.
         opens: Timestamp,
-        /// For people, in the server's zone.
+        /// Text for users, in the server's zone.
         in_words: String,
-        /// It need not be waited for when nobody has been on for so long.
+        /// The update may run earlier when no player has been online for this long.
         #[serde(skip_serializing_if = "Option::is_none")]
         or_empty_for: Option<String>,
     },
-    /// In the next of these windows; nobody has told yet when that is.
+    /// In the next of these windows, whose time the operator has not reported yet.
     Windows {
         /// As they are written: cron, zone, length.
         windows: Vec<String>,
-        /// Times in which none of them counts, as they are written.
+        /// Blackouts in which no window applies, as they are written.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         blackouts: Vec<String>,
-        /// They need not be waited for when nobody has been on for so long.
+        /// The update may run earlier when no player has been online for this long.
         #[serde(skip_serializing_if = "Option::is_none")]
         or_empty_for: Option<String>,
     },
-    /// In the next of a Plugin's own windows, if no window of the server opens before; nobody has told yet when that is.
+    /// In the next of a Plugin's own windows, if no window of the server opens earlier. The operator has not reported
+    /// the time yet.
     OwnWindows {
         /// As they are written: cron, zone, length.
         windows: Vec<String>,
-        /// Times in which none of them counts, as they are written.
+        /// Blackouts in which no window applies, as they are written.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         blackouts: Vec<String>,
     },
-    /// Only when somebody asks for it: no window is switched on.
+    /// Only on request: no window is enabled.
     ByHand,
-    /// Not while it is kept at a set.
+    /// Not while the server is pinned to a version set.
     Held {
-        /// By whose word.
+        /// The field or annotation that pins it.
         by: BlockedReason,
     },
-    /// In a window after somebody has approved the set: `spec.approval` is `Required`.
+    /// In a window after the version set is approved: `spec.approval` is `Required`.
     Approval {
         /// It needs no window.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         urgent: bool,
-        /// The digest of what the operator plans, for the annotation `nightshift.dev/approve`.
+        /// The digest of the operator's planned update, for the annotation `nightshift.dev/approve`.
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
-    /// In a window after another server has run the same for long enough: `spec.follows`.
+    /// In a window after another server has run the same version set for long enough: `spec.follows`.
     Followed {
         /// The other server.
         server: String,
-        /// How long it must have run the same, as it is written.
+        /// How long it must have run the same version set, as written in the spec.
         soak: String,
-        /// What is missing there, as the operator told it.
+        /// The condition that it does not meet yet, according to the operator.
         #[serde(skip_serializing_if = "Option::is_none")]
         waits: Option<String>,
     },
-    /// Only when somebody asks for it, or resumes: `spec.suspend` is true.
+    /// Only on request, or after updates are resumed: `spec.suspend` is true.
     Suspended,
 }
 
 impl When {
-    /// Of a server that `is_new`, or that nothing is to be changed on (`is_same`), asked at `now` about `at`.
+    /// When the full update of a server is applied. `is_new` is a first start, `is_same` means no changes. The query is
+    /// made at `now` about `at`.
     pub(super) fn of(
         (is_new, is_same): (bool, bool),
         schedule: Option<&Schedule>,
@@ -133,22 +135,23 @@ impl When {
             _ if is_held => Self::Held { by: BlockedReason::RollbackTo },
             _ if holds_all => Self::Held { by: BlockedReason::Hold },
             _ if unapproved.is_some() => Self::Approval { urgent: false, digest: unapproved.and_then(|it| it.digest) },
-            // With a request of somebody, the operator says that one is open.
+            // After a request of a user, the operator reports an open window.
             _ if is_suspended && !is_open => Self::Suspended,
             _ if windows.is_empty() => Self::ByHand,
-            // What is told of a window by then is told by an operator that knows how the other server fares.
+            // An operator that reports a window also knows the state of the other server.
             _ if follows.as_ref().is_some_and(|it| it.waits.is_some() || next.is_none() && !is_open) => {
                 let Followed { server, soak, waits } = follows.expect("it is there, as the line above says");
                 Self::Followed { server, soak, waits }
             }
             _ if is_open => Self::Open,
             Some((opens, in_words)) if opens > now.max(at) => Self::Window { opens, in_words, or_empty_for },
-            // An operator that has not spoken since is no witness.
+            // The operator has not updated the status since that time.
             Some(_) | None => Self::Windows { windows, blackouts, or_empty_for },
         }
     }
 
-    /// Of what comes alone, by what the `schedule` says about that: in the `own` windows of its Plugins, or because they may not wait.
+    /// When a partial update is applied: in the `own` windows of its Plugins, or at once if it is urgent. `schedule` is
+    /// that of the partial update.
     pub(super) fn of_what_comes_alone(
         own: Option<&[String]>,
         schedule: &Schedule,
@@ -172,7 +175,7 @@ impl When {
         }
     }
 
-    /// Whether it comes by itself, and not now.
+    /// Whether it is applied automatically, and not now.
     pub(super) fn is_by_itself_later(&self) -> bool {
         match self {
             Self::Window { .. } | Self::Windows { .. } | Self::Approval { .. } | Self::Followed { .. } => true,
@@ -187,7 +190,7 @@ impl When {
         }
     }
 
-    /// Whether nothing else can come before.
+    /// Whether no other time can be earlier.
     pub(super) fn is_known(&self) -> bool {
         match self {
             Self::Open | Self::Urgent { .. } | Self::Window { .. } | Self::Approval { .. } => true,
@@ -202,7 +205,7 @@ impl When {
         }
     }
 
-    /// The same for what may come in windows only, such as a newer Minecraft.
+    /// The same for changes that are allowed in windows only, such as a newer Minecraft.
     pub(super) fn in_windows_only(self) -> Self {
         match self {
             Self::Window { opens, in_words, or_empty_for: _ } => {
@@ -225,7 +228,7 @@ impl When {
         }
     }
 
-    /// Whether it may come outside of windows: a restart by the clock takes it along.
+    /// Whether it may be applied outside of windows, so that a scheduled restart includes it.
     pub(super) fn is_opportunistic(&self) -> bool {
         match self {
             Self::Window { or_empty_for, .. } | Self::Windows { or_empty_for, .. } => or_empty_for.is_some(),
@@ -242,7 +245,7 @@ impl When {
         }
     }
 
-    /// What stands behind "is changed".
+    /// The text that follows "is changed".
     pub(super) fn in_words(&self) -> String {
         match self {
             Self::Never => "not at all".to_owned(),
@@ -287,7 +290,7 @@ impl When {
     }
 }
 
-/// What blackouts add to an instant that does not know them.
+/// The condition that blackouts add to a time that does not consider them.
 fn unless(blackouts: &[String]) -> String {
     match blackouts.join("; ") {
         none if none.is_empty() => none,
@@ -295,27 +298,27 @@ fn unless(blackouts: &[String]) -> String {
     }
 }
 
-/// What is said where a step that cannot be undone is chosen or proposed, and nothing is copied before it.
+/// Warning where an irreversible step is chosen or proposed and no backup is taken before it.
 const NO_COPY: &str = "No copy of the worlds is taken before a one-way step (`spec.backup`).";
 
-/// What is known of the times of the servers that are asked about.
+/// Schedules of the servers of the query.
 pub(super) struct ServerSchedules<'a> {
-    /// By the names of the servers; one that is not there has no windows that are known.
+    /// By server name. A server that is not in the map has no known windows.
     pub(super) schedules: &'a BTreeMap<String, Schedule>,
-    /// What the servers want, and what runs on them.
+    /// The requests of the servers, with their running version sets.
     pub(super) requests: &'a [Request],
-    /// The present instant.
+    /// The current time.
     pub(super) now: Timestamp,
-    /// The instant that is asked about.
+    /// The time of the query.
     pub(super) at: Timestamp,
 }
 
 impl ServerSchedules<'_> {
-    /// When an answer would come true, or one of its hints. Nothing of a past instant, nor of a server that does not run: a first
-    /// start waits for no window.
+    /// When an answer or one of its hints would be applied. `None` for a past time, and for a server that is not
+    /// running, because a first start waits for no window.
     pub(super) fn in_sentences(&self, explanation: &Explanation) -> Option<String> {
         let (server, hints, changes) = match explanation {
-            // What is not brought comes in no window, and what a hint adds comes with it.
+            // A version set that is stopped is applied in no window. The changes of a hint would be applied with it.
             Explanation::Solved(solved) if solved.stopped_by().is_some() => return None,
             Explanation::Solved(solved) => (&solved.server, &solved.hints, solved.is_change()),
             Explanation::Impossible(impossible) => (&impossible.server, &impossible.hints, false),
@@ -328,12 +331,12 @@ impl ServerSchedules<'_> {
             return None;
         }
         let mut when = When::of((false, false), Some(schedule), self.now, self.at);
-        // What a hint brings is not known here: it may be a newer Minecraft.
+        // The result of a hint is unknown here. It may be a newer Minecraft.
         let is_plain = matches!(explanation, Explanation::Solved(solved) if changes && !is_one_way(solved));
         if !is_plain {
             when = when.in_windows_only();
         }
-        // What is approved is the set that the operator plans, and a hint makes another one.
+        // The approval is for the operator's planned update, and a hint changes it.
         if let When::Approval { digest, .. } = &mut when
             && !changes
         {
@@ -348,7 +351,7 @@ impl ServerSchedules<'_> {
             (false, true) => None,
         };
         let later = (!later.is_empty()).then(|| {
-            // The operator tells the next window only: of a later one there is what is written.
+            // The operator reports only the next window. For a later one, the written schedule is used.
             let are_told = comes.is_some() && matches!(when, When::Windows { .. });
             let written = || format!(" ({}){}", schedule.windows.join("; "), unless(&schedule.blackouts));
             let windows = if are_told { String::new() } else { written() };
@@ -361,13 +364,13 @@ impl ServerSchedules<'_> {
     }
 }
 
-/// Whether what would run is another Minecraft, or another software.
+/// Whether the chosen version set has another Minecraft version or another software.
 fn is_one_way(solved: &SolvedExplanation) -> bool {
     let before = solved.paper.instead_of.as_ref();
     before.is_some_and(|before| before.software != solved.software || before.minecraft < solved.paper.minecraft)
 }
 
-/// Whether a hint is to wait for an instant after the window in question.
+/// Whether the hint is to wait until a time after the window.
 fn solves_itself_after(hint: &Hint, when: &When) -> bool {
     let [HintStep::WaitUntil { at }] = hint.steps.as_slice() else { return false };
     match when {
@@ -406,7 +409,7 @@ mod tests {
         assert_eq!(when(&schedule, opens), When::Windows { windows, blackouts, or_empty_for: None });
         let open = Schedule { is_open: true, ..schedule.clone() };
         assert_eq!(when(&open, before), When::Open);
-        // Of another instant than the present one nobody has said that a window is open.
+        // The operator reports open windows only for the current time.
         let later = |schedule, at| When::of((false, false), Some(schedule), before, at);
         assert_eq!(later(&open, at("2026-01-22T12:00:00Z")), when(&schedule, before));
         assert_eq!(later(&open, opens), when(&schedule, opens));

@@ -1,4 +1,4 @@
-//! Pure. YAML as a tree that knows the line of every value, so that a mistake can be pointed at.
+//! Pure. Parses YAML to a tree with the line of every value, so that a violation has a position.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,26 +8,26 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use serde_saphyr::budget::BudgetBreach;
 
-/// How deep a manifest may be nested. A `podTemplate` with affinities has 14 levels. Each takes 40 KiB of the stack in a build
-/// that is not optimised, and some threads have 2 MiB.
+/// Maximum nesting of a manifest. A `podTemplate` with affinities has 14 levels. Each level takes 40 KiB of the stack
+/// in a build that is not optimized, and some threads have 2 MiB.
 const DEEPEST: usize = 32;
 
-/// How much aliases (`*name`) may repeat, in parts of YAML: a thousand times what any manifest repeats. Nine aliases of nine
-/// aliases, ten times over, are three thousand million.
+/// Maximum number of YAML events that aliases (`*name`) may repeat: a thousand times as many as any manifest. Nine
+/// aliases of nine aliases, ten levels deep, are three billion.
 const MOST_REPEATED: usize = 50_000;
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct YamlNode {
     /// Its line, from 1.
     pub(super) line: u64,
-    /// Its bytes in the text, for what was written where the value has lost it (`1.20` is the number 1.2).
+    /// Its bytes in the text, because the value may have lost the spelling (`1.20` is the number 1.2).
     bytes: Range<usize>,
-    /// What it is.
+    /// The value.
     pub(super) tree: YamlValue,
 }
 
-/// What a value is.
+/// A YAML value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum YamlValue {
     Null,
@@ -47,17 +47,17 @@ pub(super) struct YamlEntry {
     pub(super) value: YamlNode,
 }
 
-/// Text that is no YAML.
+/// Text that is not YAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotYaml {
     pub(super) line: u64,
-    /// What is wrong, read after the file's name.
+    /// The problem, as a text that follows the file's name.
     pub(super) said: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub(super) fix: &'static str,
 }
 
-/// The documents of a text that are not empty. JSON is YAML.
+/// The documents of a text, except empty ones. JSON is YAML.
 pub(super) fn read(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! {
         with_snippet: false,
@@ -83,7 +83,7 @@ pub(super) fn read(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
                 };
                 return Err(NotYaml { line, said, fix: "give a manifest of `PaperMCServer` or `Plugin` objects" });
             }
-            // The first line says what; what may follow shows where, which we say ourselves.
+            // The first line describes the error. The lines after it show the position, which is reported separately.
             let text = error.to_string();
             let said = text.lines().next().unwrap_or_default().split(" at line ").next().unwrap_or_default();
             let fix = "correct the text there; tabs cannot indent, and `: ` in a text needs quotes";
@@ -98,22 +98,22 @@ impl YamlNode {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The keys and values; none when it is no map.
+    /// The keys and values. Empty when it is not a map.
     pub(super) fn entries(&self) -> &[YamlEntry] {
         if let YamlValue::Map(entries) = &self.tree { entries } else { &[] }
     }
 
-    /// The text, when it is one.
+    /// The text, if it is a text.
     pub(super) fn text(&self) -> Option<&str> {
         if let YamlValue::Text(text) = &self.tree { Some(text) } else { None }
     }
 
-    /// What stands in the document, for values of one line.
+    /// The spelling in the document, for values of one line.
     pub(super) fn written<'t>(&self, document: &'t str) -> Option<&'t str> {
         document.get(self.bytes.clone()).filter(|written| !written.is_empty() && !written.contains('\n'))
     }
 
-    /// The line of the value at a path such as `spec.source.project`, or of the nearest one above it that exists.
+    /// The line of the value at a path such as `spec.source.project`, or of its nearest existing parent.
     pub(super) fn line_of(&self, path: &str) -> u64 {
         let (mut line, mut node) = (self.line, self);
         for key in path.split('.') {
@@ -123,7 +123,7 @@ impl YamlNode {
         line
     }
 
-    /// As JSON. What is null is left out of maps, as the API server does with fields that are not nullable.
+    /// Converts to JSON. Null values are removed from maps, as the API server does with fields that are not nullable.
     pub(super) fn to_json(&self) -> Value {
         match &self.tree {
             YamlValue::Null => Value::Null,
@@ -192,7 +192,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<YamlValue, E> {
-        // `.inf` and `.nan` have no place in JSON; a field that takes text says so.
+        // JSON has no `.inf` and `.nan`. They become text, which a field of another type rejects.
         Ok(Number::from_f64(value).map_or_else(|| YamlValue::Text(value.to_string()), YamlValue::Number))
     }
 

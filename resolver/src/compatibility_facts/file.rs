@@ -1,4 +1,4 @@
-//! Pure. The file of the cluster's facts: read strictly, or refused with the place of the mistake.
+//! Pure. Parses the facts file of a cluster strictly, and reports the position of an error.
 
 use jiff::civil::Date;
 use serde::Deserialize;
@@ -7,49 +7,49 @@ use serde_saphyr::Spanned;
 use super::{CompatibilityFacts, Requirement, VersionFact};
 use crate::version::range::{NotARange, Range};
 
-/// More would be a database, not what somebody looked up.
+/// Limit of facts in a file. More would be a database, not manually recorded facts.
 const MOST_FACTS: usize = 1_000;
-/// Facts go into locks and explanations.
+/// Limit of text length, because locks and explanations contain facts.
 const LONGEST_TEXT: usize = 256;
 
-/// What is wrong with a file of facts.
+/// An error in a facts file.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsFault {
-    /// It is no YAML, or not of the form.
+    /// It is no valid YAML, or does not have the expected form.
     #[error(
         "it does not have the form `facts: [{{plugin, releases, requires: {{plugin, version}}, source, date}}]` of \
          docs/reference/facts.md"
     )]
     Form(#[source] serde_saphyr::Error),
-    /// A range that cannot be read; the message ends with two lines that point into it.
+    /// An invalid range. The message ends with two lines that point to the error.
     #[error("line {line}: `facts[{at}].{field}`: {fault}\n{}", .fault.pointed())]
     Range {
         /// The line, from 1.
         line: u64,
-        /// Which fact, from 0.
+        /// Index of the fact, from 0.
         at: usize,
-        /// Which field of it.
+        /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The error in the range.
         fault: NotARange,
     },
-    /// More facts than anybody could have looked up.
+    /// More facts than could have been recorded manually.
     #[error("it has {0} facts, and at most {MOST_FACTS} are read; leave out those of plugins that you do not run")]
     TooMany(usize),
     /// A name or a source that is empty, or too long.
     #[error("`facts[{at}].{field}` has {length} characters; write between 1 and {LONGEST_TEXT}")]
     Text {
-        /// Which fact, from 0.
+        /// Index of the fact, from 0.
         at: usize,
-        /// Which field of it.
+        /// The field.
         field: &'static str,
         /// Its length.
         length: usize,
     },
-    /// A plugin that needs itself.
+    /// A plugin that requires itself.
     #[error("`facts[{at}].requires.plugin` is `{plugin}`, as `facts[{at}].plugin` is; name the plugin it needs")]
     Itself {
-        /// Which fact, from 0.
+        /// Index of the fact, from 0.
         at: usize,
         /// The plugin.
         plugin: String,
@@ -63,7 +63,7 @@ struct FactsFile {
     facts: Vec<RawFact>,
 }
 
-/// A [`VersionFact`] as it stands in the file: ranges with their places.
+/// A [`VersionFact`] as written in the file: ranges with their positions.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFact {
@@ -99,7 +99,7 @@ impl RawFact {
 }
 
 impl CompatibilityFacts {
-    /// Reads the text of a file, YAML or JSON; `docs/reference/facts.md` says what stands in it.
+    /// Parses the text of a file, YAML or JSON. `docs/reference/facts.md` describes the content.
     pub fn read(text: &str) -> Result<Self, FactsFault> {
         let options = serde_saphyr::options! { with_snippet: false };
         let FactsFile { facts } = serde_saphyr::from_str_with_options(text, options).map_err(FactsFault::Form)?;

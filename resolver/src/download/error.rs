@@ -1,75 +1,75 @@
-//! Pure. Why a file could not be brought.
+//! Pure. Defines the errors of a download.
 
 use std::io;
 use std::sync::Arc;
 
-/// Why a file could not be brought. Cheap to clone: all who waited for a download get its error.
+/// The reason why a file could not be downloaded. Cheap to clone: all callers that waited for a download get its error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownloadError {
-    /// Neither https nor an address that an admin wrote.
+    /// The URL is not https, and no admin configured it.
     #[error("`{url}` is not downloaded from: only https is, or an address of the configured upstreams")]
     NotHttps {
-        /// The address, of a redirect perhaps.
+        /// The URL, perhaps of a redirect.
         url: String,
     },
-    /// The host lies in a private network.
+    /// The host is in a private network.
     #[error("`{url}` is not downloaded from: {host} is inside a private network")]
     Private {
-        /// The address, of a redirect perhaps.
+        /// The URL, perhaps of a redirect.
         url: String,
         /// Its host.
         host: String,
     },
-    /// One redirect after the other.
+    /// Too many redirects.
     #[error("`{url}` redirects more than {limit} times")]
     Redirects {
-        /// The first address.
+        /// The first URL.
         url: String,
-        /// How many are followed.
+        /// The limit.
         limit: usize,
     },
-    /// No connection, or it broke, or it took too long.
+    /// The connection failed, broke, or took too long.
     #[error("`{url}` could not be reached")]
     Unreachable {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What the connection said.
+        /// The error of the connection.
         #[source]
         source: Arc<reqwest::Error>,
     },
-    /// An answer that is no success.
+    /// The response status is no success.
     #[error("`{url}` answered {status}")]
     Status {
-        /// The address, at the end of all redirects.
+        /// The URL after all redirects.
         url: String,
         /// The HTTP status.
         status: u16,
     },
-    /// More bytes than a file may have.
+    /// The file exceeds the size limit.
     #[error("`{url}` is larger than {limit} bytes")]
     TooLarge {
-        /// The address.
+        /// The URL.
         url: String,
         /// The limit, in bytes.
         limit: u64,
     },
-    /// Final: what was announced and what came disagree, and asking again brings the same.
+    /// Permanent: the announced hash and the content differ, and another download would give the same content.
     #[error("`{url}` has the hash {found}, and {expected} was announced; its source has to correct one of the two")]
     WrongHash {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What was announced.
+        /// The announced hash.
         expected: String,
-        /// What came.
+        /// The hash of the content.
         found: String,
     },
-    /// The file could not be kept.
+    /// The file could not be stored.
     #[error("could not write a downloaded file to the disk")]
     Disk(#[source] Arc<io::Error>),
 }
 
 impl DownloadError {
-    /// A word for metrics: a closed set.
+    /// A label for metrics, from a fixed set.
     pub fn category(&self) -> &'static str {
         match self {
             Self::NotHttps { .. } => "not-https",
@@ -83,7 +83,7 @@ impl DownloadError {
         }
     }
 
-    /// Whether another try can end differently without somebody changing something.
+    /// Whether a retry can succeed without a change by an admin or upstream.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Status { .. } | Self::Disk(_) => true,

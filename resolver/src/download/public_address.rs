@@ -1,14 +1,14 @@
-//! Edge (reads). Which addresses a download may go to: the public Internet, as a whole and nothing else.
+//! Edge (reads). Restricts downloads to addresses in the public Internet.
 //!
-//! What a plugin's page names as its file is written by strangers. Without this, a link to a cloud's metadata service or to
-//! a neighbour in the cluster would be followed from inside.
+//! The URLs of files on a plugin's page are untrusted. Without this restriction, a link to a cloud's metadata service
+//! or to a service in the cluster would be followed from inside the cluster.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// All addresses of a name lie inside. It stands among the causes of the client's error.
+/// The error if all addresses of a name are private. It is in the source chain of the client's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotPublic(pub(super) String);
 
@@ -20,8 +20,8 @@ impl fmt::Display for NotPublic {
 
 impl std::error::Error for NotPublic {}
 
-/// Looks names up as the system does, and keeps the public addresses. The connection goes to exactly these: a name that
-/// means something else a moment later changes nothing.
+/// Resolves names with the system's resolver and keeps the public addresses. The connection uses exactly these, so a
+/// later change of the name has no effect.
 #[derive(Debug, Clone, Copy)]
 pub struct PublicOnly;
 
@@ -40,7 +40,7 @@ impl Resolve for PublicOnly {
     }
 }
 
-/// Whether the host of an address is an IP address inside. Names are looked at when they are looked up.
+/// Whether the host of a URL is a private IP address. Names are checked when they are resolved.
 pub fn is_inside(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse().is_ok_and(|address: IpAddr| !is_public(address))
@@ -54,7 +54,8 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// By IANA's special-purpose registry. The clouds' metadata services (169.254.169.254, 100.100.100.200) are in these ranges.
+/// According to IANA's special-purpose registry. The clouds' metadata services (169.254.169.254, 100.100.100.200) are
+/// in these ranges.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !(a == 0
@@ -72,7 +73,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || a >= 224)
 }
 
-/// Global unicast only; an address that carries an IPv4 address is as public as that one.
+/// Global unicast only. For an address that embeds an IPv4 address, that address decides.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let carried = |high: u16, low: u16| is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
@@ -80,7 +81,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             carried(high, low)
         }
-        // Protocol assignments with Teredo; documentation.
+        // Protocol assignments with Teredo, and documentation.
         [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
         [first, ..] => first & 0xe000 == 0x2000,
     }

@@ -1,4 +1,4 @@
-//! Pure. Who holds a Paper back: found by solving, described from the lists.
+//! Pure. Finds the blockers of a Paper version by solving, and describes them from the lists.
 
 use std::collections::VecDeque;
 
@@ -18,130 +18,132 @@ use crate::solve::provider::{SolverProblem, find};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// A plugin that holds a Paper.
+/// A plugin that blocks a Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Blocker {
-    /// The name people know.
+    /// The display name.
     pub name: String,
-    /// The Plugin object, when somebody asked for it.
+    /// The Plugin object, if one requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// Where it comes from.
+    /// The project.
     pub key: ProjectKey,
     /// Its newest release that may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<ListedRelease>,
-    /// A release that would do, were it not for this reason.
+    /// A release that would be sufficient, except for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearly: Option<IneligibleCandidate>,
-    /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
+    /// The newest release that is blocked by both this reason and its list. Set if no list alone could make a release
+    /// sufficient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub both: Option<IneligibleCandidate>,
-    /// Set when each would do alone: the names that it does not go together with here.
+    /// Plugins that it is incompatible with. Set if each of them would be sufficient alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
-    /// What it would take of those, where they have nothing there that it takes.
+    /// The releases of those plugins that it would accept. Set if they have no such release for the version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<UnmetNeed>,
-    /// What says so that no page states.
+    /// The facts behind it that no page states.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<UsedFact>,
-    /// Names of the plugins that it holds with it, because they need it.
+    /// Names of the plugins that are blocked with it, because they need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,
-    /// The version that the user pinned, when that is what holds.
+    /// The version that the user pinned, if the pin is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<String>,
-    /// Real versions next to the pinned one, where that does not exist.
+    /// Existing versions close to the pinned one, if that does not exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// When its authors last published anything, where all that is missing is that they list something, or
-    /// have anything that may be used.
+    /// The time of the authors' last release. Set if the only missing parts are a list entry or a usable release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
-    /// When its list was read.
+    /// The time when its list was read.
     pub read_at: Timestamp,
 }
 
-/// What a release would take of another plugin, and why that cannot be had on a Paper.
+/// A requirement on another plugin that cannot be met on a Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UnmetNeed {
-    /// The other plugin, as people call it.
+    /// The display name of the other plugin.
     pub name: String,
-    /// Its Plugin object, when somebody asked for it.
+    /// Its Plugin object, if one requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// The newest that would be taken: of those that list the Paper, else of those that may be used, else of all.
+    /// The newest accepted release: of those listed for the Paper version, otherwise of the usable ones, otherwise of
+    /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ListedRelease>,
-    /// Why it may not be used; absent when all that is missing is that somebody lists it.
+    /// The reason why it may not be used. Absent if only a list entry is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<Unusable>,
 }
 
-/// A release and how far its list goes.
+/// A release and the newest version on its list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListedRelease {
     /// Its version.
     pub version: String,
-    /// When it was published, if anybody says so.
+    /// Its publication time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// Set when it runs and its page has lost it: nothing is said of it any more, and it stays where nothing else will do.
+    /// Set if it runs and is delisted. It stays if no other release is sufficient.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
-    /// The newest Minecraft on its list; `None` when it has no list.
+    /// The newest Minecraft version on its list. `None` if it has no list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<Minecraft>,
-    /// Why the Paper in question refuses to load it, whatever is said about it.
+    /// The reason why the Paper version refuses to load it, regardless of overrides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuses: Option<Unusable>,
-    /// A hotfix sibling of the Paper in question that its page lists, where `hotfixSiblings: Ask` does not let that count.
+    /// A hotfix sibling of the Paper version that its page lists, if `hotfixSiblings: Ask` prevents it from counting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sibling: Option<Minecraft>,
-    /// Set when its page lists the Paper in question, and the user's `compatibilityOverride` takes that away.
+    /// Set if its page lists the Paper version and the user's `compatibilityOverride` removes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overridden: bool,
 }
 
-/// A release that would do but may not be used.
+/// A release that would be sufficient but may not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IneligibleCandidate {
     /// Its version.
     pub version: String,
-    /// When it was published, if anybody says so.
+    /// Its publication time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// Why it may not be used.
+    /// The reason why it may not be used.
     pub unusable: Unusable,
 }
 
 impl Blocker {
-    /// Whether all that is missing is that somebody lists it.
+    /// Whether only a list entry is missing.
     pub(crate) fn waits_for_a_list(&self) -> bool {
         let overridden = self.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
         self.pinned.is_none() && self.nearly.is_none() && self.together_with.is_empty() && !overridden
     }
 
-    /// Whether the plugin of this name cannot be had because of it. Who holds only together with it is a holder too; who
-    /// does nothing but be there, in a version that this one does not take, is ready.
+    /// Whether the plugin of this name is blocked by this one. A plugin that only blocks in combination is a blocker,
+    /// too. A plugin that is merely installed in a version that this one does not accept is ready.
     pub(crate) fn stops(&self, name: &str) -> bool {
         self.name == name || self.needed_by.iter().any(|other| other == name)
     }
 }
 
-/// Who holds one Paper (by place) as if the Paper itself could be used; nobody, if all that are asked for have it together.
+/// Returns the blockers of one Paper version (given by position), as if the version itself were usable. Empty if all
+/// requested plugins have a common solution on it.
 ///
-/// Those that hold it each alone, in the order of the shelves. Then, as long as the rest does not go together, a smallest
-/// part of it that holds Paper together: the others are ready, all of them at once.
+/// Plugins that block it alone come first, in rank order. If the rest has no common solution, a minimal subset of it
+/// that blocks the version follows. The others are ready, all of them together.
 pub(super) fn holders(
     asked: &ExplainContext<'_, '_>,
     question: &SolverProblem,
@@ -167,7 +169,7 @@ pub(super) fn holders(
     Ok(holders)
 }
 
-/// Those that hold a Paper each alone.
+/// The plugins that each block a Paper version alone.
 fn each(
     asked: &ExplainContext<'_, '_>,
     question: &SolverProblem,
@@ -177,7 +179,7 @@ fn each(
     let mut holders: Vec<Blocker> = Vec::new();
     for &shelf in alone {
         let holder = describe(asked, question, shelf, paper)?;
-        // One that somebody asks for may hold others as well: said once, with all of them.
+        // A requested plugin may block others, too. It is reported once, with all of them.
         match holders.iter_mut().find(|known| known.key == holder.key && known.together_with == holder.together_with) {
             Some(known) => known.needed_by.extend(holder.needed_by),
             None => holders.push(holder),
@@ -190,7 +192,7 @@ fn each(
     Ok(holders)
 }
 
-/// Those that hold a Paper together, and none of them without the others.
+/// The plugins that block a Paper version only in combination.
 fn together(world: &CandidateIndex<'_>, clash: &[usize], paper: usize) -> Vec<Blocker> {
     let name = |shelf: usize| world.shelves[shelf].name().to_owned();
     let others = |but: usize| clash.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
@@ -203,7 +205,7 @@ fn together(world: &CandidateIndex<'_>, clash: &[usize], paper: usize) -> Vec<Bl
     holders.collect()
 }
 
-/// The facts that the newest releases of these shelves for the Paper meet among each other.
+/// The facts between the newest releases of these plugins for the Paper version.
 fn facts_among(world: &CandidateIndex<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFact> {
     let mut facts = Vec::new();
     for &at in shelves {
@@ -219,7 +221,7 @@ fn facts_among(world: &CandidateIndex<'_>, shelves: &[usize], paper: usize) -> V
     facts
 }
 
-/// A smallest part for which `fails` still holds, by leaving out one after the other.
+/// A minimal subset for which `fails` still holds, found by removing one element at a time.
 pub(super) fn smallest(
     mut kept: Vec<usize>,
     fails: impl Fn(&[usize]) -> Result<bool, BudgetExceeded>,
@@ -235,7 +237,7 @@ pub(super) fn smallest(
     Ok(kept)
 }
 
-/// Why one plugin alone holds a Paper.
+/// Describes why one plugin alone blocks a Paper version.
 fn describe(
     asked: &ExplainContext<'_, '_>,
     question: &SolverProblem,
@@ -279,8 +281,10 @@ fn describe(
     Ok(holder)
 }
 
-/// The newest release of a shelf that has a date or its channel and its list against it, where `newest`, what may be used, would not
-/// load on the Paper whatever is listed. What the Paper refuses, or what nothing can be done about, is none.
+/// The newest release of a plugin that is blocked both by its list and by a date or its channel.
+///
+/// Only computed if `newest`, the usable release, would not load on the Paper version whatever is listed. Releases that
+/// the Paper version refuses, or that no action could make usable, are skipped.
 pub(super) fn kept_twice(
     world: &CandidateIndex<'_>,
     at: usize,
@@ -304,13 +308,13 @@ pub(super) fn kept_twice(
     })
 }
 
-/// When the authors of a project last published anything.
+/// The time of the last release of a project.
 pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestamp> {
     project.releases.iter().filter_map(|release| release.published).filter(|published| *published <= now).max()
 }
 
-/// A release would do, but what it needs has none: then that one holds. Else those hold with it that it asks for what they
-/// do not have there.
+/// A release would be sufficient, but a plugin that it needs has none: then that plugin is the blocker. Otherwise the
+/// blockers include the plugins that lack the release it requires.
 fn through_dependency(
     asked: &ExplainContext<'_, '_>,
     question: &SolverProblem,
@@ -344,7 +348,7 @@ fn through_dependency(
     })
 }
 
-/// The shelves that some of these links are about, each once.
+/// The targets of some of these edges, each once.
 fn others(links: &[Edge], keep: impl Fn(&&Edge) -> bool) -> Vec<usize> {
     let mut others: Vec<usize> = links.iter().filter(keep).map(|link| link.to).collect();
     others.sort_unstable();
@@ -352,7 +356,7 @@ fn others(links: &[Edge], keep: impl Fn(&&Edge) -> bool) -> Vec<usize> {
     others
 }
 
-/// Those that have nothing on a Paper of what the release of these links asks for.
+/// The plugins that have no release on a Paper version that the release of these edges accepts.
 fn lacking(world: &CandidateIndex<'_>, links: &[Edge], paper: usize) -> Vec<usize> {
     others(links, |link| {
         let there = world.shelves[link.to].would_do(paper).union(&IndexSet::absent());
@@ -360,7 +364,7 @@ fn lacking(world: &CandidateIndex<'_>, links: &[Edge], paper: usize) -> Vec<usiz
     })
 }
 
-/// What the release of these links would take of a shelf that has nothing of it on a Paper.
+/// The release that the release of these edges would accept of a plugin that has no such release on a Paper version.
 fn lack(world: &CandidateIndex<'_>, links: &[Edge], other: usize, paper: usize) -> UnmetNeed {
     let shelf = &world.shelves[other];
     let asked = links.iter().filter(|link| link.to == other);
@@ -369,7 +373,7 @@ fn lack(world: &CandidateIndex<'_>, links: &[Edge], other: usize, paper: usize) 
     let listed_there = &shelf.supports[paper];
     let found = newest(listed_there).or_else(|| newest(&shelf.usable)).or_else(|| newest(&IndexSet::full()));
     let place = found.and_then(|index| index.checked_sub(1));
-    // A date that alone brings nothing is no reason.
+    // A date that would not make the release usable is no reason.
     let counts = |place: usize, unusable: &Unusable| listed_there.has(place + 1) || !unusable.only_waits();
     UnmetNeed {
         name: shelf.name().to_owned(),
@@ -379,8 +383,8 @@ fn lack(world: &CandidateIndex<'_>, links: &[Edge], other: usize, paper: usize) 
     }
 }
 
-/// With whom the release of these links does not go together on a Paper although each has something there: a smallest part of
-/// them that cannot be there as it asks, else all whom it needs.
+/// The plugins that the release of these edges is incompatible with on a Paper version although each has a release for
+/// it. A minimal conflicting subset of them, otherwise all that it needs.
 fn parted(
     asked: &ExplainContext<'_, '_>,
     question: &SolverProblem,
@@ -401,7 +405,7 @@ fn parted(
     Ok(others(links, |link| link.kind == EdgeKind::Required))
 }
 
-/// The nearest shelf that a release needs, itself or through others, and that has nothing for the Paper.
+/// The nearest plugin without a release for the Paper version that a release needs, directly or through others.
 fn missing_there(world: &CandidateIndex<'_>, at: usize, release: usize, paper: usize) -> Option<usize> {
     let mut found = vec![at];
     let mut next = VecDeque::from([(at, release)]);
@@ -415,7 +419,7 @@ fn missing_there(world: &CandidateIndex<'_>, at: usize, release: usize, paper: u
             else {
                 return Some(link.to);
             };
-            // Two that need each other are looked at once.
+            // Plugins that need each other are visited once.
             if !found.contains(&link.to) {
                 found.push(link.to);
                 next.push_back((link.to, newest));
@@ -425,7 +429,7 @@ fn missing_there(world: &CandidateIndex<'_>, at: usize, release: usize, paper: u
     None
 }
 
-/// A plugin with its newest release, and nothing about why it holds.
+/// A plugin with its newest release, without the reason why it blocks.
 pub(super) fn bare(world: &CandidateIndex<'_>, at: usize, paper: usize) -> Blocker {
     let shelf = &world.shelves[at];
     Blocker {
@@ -446,9 +450,9 @@ pub(super) fn bare(world: &CandidateIndex<'_>, at: usize, paper: usize) -> Block
     }
 }
 
-/// A release with the end of its list.
+/// A release with the newest version on its list.
 ///
-/// `at` is its place; `papers` are those in question.
+/// `at` is its position. `papers` are the Paper versions in question.
 pub(super) fn listed(world: &CandidateIndex<'_>, shelf: usize, at: usize, papers: &[usize]) -> ListedRelease {
     let release = world.shelves[shelf].releases[at].release;
     let lost = world.has_lost(world.shelves[shelf].project, release);
@@ -456,9 +460,9 @@ pub(super) fn listed(world: &CandidateIndex<'_>, shelf: usize, at: usize, papers
         version: release.version.clone(),
         published: release.published,
         lost,
-        // A page that has lost it lists nothing for it.
+        // A delisted release has no list any more.
         up_to: up_to(release).filter(|_| !lost),
-        // Of several Papers the newest counts: it refuses the least.
+        // Of several Paper versions, the newest counts, because it refuses the fewest releases.
         refuses: papers.iter().max().and_then(|&paper| world.refuses(shelf, at, paper)),
         sibling: papers.iter().find_map(|&paper| world.left_open(shelf, at, paper)),
         overridden: papers
@@ -468,7 +472,7 @@ pub(super) fn listed(world: &CandidateIndex<'_>, shelf: usize, at: usize, papers
     }
 }
 
-/// The newest release on a list.
+/// The newest Minecraft release on a list.
 pub(crate) fn up_to(release: &Release) -> Option<Minecraft> {
     let releases = release.minecraft.iter().filter(|listed| listed.is_release()).max();
     releases.or_else(|| release.minecraft.iter().max()).cloned()

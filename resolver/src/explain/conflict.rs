@@ -1,4 +1,4 @@
-//! Pure. The data of a no and of "why not", and what can be done about them.
+//! Pure. Defines the data of an unsolvable request, and of the hints.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,72 +12,72 @@ use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// Something the user can do. Each was proven: the problem was solved again with it applied.
+/// An action of the user. Each was verified: the request was solved again with it applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Hint {
-    /// All of these, together.
+    /// The steps, which have to be taken together.
     pub steps: Vec<HintStep>,
-    /// What the server would run then.
+    /// The Paper version that the server would run then.
     pub gives: PaperName,
-    /// The Minecraft version that the world could not return to afterwards.
+    /// The Minecraft version to which the world could not return afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_way_back_to: Option<Minecraft>,
 }
 
-/// One field to set, or an instant to wait for. The order is that of the hints: what risks least comes first.
+/// One field to set, or an instant to wait for. The order is that of the hints, lowest risk first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HintStep {
-    /// Nothing to do: it solves itself then.
+    /// No action: the request is solved by itself at that time.
     WaitUntil {
         /// The instant.
         at: Timestamp,
     },
-    /// Take a hold away.
+    /// Remove a hold.
     Release {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// Where the hold is written: on the Plugin, or on the server for it.
+        /// Where the hold is set: on the Plugin, or on the server for the Plugin.
         by: Hold,
     },
     /// `compatibilityOverride` with `mode: Add` on a Plugin.
     AllowMinecraft {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// The whole value of `minecraftVersions`: the version to add after those that are there.
+        /// The complete value of `minecraftVersions`: the existing entries, then the version to add.
         minecraft_versions: Vec<String>,
-        /// The whole value of `releases`: the one release it is about after those that are there.
+        /// The complete value of `releases`: the existing entries, then the release in question.
         releases: Vec<String>,
     },
-    /// `compatibilityOverride` of a Plugin that has one in another mode, which stays: another value of it.
+    /// `compatibilityOverride` of a Plugin that already has one in another mode: the mode stays, and its value changes.
     ChangeOverride {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// The mode that it has.
+        /// The existing mode.
         mode: OverrideMode,
-        /// The whole value of `minecraftVersions`.
+        /// The complete value of `minecraftVersions`.
         minecraft_versions: Vec<String>,
-        /// The whole value of `releases`.
+        /// The complete value of `releases`.
         releases: Vec<String>,
     },
-    /// Take `compatibilityOverride` away from a Plugin.
+    /// Remove `compatibilityOverride` from a Plugin.
     DropOverride {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
     },
     /// `spec.updateDelay: 0s` on a Plugin.
     NoPluginDelay {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
     },
     /// `spec.updateDelay: 0s` on the server.
     NoServerDelay,
     /// `spec.channel` on a Plugin.
     PluginChannel {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
         /// The channel to allow.
         channel: Channel,
@@ -89,79 +89,79 @@ pub enum HintStep {
     },
     /// `spec.updateStrategy: auto` on a Plugin instead of its pin.
     UnpinPlugin {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
     },
     /// `spec.updateStrategy: auto` on a Plugin instead of `latest`: each server gets its own newest release.
     PluginPerServer {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
     },
     /// `spec.updateStrategy: auto` on the server instead of its pin.
     UnpinServer,
-    /// Let the image be chosen.
+    /// Remove the image pin, so that the image is chosen automatically.
     UnpinImage,
     /// `spec.imagePolicy: Follow` on the server.
     ImageFollows,
-    /// `spec.image` on the server: another one of the same repository.
+    /// `spec.image` on the server: another image from the same repository.
     PinImage {
-        /// With its tag and digest.
+        /// The image with its tag and digest.
         image: String,
     },
     /// `spec.dependencies: Install` on the server.
     InstallDependencies,
-    /// Say of JARs of one's own that they were checked: `kubectl nightshift trust`.
+    /// Declare that unmanaged JARs were checked: `kubectl nightshift trust`.
     TrustFiles {
         /// The server, as the request names it.
         server: String,
         /// Their names in `plugins/`.
         files: Vec<String>,
-        /// The Minecraft that they were checked on.
+        /// The Minecraft version on which they were checked.
         minecraft: Minecraft,
     },
     /// `spec.unmanagedPlugins: Warn` on the server.
     WarnUnmanaged,
-    /// Plugins to write for what is needed and nobody asks for.
+    /// Create Plugin objects for needed plugins that no Plugin object requests.
     AddPlugins {
         /// All of them.
         plugins: Vec<ProposedManifest>,
     },
     /// `spec.hotfixSiblings: Trust` on the server.
     TrustSiblings,
-    /// `spec.unmanagedPlugins: Ignore` on the server: what does not load is left to its owner.
+    /// `spec.unmanagedPlugins: Ignore` on the server: JARs that do not load are the user's responsibility.
     IgnoreUnmanaged,
     /// `spec.unlisted: Assume` on the server.
     AssumeUnlisted,
-    /// Take a line away from `spec.requires` of a Plugin.
+    /// Remove an entry from `spec.requires` of a Plugin.
     DropRequirement {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// The plugin that the line is about, as it is written there.
+        /// The plugin that the entry is about, as written there.
         plugin: String,
     },
     /// `spec.allowDowngrade: true` on a Plugin.
     AllowDowngrade {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
     },
-    /// `spec.version` of a pin that does not exist, or that stands against the version that was asked about.
+    /// `spec.version` of a pin that does not exist, or that rules out the requested version.
     PinServer {
-        /// A version that exists.
+        /// An existing version.
         version: Minecraft,
-        /// A build that exists, for a `build-pin`.
+        /// An existing build, for a `build-pin`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         build: Option<u32>,
     },
     /// `spec.version` of a Plugin's pin that does not exist.
     PinPlugin {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// A version that exists.
+        /// An existing version.
         version: String,
     },
 }
 
-/// What lets a plugin go below what runs.
+/// The reason why a plugin may be downgraded below the running release.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "down", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -170,31 +170,32 @@ pub enum DowngradePermission {
     Allowed,
     /// Its pin.
     Pinned,
-    /// What runs may be used nowhere any more.
+    /// The running release may not be used anywhere any more.
     Unusable {
-        /// Why.
+        /// The reason.
         unusable: Unusable,
     },
-    /// What runs is on its page no more, and `compatibilityOverride` of its Plugin has it not run there either.
+    /// The running release is delisted, and the `compatibilityOverride` of its Plugin excludes it from its Paper
+    /// version, too.
     Overridden,
-    /// What runs is on its page no more, and does not go together with these either.
+    /// The running release is delisted, and it is incompatible with these plugins, too.
     Others {
-        /// Names people know, with the chosen versions.
+        /// Display names with the chosen versions.
         with: Vec<String>,
-        /// What says so that no page states.
+        /// The facts behind it that no page states.
         #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
         facts: Vec<UsedFact>,
     },
 }
 
-/// A Plugin that is proposed: the manifest to apply.
+/// A proposed Plugin object: the manifest to apply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProposedManifest {
     /// `metadata.name`
     pub object: String,
-    /// `metadata.namespace`, when the server has one.
+    /// `metadata.namespace`, if the server has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// `spec.source`
@@ -203,12 +204,12 @@ pub struct ProposedManifest {
     pub channel: Channel,
     /// `spec.instanceSelector` as one line of JSON: that of the plugin that needs it.
     pub selector: String,
-    /// `spec.compatibilityOverride` with `mode: Add`, where its page lists too little.
+    /// `spec.compatibilityOverride` with `mode: Add`, if its page lists too little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allows: Option<ListOverride>,
 }
 
-/// What a proposed Plugin adds to a list.
+/// The entries that a proposed Plugin adds to a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -219,56 +220,56 @@ pub struct ListOverride {
     pub releases: Vec<String>,
 }
 
-/// Why not every way out was tried: what is shown is not all that there may be.
+/// The reason why not every possible hint was tried: there may be more than the listed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "because", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HintsLeftOut {
-    /// Each way takes a solve of the whole group, and that is too large: none was tried.
+    /// Each hint requires solving the whole group, which is too large: no hint was tried.
     GroupTooLarge {
-        /// The servers that are decided about together.
+        /// The number of servers that are solved together.
         servers: usize,
     },
-    /// What the question may cost was used up.
+    /// The budget of the request was used up.
     BudgetUsedUp,
-    /// So much stands in the way at once that nobody would follow: ways with so many steps were not tried.
+    /// There are many blockers at once, and users would not apply hints with so many steps. Those were not tried.
     TooManyAtOnce {
-        /// The fewest steps of such a way.
+        /// The smallest number of steps of such a hint.
         steps: usize,
     },
 }
 
-/// The no: why nothing meets the request.
+/// The explanation of an unsolvable request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
     /// The server as the request names it.
     pub server: String,
-    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    /// The server software. Absent for Paper. All fields named after Paper refer to this software.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// What runs now and goes on running, if anything does.
+    /// The running versions, which keep running. Absent if the server does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningNow>,
-    /// The facts that together rule everything out, in reading order.
+    /// The facts that together rule out every solution, in reading order.
     pub reasons: Vec<Reason>,
-    /// How many further facts were left out to stay short.
+    /// The number of further facts that were left out for brevity.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// What can be done; each was proven by solving with it applied.
+    /// Possible actions. Each was verified by solving the request with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
-    /// How many further ways were left out to stay short; they change or risk more.
+    /// The number of further hints that were left out for brevity. They change or risk more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_hints: usize,
-    /// Set when not every way was tried.
+    /// Set if not every possible hint was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints_left_out: Option<HintsLeftOut>,
-    /// Who would have to release or list what. Not proven: it changes nothing of yours.
+    /// Actions of plugin authors that would help. They were not verified, because they change nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<UpstreamAction>,
-    /// Set when lists were read after the instant of the question.
+    /// Set if lists were read after the instant of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,
 }
@@ -278,183 +279,186 @@ pub(super) fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// What runs now, in names.
+/// The running versions, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunningNow {
-    /// Paper.
+    /// The Paper version.
     pub paper: PaperName,
-    /// Plugin name and version, by name.
+    /// Plugin name and version, sorted by name.
     pub plugins: Vec<(String, String)>,
 }
 
-/// One fact of a no.
+/// One fact of an unsolvable request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reason {
-    /// The user pinned Paper.
+    /// The user pinned the Paper version.
     PaperPinned {
         /// `spec.version`
         version: Minecraft,
         /// `spec.build`
         build: Option<u32>,
     },
-    /// The pinned Paper does not exist.
+    /// The pinned Paper version does not exist.
     NoSuchPaper {
         /// `spec.version`
         version: Minecraft,
-        /// Real ones next to it, closest first.
+        /// Existing versions close to it, closest first.
         nearest: Vec<Minecraft>,
     },
-    /// There is no Paper at all to choose from.
+    /// There is no Paper version to choose from.
     NoPaper,
-    /// These Papers may not be used.
+    /// These Paper versions may not be used.
     PaperUnusable {
-        /// Which.
+        /// The Paper versions.
         papers: Vec<Span>,
-        /// Why.
+        /// The reason.
         unusable: Unusable,
     },
-    /// A plugin runs that nobody asks for, and JARs of people's own need it, by what is inside them or by their pages.
+    /// A running plugin without a Plugin object is needed by unmanaged JARs, according to their descriptors or their
+    /// pages.
     NeededByFiles {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
         /// The JARs, by their names in `plugins/`.
         files: Vec<String>,
     },
     /// The pinned release does not exist.
     NoSuchRelease {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
         /// `spec.version`
         version: String,
-        /// Real ones next to it.
+        /// Existing versions close to it.
         nearest: Vec<String>,
     },
     /// The user pinned a plugin.
     PluginPinned {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
         /// `spec.version`
         version: String,
-        /// What its list names, among the Papers there are.
+        /// The existing Paper versions that its list names.
         papers: Vec<Span>,
     },
-    /// The newest release of a plugin that may be used is listed for none of these Papers, or none may be used. An older one
-    /// may be listed: other facts say why that does not do.
+    /// The newest usable release of a plugin is listed for none of these Paper versions, or no release is usable. An
+    /// older one may be listed: other facts state why that one is not sufficient.
     NotListed {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Plugin object, when somebody asked for it.
+        /// The Plugin object, if one requests it.
         object: Option<String>,
-        /// Which Papers.
+        /// The Paper versions.
         papers: Vec<Span>,
         /// Its newest release that may be used.
         newest: Option<ListedRelease>,
-        /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
+        /// The newest release that is blocked by both this reason and its list. Set if no list alone could make a
+        /// release sufficient.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         both: Option<Box<IneligibleCandidate>>,
-        /// When its list was read.
+        /// The time when its list was read.
         read_at: Timestamp,
     },
-    /// These releases would do but may not be used.
+    /// These releases would be sufficient but may not be used.
     ReleasesUnusable {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Plugin object, when somebody asked for it.
+        /// The Plugin object, if one requests it.
         object: Option<String>,
         /// The newest of them.
         version: String,
-        /// When that was published, if anybody says so.
+        /// Its publication time, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         published: Option<Timestamp>,
-        /// How many older ones share the reason.
+        /// The number of older releases with the same reason.
         older: usize,
-        /// What the newest of them is listed up to.
+        /// The newest version on the list of the newest release.
         up_to: Option<Minecraft>,
-        /// Set when the newest of them runs and its page has lost it.
+        /// Set if the newest of them runs and is delisted.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         lost: bool,
-        /// Why.
+        /// The reason.
         unusable: Unusable,
     },
     /// A release of one plugin needs certain releases of another.
     Needs {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// The newest version concerned.
+        /// The newest version with this requirement.
         version: String,
-        /// How many older ones need the same.
+        /// The number of older versions with the same requirement.
         older: usize,
-        /// What it needs.
+        /// The plugin that it needs.
         needs: String,
-        /// The oldest version that would do; `None`: none that exists.
+        /// The oldest sufficient version. `None` if no existing version is sufficient.
         at_least: Option<String>,
-        /// The newest version that would do; `None`: no newer one is ruled out.
+        /// The newest sufficient version. `None` if no newer one is ruled out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<String>,
-        /// Whether that was guessed from dates.
+        /// Whether the requirement was guessed from publication dates.
         guessed: bool,
-        /// Whether it goes without the other plugin too: it is bound only while that is there.
+        /// Whether the other plugin is optional: the requirement applies only if it is installed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         optional: bool,
-        /// The fact behind it, if no page states it: the versions that will do, and who says so.
+        /// The fact behind it, if no page states it: the sufficient versions and the source.
         #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
         fact: Option<UsedFact>,
     },
     /// Two plugins must not be installed together.
     Excludes {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
         /// Its version.
         version: String,
-        /// What it excludes.
+        /// The excluded plugin.
         other: String,
-        /// Which versions of that, newest first; empty: all.
+        /// The excluded versions, newest first. Empty for all versions.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         releases: Vec<String>,
     },
-    /// On these Papers only some releases are listed, and others rule those out.
+    /// Only some releases are listed for these Paper versions, and other facts rule those out.
     OnlyThese {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Which Papers.
+        /// The Paper versions.
         papers: Vec<Span>,
-        /// The oldest version that would do.
+        /// The oldest sufficient version.
         oldest: String,
-        /// The newest version that would do.
+        /// The newest sufficient version.
         newest: String,
     },
     /// A project has no release that this software could run.
     NoRelease {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Plugin object, when somebody asked for it.
+        /// The Plugin object, if one requests it.
         object: Option<String>,
-        /// Which Papers.
+        /// The Paper versions.
         #[serde(default)]
         papers: Vec<Span>,
     },
-    /// A plugin is one version on several servers, and none suits this one and the others. Alone it could run.
+    /// Several servers share one version of a plugin, and no version works for this server and the others. This server
+    /// alone has a solution.
     OneVersion {
-        /// Which, and what each could have.
+        /// The plugin, and the versions that each server could have.
         one_version: OneVersion,
     },
 }
 
-/// A run of Paper versions without a gap, in the order of the versions there are.
+/// A range of Paper versions without a gap, in the order of the existing versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
     /// The oldest.
     pub from: Minecraft,
-    /// The newest; may be the same.
+    /// The newest. May equal the oldest.
     pub to: Minecraft,
 }

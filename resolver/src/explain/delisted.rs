@@ -1,4 +1,4 @@
-//! Pure. What is said of a release that runs and that its page has lost: that it stays, or why something else comes in its place.
+//! Pure. Explains delisted running releases: why one stays, or why another release replaces it.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,8 @@ use crate::index::{CandidateIndex, is_pinned};
 use crate::solve::Decision;
 use crate::version::lenient;
 
-/// What is said beside the release (its place) that was chosen of a plugin. One that is newer replaces what was lost as ever.
+/// The warning for the chosen release (given by position) of a plugin. A newer release replaces a delisted one without
+/// a warning.
 pub(super) fn warning(world: &CandidateIndex<'_>, decision: &Decision, at: usize, place: usize) -> Option<Warning> {
     let shelf = &world.shelves[at];
     let from = world.lost(shelf.project)?;
@@ -26,13 +27,14 @@ pub(super) fn warning(world: &CandidateIndex<'_>, decision: &Decision, at: usize
     match instead(world, decision, at, &from) {
         _ if by_version.is_gt() => None,
         Some(reason) if by_version == Ordering::Less => Some(Warning::GoesDown { plugin, from, to, reason }),
-        // The user asks for another one, and no lower one comes.
+        // The user requests another version, and the replacement is not lower.
         Some(_) => None,
         None => Some(Warning::RunningReleaseGone { plugin, from, to }),
     }
 }
 
-/// What would let nobody keep the release that was lost, were it still on its page: the user's word, or itself.
+/// The reason why the delisted release would not be kept even if its page still listed it: a setting of the user, or
+/// the release itself.
 fn instead(world: &CandidateIndex<'_>, decision: &Decision, at: usize, from: &str) -> Option<DowngradePermission> {
     let shelf = &world.shelves[at];
     if shelf.rules.pin.is_some_and(|pin| !is_pinned(from, pin)) {
@@ -46,7 +48,7 @@ fn instead(world: &CandidateIndex<'_>, decision: &Decision, at: usize, from: &st
     let paper = &world.papers[decision.chosen.paper].version.minecraft;
     let runs_on = world.request.running.as_ref().map(|running| &running.minecraft);
     if world.known(at, place, decision.chosen.paper).is_none() {
-        // On another Paper than the one that runs it is its page that nobody can ask any more.
+        // On a Paper version other than the running one, the missing page is the reason.
         return (runs_on == Some(paper)).then_some(DowngradePermission::Overridden);
     }
     match others(world, decision, at, place) {

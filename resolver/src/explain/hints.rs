@@ -1,4 +1,4 @@
-//! Pure. Hints: what can be done, each proven by solving again with it applied.
+//! Pure. Computes hints: possible actions, each verified by solving again with it applied.
 
 use jiff::Timestamp;
 
@@ -22,12 +22,12 @@ use candidates::{against_one_version, against_paper, blockers_of, blockers_of_re
 pub(super) use verify::Ways;
 use verify::{HintProver, beside, combinations};
 
-/// No answer lists more: the first ones carry the least risk.
+/// Limit of listed hints. The first ones have the lowest risk.
 const MOST_HINTS: usize = 5;
-/// Beyond this many fields to set together nobody would follow, and each costs a solve.
+/// Limit of steps in one hint. Users would not apply more, and each step costs a solver run.
 const MOST_STEPS: usize = 6;
 
-/// What would bring the newer Papers.
+/// Hints that lead to the newer Paper versions.
 pub(super) fn for_newer(
     asked: &ExplainContext<'_, '_>,
     chosen: &ChosenPaper,
@@ -39,7 +39,7 @@ pub(super) fn for_newer(
     let mut hints = Vec::new();
     for newer in newer {
         if newer.gave_up.is_some() {
-            // Who holds it was not found out, so nobody knows a way around it.
+            // The blockers are unknown, so no hint can be derived.
             trials.untried.note(HintsLeftOut::BudgetUsedUp);
         }
         let mut blockers: Vec<Vec<HintStep>> = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn for_newer(
     }
     for left in unfollowed {
         for steps in combinations(&blockers_of(asked, &left.holder, &chosen.minecraft), &trials.untried) {
-            // It follows then, and nobody is left behind for it.
+            // The plugin follows then, and no other plugin is left behind for it.
             let better = |then: &SolveOutcome| {
                 let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
                 then.unfollowed.iter().all(before)
@@ -78,7 +78,7 @@ pub(super) fn for_newer(
     trials.end(hints)
 }
 
-/// What would make an impossible request possible.
+/// Hints that make an unsolvable request solvable.
 pub(super) fn for_impossible(asked: &ExplainContext<'_, '_>, impossible: &Conflict) -> Ways {
     let (request, trials) = (asked.world.request, HintProver::of(asked));
     let blockers: Vec<Vec<HintStep>> = impossible
@@ -93,14 +93,16 @@ pub(super) fn for_impossible(asked: &ExplainContext<'_, '_>, impossible: &Confli
     if hints.is_empty() {
         hints.extend(combinations(&blockers, &trials.untried).into_iter().filter_map(prove));
     }
-    // The proof of a no ends with the pin: what else stands against a real one is found out only where it is needed.
+    // The proof of an unsolvable request ends with the pin. Other blockers of an existing version are computed only if
+    // they are needed.
     if hints.is_empty() {
         hints.extend(impossible.reasons.iter().flat_map(|reason| to_a_real_pin(&trials, reason)).filter_map(prove));
     }
     trials.end(hints)
 }
 
-/// The ways to the nearest real version that a pin to nothing real can be corrected to, against all that stands against that one.
+/// Steps that correct a pin of a nonexistent version to the nearest existing one, combined with steps against all
+/// blockers of that version.
 fn to_a_real_pin(trials: &HintProver<'_, '_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
     let asked = trials.asked;
     let Reason::NoSuchPaper { nearest, .. } = reason else { return Vec::new() };
@@ -113,7 +115,8 @@ fn to_a_real_pin(trials: &HintProver<'_, '_, '_>, reason: &Reason) -> Vec<Vec<Hi
     beside(combinations(&against_target(asked, &why), &trials.untried), &moved, &trials.untried)
 }
 
-/// The steps that do by themselves; of the real versions that a pin can be corrected to, the nearest one.
+/// The steps that are sufficient alone. Of the existing versions that a pin can be corrected to, only the nearest is
+/// used.
 fn alone(steps: &[HintStep], prove: impl Fn(Vec<HintStep>) -> Option<Hint>) -> Vec<Hint> {
     let corrects = |step: &HintStep| matches!(step, HintStep::PinServer { .. } | HintStep::PinPlugin { .. });
     let mut hints: Vec<Hint> = Vec::new();
@@ -126,7 +129,7 @@ fn alone(steps: &[HintStep], prove: impl Fn(Vec<HintStep>) -> Option<Hint>) -> V
     hints
 }
 
-/// The ways around each thing that stands against a certain Paper, but for the server's own pin.
+/// The steps against each blocker of a certain Paper version, except for the server's own pin.
 fn against_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
@@ -135,7 +138,7 @@ fn against_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Vec<HintS
     blockers
 }
 
-/// What would make a certain Paper possible.
+/// Hints that lead to a certain Paper version.
 pub(super) fn for_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways {
     let (request, trials) = (asked.world.request, HintProver::of(asked));
     let blockers = against_target(asked, why);
@@ -151,7 +154,7 @@ pub(super) fn for_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways {
     trials.end(hints)
 }
 
-/// The request with a pin to a Paper. A pinned build is of this very version, and stays the one that is asked for.
+/// The request with a pin to a Paper version. A pinned build belongs to this very version and stays.
 pub(super) fn pinned_to(request: &Request, minecraft: &Minecraft) -> Request {
     let mut pinned = request.clone();
     if !matches!(pinned.paper, PaperRequest::BuildPin { .. }) {
@@ -160,7 +163,7 @@ pub(super) fn pinned_to(request: &Request, minecraft: &Minecraft) -> Request {
     pinned
 }
 
-/// What would make a certain Paper possible that the server's pin stands against, and these besides.
+/// Hints that lead to a certain Paper version that the server's pin and these blockers rule out.
 fn against_pin(trials: &HintProver<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
     let asked = trials.asked;
     let request = asked.world.request;
@@ -168,28 +171,29 @@ fn against_pin(trials: &HintProver<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, bl
     let exactly = |then: &SolveOutcome| then.paper.minecraft == why.target;
     let moved = correct_server(asked, &why.target);
     if !blockers.is_empty() {
-        // Without any pin it may be another version that is chosen.
+        // Without a pin, another version may be chosen.
         let steps = moved
             .map_or_else(Vec::new, |moved| beside(combinations(blockers, &trials.untried), &moved, &trials.untried));
         return steps.into_iter().filter_map(|steps| trials.proven(request, steps, from, exactly)).collect();
     }
     let better = |then: &SolveOutcome| then.paper.minecraft >= why.target;
     let unpinned = trials.proven(request, vec![HintStep::UnpinServer], from, better);
-    // One that means something stands on purpose.
+    // A pin of an existing version was set on purpose.
     let corrected = moved.filter(|_| !is_real(asked, pin));
     let corrected = corrected.and_then(|step| trials.proven(request, vec![step], from, exactly));
     unpinned.into_iter().chain(corrected).collect()
 }
 
-/// Whether there is what the server's pin names.
+/// Whether the version that the server's pin names exists.
 fn is_real(asked: &ExplainContext<'_, '_>, pin: &PaperPin) -> bool {
     let mut papers = asked.world.papers.iter();
     let paper = papers.find(|paper| paper.version.minecraft == pin.version);
     paper.is_some_and(|paper| !matches!(paper.unusable, Some(Unusable::NoBuild { .. })))
 }
 
-/// What would bring a real Paper where the server's pin stands against it and the one that was asked about cannot be had: the pin to
-/// the first of those next to it that can, or none, where that brings one as new as the first of them.
+/// Hints that lead to an existing Paper version if the server's pin rules it out and the requested one is not
+/// available. The pin moves to the first neighbour that is possible. It is removed instead if that leads to a version
+/// at least as new as the first neighbour.
 pub(super) fn for_real_pin(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways {
     let (request, trials) = (asked.world.request, HintProver::of(asked));
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
@@ -203,7 +207,7 @@ pub(super) fn for_real_pin(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways
     if !why.nearest.first().is_some_and(had) {
         hints.extend(why.nearest.iter().filter(|real| is_on_the_way(why, real)).find_map(corrected));
     }
-    // What is asked for is not below what the pin gives.
+    // The requested version is not older than the one that the pin gives.
     if let Some(real) = why.nearest.first().filter(|_| is_upwards) {
         let better = |then: &SolveOutcome| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
         hints.extend(trials.proven(request, vec![HintStep::UnpinServer], from, better));
@@ -211,15 +215,15 @@ pub(super) fn for_real_pin(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways
     trials.end(hints)
 }
 
-/// Whether a real version lies where the one that was asked about does: from what is had, nobody goes the other way to come near,
-/// nor to where they are.
+/// Whether an existing version lies in the same direction as the requested one. From the version that is possible now,
+/// a hint never leads in the other direction or to the same version.
 pub(super) fn is_on_the_way(why: &WhyNot, real: &Minecraft) -> bool {
     let had = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     had.is_none_or(|had| real.cmp(had) == why.target.cmp(had))
 }
 
-/// The request, and when, as if a Paper could be used (its age is reached, or else a field is set) and the server were not pinned;
-/// `None`: nothing makes it so.
+/// The request, and the instant, as if a Paper version were usable (its delay is over, or a field is set) and the
+/// server were not pinned. `None` if nothing makes it usable.
 pub(super) fn out_of_the_way(
     asked: &ExplainContext<'_, '_>,
     unusable: Option<&Unusable>,

@@ -1,4 +1,4 @@
-//! Pure. Which Java and which image, and why those.
+//! Pure. Explains the chosen Java version and image.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,44 +8,44 @@ use crate::request::ImagePolicy;
 use crate::solve::Decision;
 use crate::solve::build_lock::java;
 
-/// The Java and the image of a chosen set.
+/// The Java version and the image of a chosen version set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenImage {
-    /// The least Java that all of the set starts on.
+    /// The minimum Java version on which the whole version set starts.
     pub java: u32,
-    /// The plugins that need it, with their versions, and JARs of one's own by their files; empty when Paper itself does.
+    /// The plugins that need it, with their versions, and unmanaged JARs by file name. Empty if Paper itself needs it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,
-    /// The image; None: nobody knows one, and the operator uses its `gameImage`.
+    /// The image. `None` if no image is known, and the operator uses its `gameImage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// The Java that the image has, by its tag.
+    /// The Java version of the image, according to its tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<u32>,
-    /// Why this image.
+    /// How the image was chosen.
     pub choice: ImageChoice,
-    /// What runs now, when that is another one.
+    /// The running image, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
-    /// What would be taken, were it not for `spec.imagePolicy`.
+    /// The image that would be chosen without `spec.imagePolicy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
 
-/// How the image of a set was chosen.
+/// How the image of a version set was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ImageChoice {
     /// The user pinned it.
     Pinned,
-    /// The operator was given one for all servers (`gameImage`).
+    /// The operator is configured with one image for all servers (`gameImage`).
     Given,
-    /// The newest published one with the least Java that will do.
+    /// The newest published one with the lowest sufficient Java version.
     Newest,
-    /// The newest published one with the Java of the image that runs (`spec.imagePolicy`).
+    /// The newest published one with the Java version of the running image (`spec.imagePolicy`).
     SameJava,
     /// It runs now (`spec.imagePolicy`).
     Keep,
@@ -83,7 +83,7 @@ pub(super) fn explain(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Ch
     }
 }
 
-/// Who needs more Java than the Paper.
+/// The plugins that need a newer Java version than Paper.
 fn needed_by(asked: &ExplainContext<'_, '_>, decision: &Decision, java: u32) -> Vec<String> {
     let world = asked.world;
     if world.papers[decision.chosen.paper].java == java {

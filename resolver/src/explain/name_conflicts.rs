@@ -1,4 +1,5 @@
-//! Pure. Several files of one plugin name in a set: a server loads one of them, and nobody knows which.
+//! Pure. Finds plugin names that several files of a version set share: a server loads only one of them, and it is not
+//! predictable which.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +20,8 @@ pub struct SharedName {
     pub files: Vec<String>,
 }
 
-/// The names that several files of a set have, those of people's own among them; each with whether one of the files is managed and was
-/// read: the operator brings no set with such a name.
+/// The names that several files of a version set share, including unmanaged JARs. The flag tells whether one of the
+/// files is managed and was read: the operator does not deploy a version set with such a name.
 pub(super) fn of_set(world: &CandidateIndex<'_>, chosen: &Chosen) -> Vec<(SharedName, bool)> {
     let releases = world.shelves.iter().zip(&chosen.releases);
     let mut known: Vec<&str> = Vec::new();
@@ -36,7 +37,8 @@ pub(super) fn of_set(world: &CandidateIndex<'_>, chosen: &Chosen) -> Vec<(Shared
         })
         .flatten()
         .collect();
-    // Beside own files, one that nobody has read counts as what people call the project; that is no proof against another project.
+    // Compared with unmanaged files, a JAR that was not read counts under the display name of its project. That is no
+    // proof against another project.
     let beside_own: Vec<_> = (managed.iter().cloned())
         .map(|(file, names, project)| (file, names.unwrap_or_else(|| vec![project])))
         .collect();
@@ -50,7 +52,7 @@ pub(super) fn of_set(world: &CandidateIndex<'_>, chosen: &Chosen) -> Vec<(Shared
     told.collect()
 }
 
-/// The first name for which the operator does not bring a set.
+/// The first name for which the operator refuses to deploy a version set.
 pub(super) fn refused(world: &CandidateIndex<'_>, chosen: &Chosen) -> Option<SharedName> {
     of_set(world, chosen).into_iter().find_map(|(shared, is_refused)| is_refused.then_some(shared))
 }

@@ -1,4 +1,4 @@
-//! Pure. Words and phrases that every text shares: dates, lists, counts, reasons.
+//! Pure. Defines phrases that all texts share: dates, lists, counts, reasons.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
@@ -11,7 +11,7 @@ use crate::version::Minecraft;
 use crate::version::hotfix::siblings;
 use crate::version::range::Range;
 
-/// Why a build that was chosen can be in no lock yet.
+/// The reason why a chosen build cannot be in a lock yet.
 pub(super) const UNSEEN: &str = "its source gives only an md5, and nobody has seen its bytes";
 
 /// `6 October 2025`
@@ -39,12 +39,12 @@ pub(super) fn read(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// `of 6 October 2025`; nobody says when a file that is named by its address was published.
+/// `of 6 October 2025`. A file that is given by URL has no publication date.
 pub(super) fn of(published: Option<Timestamp>) -> String {
     published.map_or_else(|| "a file by its URL".to_owned(), |at| format!("of {}", date(at)))
 }
 
-/// That the list of a release counts for a Minecraft version that it does not name: it names `of`.
+/// States that the list of a release counts for a Minecraft version that it does not name: it names `of`.
 pub(crate) fn listed_for_sibling(of: &Minecraft, minecraft: &Minecraft) -> String {
     if siblings(of).any(|sibling| sibling == minecraft) {
         format!("listed for {of}, which speaks the same network protocol")
@@ -71,7 +71,7 @@ pub(super) fn duration(length: SignedDuration) -> String {
     }
 }
 
-/// `A`, `A and B`, `A, B and C`; at most `most` are shown.
+/// `A`, `A and B`, `A, B and C`. At most `most` names are shown.
 pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).map(|name| name.as_ref().to_owned()).collect();
     if names.len() > most {
@@ -86,7 +86,7 @@ pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
 
 /// `1.21.4`, `1.7.10 to 1.8.8 and 26.1.1`
 pub(super) fn spans(spans: &[Span]) -> String {
-    // The newest matter most and stand last: of too many, the oldest are left out.
+    // The newest versions matter most and come last. If there are too many, the oldest are left out.
     const MOST: usize = 4;
     let left_out = spans.len().saturating_sub(MOST);
     let mut shown: Vec<String> = spans[left_out..]
@@ -99,14 +99,14 @@ pub(super) fn spans(spans: &[Span]) -> String {
     list(&shown, usize::MAX)
 }
 
-/// Up to twelve in letters.
+/// A number in letters up to twelve, in digits above.
 pub(crate) fn count(n: usize) -> String {
     const WORDS: [&str; 13] =
         ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     WORDS.get(n).map_or_else(|| n.to_string(), |&word| word.to_owned())
 }
 
-/// `; the nearest is A`, `; the nearest are A and B`; nothing when nothing is near.
+/// `; the nearest is A`, `; the nearest are A and B`. Empty without any name.
 pub(super) fn nearest_are<S: AsRef<str>>(names: &[S]) -> String {
     match names.len() {
         0 => String::new(),
@@ -115,7 +115,7 @@ pub(super) fn nearest_are<S: AsRef<str>>(names: &[S]) -> String {
     }
 }
 
-/// With a capital at the start.
+/// Capitalizes the first letter.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -130,7 +130,7 @@ pub(super) fn source(source: Source) -> &'static str {
     }
 }
 
-/// As `spec.channel` of a Plugin spells it.
+/// The value in `spec.channel` of a Plugin.
 pub(super) fn channel(channel: Channel) -> &'static str {
     match channel {
         Channel::Alpha => "Alpha",
@@ -139,7 +139,7 @@ pub(super) fn channel(channel: Channel) -> &'static str {
     }
 }
 
-/// As `spec.channel` of a server spells it; `RECOMMENDED` is stable and more.
+/// The value in `spec.channel` of a server. `RECOMMENDED` builds are above stable.
 pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
     match channel {
         BuildChannel::Alpha => "Alpha",
@@ -148,7 +148,7 @@ pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
     }
 }
 
-/// A word as a shell takes it for one.
+/// Quotes a word for a shell if necessary.
 pub(crate) fn in_a_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._+-/:@%=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -158,7 +158,7 @@ pub(crate) fn in_a_shell(word: &str) -> String {
     }
 }
 
-/// Where a hold is written.
+/// Where a hold is set.
 fn holds(object: &str, by: Hold) -> String {
     match by {
         Hold::Plugin => format!("`spec.hold` of Plugin {object}"),
@@ -166,7 +166,7 @@ fn holds(object: &str, by: Hold) -> String {
     }
 }
 
-/// As `spec.imagePolicy` spells it.
+/// The value in `spec.imagePolicy`.
 pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
     match policy {
         ImagePolicy::Follow => "Follow",
@@ -175,7 +175,7 @@ pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
     }
 }
 
-/// `5.7.1 or newer`, else as it was written.
+/// `5.7.1 or newer`, otherwise the range as written.
 pub(crate) fn range(range: &Range) -> String {
     match range.as_str().strip_prefix(">=") {
         Some(least) if !least.contains(',') => format!("{} or newer", least.trim()),
@@ -183,12 +183,12 @@ pub(crate) fn range(range: &Range) -> String {
     }
 }
 
-/// What a fact asks for, and who says it: `needs WorldEdit 7.2.x (says your Plugin worldguard)`.
+/// The requirement of a fact and its source: `needs WorldEdit 7.2.x (says your Plugin worldguard)`.
 pub(super) fn fact(fact: &UsedFact) -> String {
     format!("needs {} {} ({})", fact.needs, range(&fact.range), says(&fact.says))
 }
 
-/// Facts that say why releases do not go together, behind a clause about it; nothing without any.
+/// The facts why releases are incompatible, to append to a clause about it. Empty without any fact.
 pub(super) fn because(facts: &[UsedFact]) -> String {
     facts.iter().fold(String::new(), |said, used| format!("{said}; {} {} {}", used.plugin, used.version, fact(used)))
 }
@@ -198,7 +198,7 @@ pub(super) fn names(projects: &[(String, ProjectKey)]) -> Vec<&str> {
     projects.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// Who says what releases go together, and when that was recorded: `says your Plugin worldguard`.
+/// The source of a fact about compatible releases, and its date: `says your Plugin worldguard`.
 pub(crate) fn says(says: &FactSource) -> String {
     match says {
         FactSource::BuiltIn { source, date: day } => format!("recorded {day} from {source}"),
@@ -207,7 +207,7 @@ pub(crate) fn says(says: &FactSource) -> String {
     }
 }
 
-/// That nobody knows whether JARs of people's own run on something: a clause as below.
+/// States that unmanaged JARs are not known to run on a version: a clause as below.
 fn waits_for(files: &[String]) -> String {
     let (are, they, run) = match files {
         [_] => ("is", "it", "runs"),
@@ -219,8 +219,8 @@ fn waits_for(files: &[String]) -> String {
     )
 }
 
-/// Why something does not go with a JAR of people's own: a clause that stands after what it is about. That file is this version of this
-/// project.
+/// States why a release is incompatible with an unmanaged JAR, as a clause to append to the release. The file is this
+/// version of this project.
 fn beside_file(file: &str, (project, version): (&str, &str), apart: &GroupSplit) -> String {
     let is = format!("{project} {version}");
     let not_with = |which: &str| format!("does not go with {file}, which is not managed here: that is {is}, {which}");
@@ -241,7 +241,7 @@ fn beside_file(file: &str, (project, version): (&str, &str), apart: &GroupSplit)
     }
 }
 
-/// Why something may not be used: a clause that stands after what it is about.
+/// The reason why a release may not be used, as a clause to append to its name.
 pub(crate) fn unusable(reason: &Unusable) -> String {
     match reason {
         Unusable::Channel { is, allowed } => {
@@ -280,7 +280,7 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
             format!("has more than one file `{jar}` (`spec.source.jars`): {}; write which", list(several, 5))
         }
         Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
-        // With Folia on its page it is the JAR that says otherwise.
+        // If the page names Folia, the JAR contradicts it.
         Unusable::WrongSoftware { loaders, software } if loaders.iter().any(|loader| loader == software.project()) => {
             format!("does not say in its JAR that {software} may load it (`folia-supported`); {software} refuses it")
         }

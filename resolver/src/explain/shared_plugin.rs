@@ -1,4 +1,4 @@
-//! Pure. The data of plugins that are one version on several servers.
+//! Pure. Defines the data of shared plugins, which are one version on several servers.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,23 +7,23 @@ use super::conflict::is_zero;
 use crate::compatibility_facts::UsedFact;
 use crate::ignore_unknown_fields::passing_over;
 
-/// Plugins that are one version on all servers of their Plugin objects (`updateStrategy: latest`), and what servers could
-/// have of them.
+/// Plugins that are one version on all servers of their Plugin objects (`updateStrategy: latest`), and the versions
+/// that the servers could have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OneVersion {
-    /// The plugins; of several, only all of them together show it.
+    /// The plugins. If there are several, they conflict only in combination.
     pub plugins: Vec<SharedPlugin>,
-    /// The server that was asked about, unless it could have the release in question; then those that stand against it.
+    /// This server, unless it could have the release in question, followed by the conflicting servers.
     pub servers: Vec<ServerChoice>,
-    /// How many further servers were left out to stay short.
+    /// The number of further servers that were left out for brevity.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
 }
 
 impl OneVersion {
-    /// The names people know.
+    /// The display names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.plugins.iter().map(|plugin| plugin.plugin.as_str())
     }
@@ -36,43 +36,44 @@ impl OneVersion {
 pub struct SharedPlugin {
     /// The Plugin object.
     pub object: String,
-    /// The name people know.
+    /// The display name.
     pub plugin: String,
 }
 
-/// What one server could have of a plugin.
+/// The versions of a plugin that one server could have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerChoice {
     /// The server, as its request names it.
     pub server: String,
-    /// The Papers that are open to it.
+    /// The Paper versions that it can choose from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub papers: Option<Span>,
-    /// The oldest version that works for it on one of them.
+    /// The oldest version that works on one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest: Option<String>,
-    /// The newest version that works for it on one of them.
+    /// The newest version that works on one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
-    /// The versions between these two that do not, the newest first; not those that are less stable than both.
+    /// The versions between these two that do not work, newest first, except those that are less stable than both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// Plugins that it has, with their versions, and that do not go together with the release in question. Said where nothing else
-    /// stands against it there, and by what was chosen.
+    /// Installed plugins, with their chosen versions, that are incompatible with the release in question. Set only if
+    /// the server has no other reason against it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
-    /// Plugins that the release in question needs and that cannot be had there with the rest; said as the above is.
+    /// Plugins that the release in question needs and that are not available there with the rest. Set in the same case
+    /// as `with`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// What says so that no page states.
+    /// The facts behind it that no page states.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<UsedFact>,
 }
 
 impl ServerChoice {
-    /// The server, and nothing that it could have.
+    /// A server without any options.
     pub(super) fn nothing_said(server: &str) -> Self {
         Self {
             server: server.to_owned(),

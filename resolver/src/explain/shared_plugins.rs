@@ -1,4 +1,4 @@
-//! Pure. What it means for one server that a plugin is one version on several.
+//! Pure. Explains the effect of shared plugins (one version on several servers) on one server.
 
 use pubgrub::VersionSet;
 
@@ -14,12 +14,13 @@ use crate::solve::group::group_context::{GroupConflict, GroupContext, MOST_PROVE
 use crate::solve::index_set::IndexSet;
 use crate::unusable::Unusable;
 
-/// Further servers are counted, not listed.
+/// Limit of listed servers. Further ones are counted.
 const MOST_SERVERS: usize = 4;
-/// So are further plugins: each takes several lines.
+/// Limit of listed plugins, because each takes several lines.
 const MOST_PLUGINS: usize = 3;
 
-/// The no of a server that could run alone, but not with those of its group that were taken before it.
+/// The explanation for an excluded server: it has a solution alone, but not with the members of its group that were
+/// accepted before it.
 pub(crate) fn aside(asked: &ExplainContext<'_, '_>, company: &GroupContext<'_, '_>) -> Conflict {
     let mine = company.seat(company.me).open.clone();
     let reasons = stands_against(asked, company, &mine, false);
@@ -37,38 +38,40 @@ pub(crate) fn aside(asked: &ExplainContext<'_, '_>, company: &GroupContext<'_, '
     };
     let hints::Ways { hints, more, left_out } = hints::for_impossible(asked, &impossible);
     (impossible.hints, impossible.more_hints, impossible.hints_left_out) = (hints, more, left_out);
-    // What is not shown has ways around it all the same.
+    // Reasons that are not shown still count for the hints.
     impossible.more = impossible.reasons.len().saturating_sub(MOST_PLUGINS);
     impossible.reasons.truncate(MOST_PLUGINS);
     impossible
 }
 
-/// What keeps a server, which could have this Paper (by its place) alone, from having it with the others.
+/// The shared plugins that keep a server from a Paper version (given by position) that it could have alone.
 pub(super) fn held(asked: &ExplainContext<'_, '_>, company: &GroupContext<'_, '_>, paper: usize) -> Vec<OneVersion> {
     stands_against(asked, company, &IndexSet::of([paper + 1]), true)
 }
 
-/// What stands against a Paper besides the group.
+/// Reasons against a Paper version other than the group.
 pub(super) struct Besides<'x> {
-    /// Why it may not be used.
+    /// The reason why it may not be used.
     pub(super) unusable: Option<&'x Unusable>,
     /// The server's own pin.
     pub(super) pin: Option<&'x PaperPin>,
-    /// The plugins that hold it.
+    /// The plugins that block it.
     pub(super) holders: &'x [Blocker],
 }
 
 impl Besides<'_> {
-    /// Whether nothing does.
+    /// Whether there are none.
     pub(super) fn is_nothing(&self) -> bool {
         let Self { unusable, pin, holders } = self;
         unusable.is_none() && pin.is_none() && holders.is_empty()
     }
 }
 
-/// What keeps a server from a Paper (by its place), if its group does, as if nothing besides did. `or_newer`: nothing does where the
-/// server would have a newer one then. In a group that is too large to try, those are named who have no release of a plugin in common
-/// with it whatever Paper they run: two alone show it.
+/// The shared plugins that keep a server from a Paper version (given by position), as if there were no other reason.
+///
+/// With `or_newer`, the result is empty if the server would get a newer version then. In a group that is too large to
+/// try, only servers without a common release of a plugin are named, on any Paper version. Two servers alone show that
+/// conflict.
 pub(super) fn behind(
     asked: &ExplainContext<'_, '_>,
     place: usize,
@@ -126,7 +129,7 @@ fn stands_against(
     if !clashes.is_empty() {
         return clashes.iter().map(|clash| of_clash(company, clash)).collect();
     }
-    // No two alone show it: several plugins, or more servers, have to come together.
+    // No pair shows the conflict: it needs several plugins or more servers.
     let with = company.smallest_clash(papers, settled, |all, fails| smallest(all, fails), asked.meter);
     let sharers = if with.is_empty() { company.others() } else { with.clone() };
     let shelves: Vec<usize> = (0..company.seat(company.me).shelves.len())
@@ -138,8 +141,8 @@ fn stands_against(
     vec![one_version(company, &shelves, &could)]
 }
 
-/// Why a newer release (by its place in the world) of a shared plugin was not taken; `None`: not for this. `nobody_here`:
-/// nothing on the server itself stands against it.
+/// Why a newer release (given by its position in the index) of a shared plugin was not chosen. `None` if sharing is not
+/// the reason. `nobody_here` means that this server itself has no reason against it.
 pub(super) fn not_taken(
     asked: &ExplainContext<'_, '_>,
     at: usize,
@@ -155,12 +158,13 @@ pub(super) fn not_taken(
     (nobody_here && is_shared(company, at)).then(|| by_company(company, at, index))
 }
 
-/// Whether another server has the plugin as one version with this one.
+/// Whether another server shares the plugin with this one as one version.
 pub(super) fn is_shared(company: &GroupContext<'_, '_>, at: usize) -> bool {
     company.others().iter().any(|&other| company.shared(at, other).is_some())
 }
 
-/// That others of the server's group have chosen what does not go together with a release (by its index) of a shared plugin.
+/// The servers of the group whose chosen releases are incompatible with a release (given by its index) of a shared
+/// plugin.
 fn by_company(company: &GroupContext<'_, '_>, at: usize, index: usize) -> OneVersion {
     let apart = company.apart(at, index);
     let more = apart.len().saturating_sub(MOST_SERVERS);
@@ -211,7 +215,8 @@ fn one_version(company: &GroupContext<'_, '_>, shelves: &[usize], could: &[SoloD
     OneVersion { plugins: plugins.collect(), servers: takes.collect(), more: could.len().saturating_sub(MOST_SERVERS) }
 }
 
-/// The versions between the ends of a set that are not in it, the newest first. Of those less stable than both ends nobody thinks.
+/// The versions between the ends of a set that are not in it, newest first. Versions that are less stable than both
+/// ends are left out.
 fn gaps(listing: &ListingTable<'_>, set: &IndexSet, (oldest, newest): (usize, usize)) -> Vec<String> {
     let release = |index: usize| &listing.releases[index - 1];
     let least = release(oldest).channel.min(release(newest).channel);

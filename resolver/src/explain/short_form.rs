@@ -1,4 +1,4 @@
-//! Pure. Reasons in few words, for the columns of tables; the sentences are in `words`.
+//! Pure. Renders reasons as a few words, for table columns. The sentences are in `phrases`.
 
 use super::phrases::{build_channel, channel, date, list, names, spans};
 use super::text::paper;
@@ -8,7 +8,7 @@ use crate::solve::{BudgetExceeded, Limit};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// Why something may not be used.
+/// The reason why a release may not be used.
 pub fn unusable(reason: &Unusable) -> String {
     match reason {
         Unusable::Channel { is, .. } => format!("published as {}", channel(*is)),
@@ -45,7 +45,7 @@ pub fn unusable(reason: &Unusable) -> String {
     }
 }
 
-/// Why a newer release was not taken.
+/// The reason why a newer release was not chosen.
 pub fn because(because: &WhyOlder) -> String {
     match because {
         WhyOlder::Unusable { unusable: reason } => unusable(reason),
@@ -57,23 +57,23 @@ pub fn because(because: &WhyOlder) -> String {
     }
 }
 
-/// That a search was given up, and what made it hard.
+/// States that a search was given up, and which plugins made it hard.
 pub fn gave_up(gave_up: &BudgetExceeded) -> String {
     format!("no answer was found {}", within(gave_up))
 }
 
-/// That it is not known who holds a Paper, because the search was given up.
+/// States that the blockers of a Paper version are unknown because the search was given up.
 pub fn holders_unknown(gave_up: &BudgetExceeded) -> String {
     format!("who holds it was not found out {}", within(gave_up))
 }
 
-/// What a search took, and who made it hard.
+/// The resources that a search used, and the plugins that made it hard.
 fn within(gave_up: &BudgetExceeded) -> String {
     let BudgetExceeded { steps, limit, clashing } = gave_up;
     let within = match limit {
         Limit::Steps => format!("within {steps} steps"),
         Limit::Memory => format!("in the memory that a question may take, after {steps} steps"),
-        // How many steps that were, differs each time; a condition would change with it.
+        // The number of steps at the time limit differs between runs, and a condition would change with it.
         Limit::Time => "in the time that a question may take".to_owned(),
     };
     let clashing = match clashing.as_slice() {
@@ -83,34 +83,34 @@ fn within(gave_up: &BudgetExceeded) -> String {
     format!("{within}{clashing}")
 }
 
-/// That plugins are one version on several servers.
+/// States that plugins are one version on several servers.
 pub fn one_version(one_version: &OneVersion) -> String {
     let (plugins, what) = shared(one_version);
     format!("{plugins}: {what}")
 }
 
-/// Plugins that are one version on several servers, and that they are.
+/// Plugins that are one version on several servers, and that fact.
 pub(super) fn shared(one_version: &OneVersion) -> (String, String) {
     let names: Vec<&str> = one_version.names().collect();
     (list(&names, 3), "one version on several servers".to_owned())
 }
 
-/// Who holds: `held by A, B and 2 more`.
+/// The blockers: `held by A, B and 2 more`.
 pub fn held_by<S: AsRef<str>>(names: &[S]) -> String {
     format!("held by {}", list(names, 3))
 }
 
-/// That the operator does not bring a set, because these files of it have one plugin name; and the way out.
+/// States that the operator does not deploy a version set because these files share a plugin name, and the remedy.
 pub fn files_of_one_name(name: &str, files: &[String]) -> String {
     format!("{}: take one of them away", name_conflicts::in_words(name, files))
 }
 
-/// The same of the set for a Paper in question.
+/// The same for the version set of a requested Paper version.
 pub(crate) fn shared_name(SharedName { name, files }: &SharedName) -> String {
     files_of_one_name(name, files)
 }
 
-/// Why a plugin is not ready, from its own point of view, and who needs it.
+/// The reason why a plugin is not ready, from its own point of view, and the plugins that need it.
 pub fn holder(holder: &Blocker) -> String {
     let why = holder_itself(holder, None);
     match holder.needed_by.as_slice() {
@@ -119,7 +119,7 @@ pub fn holder(holder: &Blocker) -> String {
     }
 }
 
-/// The same without who needs it, about this Minecraft where it is known.
+/// The reason without the dependents, for this Minecraft version if it is known.
 pub(super) fn holder_itself(holder: &Blocker, target: Option<&Minecraft>) -> String {
     if let Some(pinned) = &holder.pinned {
         let missing = if holder.nearest.is_empty() { "" } else { ", which does not exist" };
@@ -139,7 +139,7 @@ pub(super) fn holder_itself(holder: &Blocker, target: Option<&Minecraft>) -> Str
     }
 }
 
-/// How far a list goes that does not name `target`.
+/// Describes a list that does not name `target`.
 fn listing(newest: Option<&ListedRelease>, target: Option<&Minecraft>) -> String {
     let Some(newest) = newest else { return "no release that may be used".to_owned() };
     match (&newest.refuses, &newest.sibling, &newest.up_to) {
@@ -153,7 +153,7 @@ fn listing(newest: Option<&ListedRelease>, target: Option<&Minecraft>) -> String
     }
 }
 
-/// A fact of a no: what it is about, and what is to be said of it.
+/// A fact of an unsolvable request: its subject, and the statement about it.
 pub(super) fn reason(software: Software, reason: &Reason) -> (String, String) {
     match reason {
         Reason::PaperPinned { version, build: None } => (format!("{software} {version}"), "you pinned it".to_owned()),

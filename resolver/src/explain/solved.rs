@@ -1,4 +1,4 @@
-//! Pure. The explanation of a yes: what was chosen, how we know that it runs, and why nothing newer.
+//! Pure. Explains a solution: the chosen versions, the evidence that they run, and why no newer ones were chosen.
 
 use pubgrub::VersionSet;
 
@@ -56,7 +56,7 @@ pub(crate) fn explain(asked: &ExplainContext<'_, '_>, decision: &Decision) -> So
     }
 }
 
-/// Why one plugin does not follow: beside all that do, nothing of it would go.
+/// Explains why one plugin does not follow: no release of it is compatible with the plugins that do.
 fn left_behind(
     asked: &ExplainContext<'_, '_>,
     decision: &Decision,
@@ -69,7 +69,7 @@ fn left_behind(
     with.stays[at] = IndexSet::empty();
     let mut found = holders(asked, &with, decision.chosen.paper).unwrap_or_default();
     let own = found.iter().position(|holder| holder.name == shelf.name());
-    // Else something that it needs holds it.
+    // Otherwise a plugin that it needs is the blocker.
     let holder = match own.or((!found.is_empty()).then_some(0)) {
         Some(place) => found.swap_remove(place),
         None => beside_others(asked, &with, at, decision.chosen.paper),
@@ -82,8 +82,8 @@ fn left_behind(
     }
 }
 
-/// Why a plugin does not follow that nobody holds who has to be there: what it needs is left behind itself, and may not be what
-/// would do. With no steps left to find out, nothing is said.
+/// Explains why a plugin does not follow if no mandatory plugin blocks it: a plugin that it needs is left behind
+/// itself, perhaps at an insufficient release. Without remaining steps, no reason is given.
 fn beside_others(asked: &ExplainContext<'_, '_>, with: &SolverProblem, at: usize, paper: usize) -> Blocker {
     let with = with.as_if_usable(paper);
     let fails = |kept: &[usize]| {
@@ -96,7 +96,7 @@ fn beside_others(asked: &ExplainContext<'_, '_>, with: &SolverProblem, at: usize
     Blocker { together_with: names.collect(), ..bare(asked.world, at, paper) }
 }
 
-/// The latest reading, when that was after the instant of the question.
+/// The latest read time, if it is after the instant of the request.
 pub(super) fn lists_read_later(asked: &ExplainContext<'_, '_>) -> Option<jiff::Timestamp> {
     let projects = asked.world.shelves.iter().map(|shelf| shelf.project.read_at);
     projects.chain([asked.catalog.read_at(asked.world.request.software)]).max().filter(|read| *read > asked.world.now)
@@ -154,8 +154,8 @@ fn chosen_plugin(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize)
     })
 }
 
-/// The newest release on the channel, if it is not the chosen one. Where that has to be listed or made first, also the newest
-/// one that may come sooner.
+/// The newest release on the channel, if it was not chosen. If that one has to be listed or published first, also the
+/// newest one that may become usable earlier.
 fn newer_releases(
     asked: &ExplainContext<'_, '_>,
     decision: &Decision,
@@ -166,14 +166,14 @@ fn newer_releases(
     let is_newer = |than: usize, newer: usize| {
         let Candidate { release, unusable, .. } = &shelf.releases[newer];
         let older = shelf.releases[than].release;
-        // Of what its page has lost there is no date, and only the version can tell.
+        // A delisted release has no date, so only its version can be compared.
         if asked.world.has_lost(shelf.project, older) && lenient::compare(&release.version, &older.version).is_le() {
             return false;
         }
         let never = matches!(unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }));
         !never && is_older(older, release)
     };
-    // The release itself is made for this server: only a date or what others take keeps it back.
+    // The release itself is made for this server: only a date or a requirement of another plugin holds it back.
     let may_come = |newer: usize| {
         let at_all = shelf.releases[newer].unusable.as_ref().is_none_or(Unusable::only_waits);
         let is_asked = shelf.asked.is_none() || shelf.allowed.has(newer + 1);
@@ -186,12 +186,12 @@ fn newer_releases(
     (Some(told(newest)), next.map(told))
 }
 
-/// Why a release (its place) was not chosen, as far as a newer one that was is not the reason.
+/// The reason why a release (given by position) was not chosen, ignoring newer releases that were chosen.
 pub(super) fn not_taken(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, newer: usize) -> NewerRelease {
     let world = asked.world;
     let shelf = &world.shelves[at];
     let stocked = &shelf.releases[newer];
-    // A date that alone brings nothing is no reason.
+    // A date that would not make the release usable is no reason.
     let because = if let Some(unusable) = stocked.unusable.as_ref().filter(|unusable| !unusable.only_waits()) {
         WhyOlder::Unusable { unusable: unusable.clone() }
     } else if shelf.asked.is_some() && !shelf.allowed.has(newer + 1) {
@@ -214,8 +214,8 @@ pub(super) fn not_taken(asked: &ExplainContext<'_, '_>, decision: &Decision, at:
     NewerRelease { version: stocked.release.version.clone(), published: stocked.release.published, because }
 }
 
-/// Whether the server could have a release of a plugin that it shares, together with what that needs and beside all else that is asked for and was
-/// chosen, if it had no group.
+/// Whether the server could have a release of a shared plugin if it had no group. All other requested and chosen
+/// releases stay, and its dependencies are added.
 fn could_come_alone(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, newer: usize) -> bool {
     let world = asked.world;
     if !asked.company.is_some_and(|company| shared_plugins::is_shared(company, at)) {
@@ -231,7 +231,7 @@ fn could_come_alone(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usi
     find(world, &with, asked.meter).is_ok_and(|set| set.is_some())
 }
 
-/// With whom a release does not go together, in the chosen set.
+/// The plugins of the chosen version set that a release is incompatible with.
 pub(super) fn others(world: &CandidateIndex<'_>, decision: &Decision, at: usize, place: usize) -> WhyOlder {
     let chosen = |shelf: usize| decision.chosen.releases[shelf];
     let index = |shelf: usize| chosen(shelf).map_or(0, |place| place + 1);
@@ -265,7 +265,7 @@ pub(super) fn others(world: &CandidateIndex<'_>, decision: &Decision, at: usize,
     }
 }
 
-/// What runs now, is not in the chosen set in any version, and nobody asks for.
+/// Running plugins that are not in the chosen version set in any version and that no Plugin object requests.
 fn removed(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Vec<(String, String)> {
     let world = asked.world;
     let kept = |project: &Project| {
@@ -286,7 +286,7 @@ fn removed(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Vec<(String, 
     removed
 }
 
-/// The next Paper up that may be used (else the next one up), and the newest of all.
+/// The next newer Paper version that may be used (otherwise the next one), and the newest one.
 fn newer_papers(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Vec<NewerPaper> {
     let world = asked.world;
     let previews = world.request.channel == BuildChannel::Alpha;
@@ -319,7 +319,7 @@ fn newer_paper(asked: &ExplainContext<'_, '_>, decision: &Decision, place: usize
     let ready = installed.iter().filter(|name| gave_up.is_none() && !blocked(name)).count();
     let besides = Besides { unusable: candidate.unusable.as_ref(), pin: pinned.as_ref(), holders: &held_by };
     let one_version = match asked.company.filter(|_| gave_up.is_none()) {
-        // Then it is the group.
+        // Then the group is the reason.
         Some(company) if besides.is_nothing() => shared_plugins::held(asked, company, place),
         Some(_) => shared_plugins::behind(asked, place, &besides, true).unwrap_or_default(),
         None => Vec::new(),
@@ -366,7 +366,7 @@ fn warnings(world: &CandidateIndex<'_>, decision: &Decision, changes: bool) -> V
     warnings
 }
 
-/// What is to be said about JARs of one's own. `changes`: something would be brought, and not only what runs stay.
+/// Warnings about unmanaged JARs. `changes` means that the solution differs from the running versions.
 fn own_files(world: &CandidateIndex<'_>, decision: &Decision, changes: bool) -> Vec<Warning> {
     let paper = &world.papers[decision.chosen.paper];
     let mut warnings = Vec::new();
@@ -384,7 +384,7 @@ fn own_files(world: &CandidateIndex<'_>, decision: &Decision, changes: bool) -> 
         Warning::FileLacks { file: file.to_owned(), plugin: plugin.to_owned(), project: project.clone() }
     }));
     let minds = world.request.unmanaged_plugins != UnmanagedPlugins::Ignore && world.request.software.is_minecraft();
-    // The Java of a file is read with the rest: without it nobody may have looked.
+    // The Java version of a file is read with the rest. Without it, the file may not have been read.
     let read = |jar: &&UnmanagedJar| jar.name.is_some() && (jar.java.is_some() || jar.api_version.is_some());
     let legacy = world.request.unmanaged.iter().filter(|_| minds).filter(read);
     warnings.extend(
@@ -393,7 +393,8 @@ fn own_files(world: &CandidateIndex<'_>, decision: &Decision, changes: bool) -> 
             .map(|jar| Warning::LegacyFile { file: jar.file.clone(), api_version: jar.api_version.clone() }),
     );
     warnings.extend(name_conflicts::of_set(world, &decision.chosen).into_iter().map(|(shared, is_refused)| {
-        // Whether it runs or not: the operator brings no set that has such a file. Where nothing is brought, nothing is stopped.
+        // This applies whether the file runs or not: the operator does not deploy a version set with such a file.
+        // Without a change, there is nothing to stop.
         Warning::SharedName { name: shared.name, files: shared.files, stops: changes && is_refused }
     }));
     warnings
@@ -419,7 +420,7 @@ fn plugin_warnings(
         });
     }
     warnings.extend(goes_down(world, at, place).or_else(|| delisted::warning(world, decision, at, place)));
-    // Of a list that no page can have, nothing is to be said.
+    // No warning if pages at this source cannot have a list for the software.
     let can_have_one = world.request.software.is_listed_at(shelf.project.key.source);
     if can_have_one && world.known(at, place, decision.chosen.paper) == Some(ListingEvidence::NoList) {
         warnings.push(Warning::NoList { plugin: plugin(), version: version() });
@@ -428,7 +429,7 @@ fn plugin_warnings(
         warnings.push(Warning::FallbackVersion { plugin: plugin(), version: version() });
     }
     let jars = shelf.rules.jars.pick(stocked.release).unwrap_or_default();
-    // Of a JAR that nobody has read it is not known; and a proxy does not ask.
+    // The value is unknown for a JAR that was not read, and a proxy does not use it.
     let mut read = jars.iter().filter(|jar| jar.declared.is_some() && world.request.software.is_minecraft());
     if let Some(jar) = read.find(|jar| is_legacy(jar.api_version)) {
         warnings.push(Warning::Legacy { plugin: plugin(), version: version(), api_version: jar.api_version.cloned() });
@@ -452,12 +453,12 @@ fn plugin_warnings(
     }
 }
 
-/// Whether a server takes a plugin that states this for one from before the flattening of materials.
+/// Whether a server treats a plugin with this `api-version` as one from before the flattening of materials.
 fn is_legacy(api_version: Option<&Minecraft>) -> bool {
     api_version.is_none_or(|states| states.parts().is_some_and(|[major, minor, _]| (major, minor) < (1, 13)))
 }
 
-/// That the chosen release is older than the one that runs, and what lets it be.
+/// The warning that the chosen release is older than the running one, with the reason why that is allowed.
 fn goes_down(world: &CandidateIndex<'_>, at: usize, place: usize) -> Option<Warning> {
     let shelf = &world.shelves[at];
     let chosen = shelf.releases[place].release;
@@ -474,7 +475,8 @@ fn goes_down(world: &CandidateIndex<'_>, at: usize, place: usize) -> Option<Warn
     Some(Warning::GoesDown { plugin, from, to, reason })
 }
 
-/// Whether the page by now lists all that the user added: each version there is a Paper of, on every such Paper.
+/// Whether the page now lists everything that the user added: each existing version of a pattern, on every such Paper
+/// version.
 fn caught_up(world: &CandidateIndex<'_>, at: usize, place: usize, patterns: &[String]) -> bool {
     patterns.iter().all(|pattern| {
         let papers = world.papers.iter().enumerate();

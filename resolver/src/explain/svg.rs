@@ -1,7 +1,8 @@
-//! Pure. The explanation as a picture: what was chosen on the left, what waits on the right, and lines to who it waits for.
+//! Pure. Renders the explanation as a diagram: chosen versions on the left, waiting ones on the right, and lines to
+//! their blockers.
 //!
-//! One SVG of bounded width for any number of servers, without scripts and without anything from elsewhere. The same
-//! explanations give the same bytes.
+//! The result is one SVG of bounded width for any number of servers, without scripts or external resources. The same
+//! explanations produce the same bytes.
 
 use super::phrases::UNSEEN;
 use super::text::{named, paper, short};
@@ -18,10 +19,10 @@ mod xml;
 
 use section::{DiagramBox, Kind, Section};
 
-/// The most servers in one picture; of further ones it says how many there are.
+/// Limit of servers in one diagram. The number of further ones is stated.
 const SERVERS: usize = 20;
 
-/// The picture of these answers; `supposed` is what is not so in the world that they are about, in words.
+/// Renders the diagram of these explanations. `supposed` describes the assumptions that differ from reality.
 pub fn render(explanations: &[Explanation], supposed: &[String]) -> String {
     let sections: Vec<Section> = explanations.iter().take(SERVERS).map(section).collect();
     let mut heads = supposed.to_vec();

@@ -1,7 +1,7 @@
-//! Pure. The explanation as text: the only place where answers become sentences.
+//! Pure. Renders explanations as text: the only place where results become sentences.
 //!
-//! Order of every text: what runs and that it is safe, who holds, how we know, what can be done in order of risk.
-//! Words: "listed up to", never "stops at"; nothing of the solver's own vocabulary.
+//! Order of every text: the running versions and that they are safe, the blockers, the evidence, the possible actions
+//! in order of risk. Wording: "listed up to", never "stops at", and no terms from the solver.
 
 use jiff::Timestamp;
 
@@ -23,10 +23,10 @@ mod why_not_version;
 
 pub use summary::LONGEST_SUMMARY;
 
-/// Further things that are known where an answer is not are counted, not listed.
+/// Limit of listed known items of an unanswerable request. Further ones are counted.
 const MOST_KNOWN: usize = 5;
 
-/// The text for a person who asks at `now`; ends with a newline.
+/// Renders the text for a user at `now`. It ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {
     let mut page = TextBuilder { text: String::new(), now, software: explanation.software() };
     page.write(explanation);
@@ -37,7 +37,7 @@ pub fn render(explanation: &Explanation, now: Timestamp) -> String {
 struct TextBuilder {
     text: String,
     now: Timestamp,
-    /// What the server runs as.
+    /// The server software.
     software: Software,
 }
 
@@ -64,7 +64,7 @@ impl TextBuilder {
         }
     }
 
-    /// Two columns, indented; the second may have several lines.
+    /// Two columns, indented. The second may have several lines.
     fn table(&mut self, rows: &[(String, Vec<String>)]) {
         let width = rows.iter().map(|(head, _)| head.chars().count()).max().unwrap_or(0);
         for (head, lines) in rows {
@@ -104,7 +104,7 @@ impl TextBuilder {
     }
 }
 
-/// That a search was given up, and what to do.
+/// States that a search was given up, and the remedy.
 fn gave_up(gave_up: &BudgetExceeded) -> [String; 2] {
     let what = match gave_up.clashing.as_slice() {
         [] => "a plugin or the server",
@@ -128,7 +128,7 @@ pub(super) fn paper(software: Software, minecraft: &Minecraft, build: u32) -> St
     format!("{software} {minecraft} (build {build})")
 }
 
-/// The same, of one that was named.
+/// The same for a [`PaperName`].
 pub(crate) fn named(PaperName { software, minecraft, build }: &PaperName) -> String {
     paper(*software, minecraft, *build)
 }

@@ -1,4 +1,4 @@
-//! Pure. The data of a question that no metadata answers: what is missing, and what is known all the same.
+//! Pure. Defines the data of a request that the available metadata cannot answer: the missing and the known parts.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,42 +8,44 @@ use crate::catalog::{Catalog, ProjectKey};
 use crate::index::Gap;
 use crate::request::Request;
 
-/// Why no metadata answers the question.
+/// The reason why the available metadata cannot answer the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Unanswerable {
     /// The server as the request names it.
     pub server: String,
-    /// Projects that the catalog does not hold yet: fetch them and ask again.
+    /// Projects that the catalog does not hold yet. Fetch them and solve again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fetch: Vec<ProjectKey>,
-    /// The build that would be chosen, whose bytes nobody has seen: its source gives an md5 only, which no lock rests on.
+    /// The build that would be chosen but was not downloaded for verification yet: its source gives only an md5, which
+    /// is not sufficient for a lock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<PaperName>,
-    /// Projects and builds that could not be read, and why.
+    /// Projects and builds that could not be read, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(String, String)>,
-    /// What the server asks for and is known all the same, where something could not be read.
+    /// Requested parts that are known although others could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<LastRead>,
 }
 
-/// Something that was read, be it before its upstream was down.
+/// A part that was read, possibly before its upstream became unavailable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastRead {
     /// The builds of a software (`Paper`), or a project (`modrinth/viaversion`).
     pub what: String,
-    /// When it was read last.
+    /// The time of the last read.
     pub read_at: Timestamp,
 }
 
 impl Unanswerable {
-    /// Of a request that lacks this.
+    /// For a request with this gap.
     pub(crate) fn lacking(catalog: &Catalog, request: &Request, gap: Gap) -> Self {
-        // What nobody has fetched yet is there in a moment; of an upstream that is down people ask since when.
+        // A project that was not fetched yet is available soon. The last read times matter if an upstream is
+        // unavailable.
         let known = if gap.unread.is_empty() { Vec::new() } else { known(catalog, request) };
         Self {
             server: request.server.clone(),

@@ -1,4 +1,4 @@
-//! Pure. The explanation of a no: the proof, shrunk and put into facts that people can check.
+//! Pure. Explains an unsolvable request: shrinks the proof and converts it into facts that users can check.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::solve::provider::{Package, Proof, SolverFailure, SolverProblem, find,
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
-/// Further facts are counted, not listed: nobody reads more.
+/// Limit of listed facts, for readability. Further ones are counted.
 const MOST_REASONS: usize = 8;
-/// Beyond this many plugins the proof is not shrunk: each one costs a solve.
+/// Limit of plugins for shrinking the proof: each one costs a solver run.
 const MOST_SHRUNK: usize = 60;
 
-/// Explains that nothing answers `question`.
+/// Explains that `question` has no solution.
 pub(crate) fn explain(asked: &ExplainContext<'_, '_>, question: &SolverProblem, proof: &Proof) -> Conflict {
     let world = asked.world;
     let shrunk = shrink(asked, question, proof);
@@ -42,14 +42,14 @@ pub(crate) fn explain(asked: &ExplainContext<'_, '_>, question: &SolverProblem, 
     let hints::Ways { hints, more, left_out } = hints::for_impossible(asked, &impossible);
     (impossible.hints, impossible.more_hints, impossible.hints_left_out) = (hints, more, left_out);
     impossible.waits = upstream_actions::by_reasons(world, &impossible.reasons);
-    // What is not shown has ways around it all the same.
+    // Reasons that are not shown still count for the hints.
     impossible.more = impossible.reasons.len().saturating_sub(MOST_REASONS);
     impossible.reasons.truncate(MOST_REASONS);
     impossible
 }
 
-/// The same with as few plugins as make it impossible: the first proof names innocent ones, because each Paper is ruled
-/// out by the first plugin that fails on it. Kept only when its proof is smaller.
+/// The problem with a minimal set of mandatory plugins that is still unsolvable. The first proof names irrelevant ones,
+/// because each Paper version is ruled out by the first plugin that fails on it. Returned only if its proof is smaller.
 fn shrink(
     asked: &ExplainContext<'_, '_>,
     question: &SolverProblem,
@@ -77,7 +77,7 @@ fn shrink(
     }
 }
 
-/// Walks the proof once per node (it is a graph, not a tree, and may be deep), and says how many there are.
+/// Visits each node of the proof once (it is a graph, not a tree, and may be deep), and returns the number of nodes.
 fn visit(
     proof: &Proof,
     mut leaf: impl FnMut(&External<Package, IndexSet, crate::solve::provider::DebugUnusable>),
@@ -101,7 +101,7 @@ fn visit(
     size
 }
 
-/// What runs now, in names.
+/// The running versions, by name.
 pub(super) fn running(world: &CandidateIndex<'_>) -> Option<RunningNow> {
     let running = world.request.running.as_ref()?;
     let mut plugins: Vec<(String, String)> = world
@@ -118,7 +118,7 @@ pub(super) fn running(world: &CandidateIndex<'_>) -> Option<RunningNow> {
     Some(RunningNow { paper: running.paper_name(), plugins })
 }
 
-/// Turns leaves of a proof into reasons.
+/// Converts leaves of a proof into reasons.
 struct ConflictLeaves<'x, 'a> {
     world: &'x CandidateIndex<'a>,
     question: &'x SolverProblem,
@@ -127,7 +127,7 @@ struct ConflictLeaves<'x, 'a> {
 
 impl ConflictLeaves<'_, '_> {
     fn collect(mut self, proof: &Proof) -> Vec<Reason> {
-        // Papers are often ruled out by one plugin in several steps: said once.
+        // One plugin often rules out Paper versions in several steps. They are reported once.
         let mut on_papers: BTreeMap<(usize, bool), IndexSet> = BTreeMap::new();
         let mut leaves = Vec::new();
         visit(proof, |leaf| leaves.push(leaf.clone()));
@@ -145,7 +145,7 @@ impl ConflictLeaves<'_, '_> {
                 External::FromDependencyOf(Package::Plugin(from), set, Package::Plugin(to), goes) => {
                     self.link(*from, set, *to, goes);
                 }
-                // Nothing else depends on anything, and an empty range is the end of the others' doing.
+                // No other package has dependencies, and an empty range is a consequence of other facts.
                 External::FromDependencyOf(..) | External::NotRoot(..) | External::NoVersions(..) => {}
             }
         }
@@ -159,7 +159,7 @@ impl ConflictLeaves<'_, '_> {
         self.found.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut reasons: Vec<Reason> = self.found.into_iter().map(|(_, reason)| reason).collect();
         reasons.dedup();
-        // That there is none to use says less than which there are and why not those.
+        // The reasons why existing releases are unusable are more informative than the fact that no usable one exists.
         let unusable = |reason: &Reason| {
             if let Reason::ReleasesUnusable { plugin, .. } = reason { Some(plugin.clone()) } else { None }
         };
@@ -170,7 +170,7 @@ impl ConflictLeaves<'_, '_> {
         if !only_previews {
             reasons.retain(|reason| !is_preview(reason));
         }
-        // A file has one release: that it cannot be used, and why, is all there is to say about it.
+        // A file has one release, so the reason why it is unusable is sufficient.
         let missing: Vec<String> = reasons.iter().filter_map(lacks_a_plugin).map(str::to_owned).collect();
         reasons.retain(
             |reason| !matches!(reason, Reason::NotListed { plugin, newest: None, .. } if missing.contains(plugin)),
@@ -243,7 +243,7 @@ impl ConflictLeaves<'_, '_> {
             }
             Package::Plugin(at) => {
                 let stock = &self.world.shelves[at];
-                // Only those that would do on a Paper in question say anything.
+                // Only releases that would be sufficient on a Paper version in question are relevant.
                 let on_papers = self
                     .question
                     .papers
@@ -333,7 +333,7 @@ impl ConflictLeaves<'_, '_> {
         let others = other.releases.len();
         let named = |index: usize| other.releases[index - 1].release.version.clone();
         let is_ruled_out = |highest: usize| (highest + 1..=others).any(|index| other.usable.has(index));
-        // 0 stands for none at all.
+        // 0 stands for "no release".
         let highest = goes.highest(others).filter(|&highest| highest > 0 && is_ruled_out(highest));
         let reason = match link.map(|link| link.kind) {
             Some(EdgeKind::Incompatible) => {
@@ -378,7 +378,7 @@ fn is_preview(reason: &Reason) -> bool {
     matches!(reason, Reason::PaperUnusable { unusable: Unusable::Preview, .. })
 }
 
-/// The plugin whose JAR needs another that nobody has.
+/// The plugin whose JAR needs another plugin that is missing.
 fn lacks_a_plugin(reason: &Reason) -> Option<&str> {
     if let Reason::ReleasesUnusable { plugin, unusable: Unusable::NeedsMissing { .. }, .. } = reason {
         return Some(plugin);
@@ -386,7 +386,7 @@ fn lacks_a_plugin(reason: &Reason) -> Option<&str> {
     None
 }
 
-/// Up to three versions next to one that does not exist.
+/// Up to three existing versions close to a nonexistent one.
 pub(super) fn nearest_releases(world: &CandidateIndex<'_>, at: usize, pin: &str) -> Vec<String> {
     let stock = &world.shelves[at];
     let mut versions: Vec<&str> = stock.releases.iter().map(|stocked| stocked.release.version.as_str()).collect();

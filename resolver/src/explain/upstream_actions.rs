@@ -1,4 +1,4 @@
-//! Pure. What only others can do: who would have to release or list what.
+//! Pure. Lists the actions that only plugin authors can take: releases and list entries.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,30 +9,30 @@ use crate::request::{CompatibilityOverride, OverrideMode};
 use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob};
 
-/// What the authors of a plugin would have to do. Nothing of the user's is changed by it, so nothing was proven.
+/// An action of the plugin's authors. It changes none of the user's settings, so it was not verified.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "await", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum UpstreamAction {
-    /// List the Minecraft version for a release that there is, or release something for it.
+    /// List the Minecraft version for an existing release, or publish a release for it.
     Listed {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
         /// Its newest release that may be used.
         release: String,
         /// The Minecraft version.
         minecraft: Minecraft,
     },
-    /// Release something for the Minecraft version: nothing that there is would do, whatever its page says.
+    /// Publish a release for the Minecraft version: no existing release would be sufficient, even with a list entry.
     Released {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
         /// The Minecraft version.
         minecraft: Minecraft,
     },
 }
 
-/// What the next newer Paper waits for, and the plugins that were left behind on the chosen one.
+/// The actions that the next newer Paper version waits for, and those that the left-behind plugins wait for.
 pub(super) fn by_newer(
     world: &CandidateIndex<'_>,
     chosen: &Minecraft,
@@ -45,14 +45,15 @@ pub(super) fn by_newer(
     once(held.into_iter().chain(left))
 }
 
-/// Whether nothing but time and others stand against a Paper itself: else nobody gets there by waiting.
+/// Whether only time and upstream actions block a Paper version itself. Otherwise waiting alone does not help.
 pub(super) fn may_pass(unusable: Option<&Unusable>) -> bool {
     unusable.is_none_or(|unusable| {
         matches!(unusable, Unusable::HeldBack { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
     })
 }
 
-/// What these holders wait for; nothing where some of them are in each other's way: no list ends that.
+/// The actions that these blockers wait for. Empty if some of them conflict with each other, because no list entry
+/// resolves that.
 pub(super) fn by_holders(
     world: &CandidateIndex<'_>,
     holders: &[Blocker],
@@ -64,7 +65,7 @@ pub(super) fn by_holders(
     once(holders.iter().flat_map(|holder| by_holder(world, holder, minecraft)))
 }
 
-/// What would take away some of these facts.
+/// The actions that would resolve some of these facts.
 pub(super) fn by_reasons(world: &CandidateIndex<'_>, reasons: &[Reason]) -> Vec<UpstreamAction> {
     once(reasons.iter().filter_map(|reason| {
         let (plugin, papers, newest) = if let Reason::NotListed { plugin, papers, newest, .. } = reason {
@@ -78,7 +79,7 @@ pub(super) fn by_reasons(world: &CandidateIndex<'_>, reasons: &[Reason]) -> Vec<
     }))
 }
 
-/// What a holder waits for: of itself, else of those that it takes something of.
+/// The actions that a blocker waits for: its own, otherwise those of the plugins whose releases it requires.
 fn by_holder(world: &CandidateIndex<'_>, holder: &Blocker, minecraft: &Minecraft) -> Vec<UpstreamAction> {
     let is_free = holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty();
     let itself = is_free.then(|| awaited(world, &holder.name, holder.newest.as_ref(), minecraft)).flatten();
@@ -97,12 +98,13 @@ fn awaited(
     minecraft: &Minecraft,
 ) -> Option<UpstreamAction> {
     let shelf = world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
-    // Nobody lists anything for a file by its URL, nor releases another one there; nor where lists are about other software.
+    // No author lists versions or publishes further releases for a file that is given by URL. The same holds at a
+    // source whose lists are about other software.
     let source = shelf.project.key.source;
     if source == Source::Url || !world.request.software.is_listed_at(source) {
         return None;
     }
-    // Where the user's own word stands against it, no list helps.
+    // If the user's override excludes the version, no list entry helps.
     let stands_against = |says: &&CompatibilityOverride| match says.mode {
         OverrideMode::Add => false,
         OverrideMode::Replace => !says.minecraft.is_empty(),
@@ -113,7 +115,7 @@ fn awaited(
         return None;
     }
     let is_open = |newest: &&ListedRelease| {
-        // What its page has lost nobody lists.
+        // A delisted release gets no list entries.
         newest.refuses.is_none() && !newest.lost && !overruled.is_some_and(|says| says.is_about(&newest.version))
     };
     let (plugin, minecraft) = (plugin.to_owned(), minecraft.clone());
@@ -123,7 +125,7 @@ fn awaited(
     })
 }
 
-/// Each of them once, by the name of the plugin.
+/// Each action once, sorted by the name of the plugin.
 fn once(awaited: impl Iterator<Item = UpstreamAction>) -> Vec<UpstreamAction> {
     let mut awaited: Vec<UpstreamAction> = awaited.collect();
     awaited.sort_by(|a, b| (a.plugin(), a).cmp(&(b.plugin(), b)));

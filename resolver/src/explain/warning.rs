@@ -1,4 +1,4 @@
-//! Pure. What is said beside an answer.
+//! Pure. Defines the warnings of a result.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,114 +7,118 @@ use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// Something that was assumed, or that the user should know.
+/// An assumption, or another fact that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "warning", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Warning {
-    /// The project has nothing on the allowed channel: its most stable one was used.
+    /// The project has no release on the allowed channel, so its most stable channel was used.
     ChannelFallback {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// The channel used.
+        /// The channel in use.
         used: Channel,
-        /// The channel asked for.
+        /// The requested channel.
         allowed: Channel,
     },
-    /// Nobody said on which Minecraft versions the chosen release runs.
+    /// The page of the chosen release lists no Minecraft version.
     NoList {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Chosen version.
+        /// The chosen version.
         version: String,
     },
-    /// Its JAR states no version.
+    /// The JAR states no version.
     FallbackVersion {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// What stands for it.
+        /// The version used instead.
         version: String,
     },
-    /// Its JAR states no `api-version`, or one below 1.13: the server runs it in legacy mode.
+    /// The JAR states no `api-version`, or one below 1.13: the server runs it in legacy mode.
     Legacy {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Chosen version.
+        /// The chosen version.
         version: String,
-        /// What it states.
+        /// The stated `api-version`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         api_version: Option<Minecraft>,
     },
-    /// The same of a JAR of one's own.
+    /// Like `Legacy`, for an unmanaged JAR.
     LegacyFile {
         /// Its name in `plugins/`.
         file: String,
-        /// What it states.
+        /// The stated `api-version`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         api_version: Option<Minecraft>,
     },
-    /// The minimum of another plugin was guessed from dates.
+    /// The minimum version of another plugin was guessed from publication dates.
     GuessedBound {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Chosen version.
+        /// The chosen version.
         version: String,
         /// The plugin it needs.
         needs: String,
         /// The guessed minimum.
         at_least: String,
     },
-    /// A required dependency that its source does not have: believed to be there.
+    /// A required dependency that its source does not have. It is assumed to be installed.
     OutsideDependency {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// What it needs, as its page names it.
+        /// The dependency, as its page names it.
         needs: String,
     },
-    /// Several Plugin objects ask for one project.
+    /// Several Plugin objects request one project.
     SeveralObjects {
         /// The objects, by name.
         objects: Vec<String>,
-        /// The one that decides.
+        /// The object whose fields apply.
         decides: String,
     },
-    /// An `Add` that the page has caught up with.
+    /// An override with `Add` whose entries the page now lists.
     OverrideNotNeeded {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// Chosen version.
+        /// The chosen version.
         version: String,
     },
-    /// JARs of one's own go along to a Minecraft that nobody knows them to run on (`spec.unmanagedPlugins: Warn`).
+    /// Unmanaged JARs are kept on a Minecraft version on which they are not known to run (`spec.unmanagedPlugins:
+    /// Warn`).
     Unmanaged {
         /// Their names in `plugins/`.
         files: Vec<String>,
-        /// Chosen Minecraft version.
+        /// The chosen Minecraft version.
         minecraft: Minecraft,
     },
-    /// A JAR of one's own does not load on the Minecraft that runs, or with its Java. Nothing waits for it: it does not load now.
+    /// An unmanaged JAR does not load on the running Minecraft version, or with its Java version. It blocks no update,
+    /// because it does not load now.
     UnmanagedRefused {
         /// Its name in `plugins/`.
         file: String,
-        /// Why it does not.
+        /// The reason why it does not load.
         because: Unusable,
     },
-    /// A plugin and a JAR of one's own do not go together. Nothing waits for that: what runs now does not go with it either.
+    /// A plugin and an unmanaged JAR are incompatible. This blocks no update, because the running release is
+    /// incompatible with it, too.
     BesideFile {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// Chosen version.
+        /// The chosen version.
         version: String,
-        /// Why they do not go together.
+        /// The reason why they are incompatible.
         because: Unusable,
     },
-    /// The page of a JAR of one's own requires a plugin that nothing on the server is known to be. Nothing is brought for a file.
+    /// The page of an unmanaged JAR requires a plugin that no plugin on the server is known to be. No plugin is
+    /// installed for an unmanaged JAR.
     FileLacks {
         /// Its name in `plugins/`.
         file: String,
-        /// What it requires.
+        /// The required plugin.
         plugin: String,
-        /// Where that is: a Plugin that asks for it brings it.
+        /// The project of that plugin. A Plugin object for it would install it.
         project: ProjectKey,
     },
     /// Several files declare or provide one plugin name, of which the server loads one.
@@ -123,70 +127,72 @@ pub enum Warning {
         name: String,
         /// The files in `plugins/`.
         files: Vec<String>,
-        /// Whether one of them is managed and was read, and anything would change: the set is not brought then, and whatever runs stays.
+        /// Whether one of them is managed and was read, and anything would change. Then the version set is not
+        /// deployed, and the running versions stay.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stops: bool,
     },
     /// `spec.delayTogether` names a plugin that the server does not have.
     NoSuchCompanion {
-        /// Plugin object.
+        /// The Plugin object.
         object: String,
-        /// The name, as it is written there.
+        /// The name, as written there.
         plugin: String,
     },
-    /// A plugin goes below what runs: it may not read what the newer release has written.
+    /// A plugin is downgraded below the running release. It may not be able to read the data that the newer release
+    /// wrote.
     GoesDown {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// The version that runs.
+        /// The running version.
         from: String,
-        /// Chosen version.
+        /// The chosen version.
         to: String,
-        /// What lets it.
+        /// The reason why the downgrade is allowed.
         reason: DowngradePermission,
     },
-    /// The page of a plugin has lost the release that runs, and it stays.
+    /// The running release of a plugin is delisted, and it stays.
     RunningReleaseKept {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// The version that runs.
+        /// The running version.
         version: String,
-        /// Why nothing else comes.
+        /// The reason why it is not replaced.
         because: DelistedReason,
     },
-    /// The page of a plugin has lost the release that runs, and what comes in its place is no newer: it may not read what that one
-    /// has written.
+    /// The running release of a plugin is delisted, and its replacement is no newer. The replacement may not be able to
+    /// read the data that the running release wrote.
     RunningReleaseGone {
-        /// Plugin name.
+        /// The plugin name.
         plugin: String,
-        /// The version that runs.
+        /// The running version.
         from: String,
-        /// Chosen version.
+        /// The chosen version.
         to: String,
     },
     /// The Paper version gets no more fixes.
     PaperUnsupported {
-        /// Chosen Minecraft version.
+        /// The chosen Minecraft version.
         minecraft: Minecraft,
     },
     /// The pinned build is less stable than `channel`.
     PinnedBuildChannel {
         /// The build's channel.
         is: BuildChannel,
-        /// What the server allows.
+        /// The channel that the server allows.
         allowed: BuildChannel,
     },
 }
 
-/// Why a release stays that runs and that its page has lost.
+/// The reason why a delisted release keeps running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum DelistedReason {
-    /// Somebody holds the plugin (`spec.hold`).
+    /// The plugin is held (`spec.hold`).
     Held,
     /// Its version is pinned.
     Pinned,
-    /// Nothing that its page has would do.
+    /// No release on its page is sufficient.
     NothingElse,
 }

@@ -1,4 +1,4 @@
-//! Pure. The data of "why not this Paper?".
+//! Pure. Defines the data of "why not this Paper version?".
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,87 +9,88 @@ use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// The answer to "why not this Paper?".
+/// The result of "why not this Paper version?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WhyNot {
     /// The server as the request names it.
     pub server: String,
-    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    /// The server software. Absent for Paper. All fields named after Paper refer to this software.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// The Minecraft version asked about.
+    /// The requested Minecraft version.
     pub target: Minecraft,
-    /// Whether nothing speaks against it.
+    /// Whether the server can run it.
     pub possible: bool,
-    /// Whether Paper has a build of it at all.
+    /// Whether Paper has any build of it.
     pub exists: bool,
-    /// Real ones next to it, when it does not exist or has no build that could ever be used. What can be done leads to the first
-    /// of these then.
+    /// Existing versions close to it, if it does not exist or has no build that could ever be used. The hints lead to
+    /// the first of these then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<Minecraft>,
-    /// Why the Paper itself may not be used, if so.
+    /// The reason why the Paper version itself may not be used, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<Unusable>,
-    /// A pin that stands against it.
+    /// A pin that rules it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<PaperPin>,
-    /// Set when there is no build of it yet, and it was taken as if there were one (`--target`).
+    /// Set if it has no build yet, and it was treated as if it had one (`--target`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub to_come: bool,
     /// Plugins that have a release for it.
     pub ready: Vec<String>,
-    /// Plugins that do not.
+    /// Plugins that have none.
     pub holders: Vec<Blocker>,
-    /// Each plugin that is asked for, where that was the question (`--target`).
+    /// The state of each requested plugin, if that was requested (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<PluginState>,
-    /// The plugins that are one version on several servers and hold it so; also where something else stands against it besides.
+    /// The shared plugins that block it because several servers use one version of them. Also set if it is blocked for
+    /// another reason, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_version: Vec<OneVersion>,
-    /// A plugin name that several files of the set for it have, where nothing else stands against it and it does not run: the operator does
-    /// not bring that set.
+    /// A plugin name that several files of the version set for it share: the operator does not deploy that version set.
+    /// Set only if there is no other reason and the version does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_name: Option<SharedName>,
-    /// The newest that can be had, if anything can.
+    /// The newest version that is possible, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest_possible: Option<PaperName>,
-    /// What can be done; each was proven by solving with it applied.
+    /// Possible actions. Each was verified by solving the request with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
-    /// How many further ways were left out to stay short; they change or risk more.
+    /// The number of further hints that were left out for brevity. They change or risk more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_hints: usize,
-    /// Set when not every way was tried.
+    /// Set if not every possible hint was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints_left_out: Option<HintsLeftOut>,
-    /// Who would have to release or list what. Not proven: it changes nothing of yours.
+    /// Actions of plugin authors that would help. They were not verified, because they change nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<UpstreamAction>,
 }
 
-/// Whether one plugin is ready for the Minecraft version asked about.
+/// Whether one plugin supports the requested Minecraft version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PluginState {
-    /// The name people know.
+    /// The display name.
     pub name: String,
-    /// Its newest release that is ready; absent when none is, or when something that it needs is not.
+    /// Its newest release that supports it. Absent if there is none, or if a dependency has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When that was published, if anybody says so.
+    /// Its publication time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// When its authors last published anything, where all that is missing is that they list something, or
-    /// have anything that may be used.
+    /// The time of the authors' last release. Set if the only missing parts are a list entry or a usable release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
 }
 
 impl WhyNot {
-    /// The same about a version that has no build yet: how it will be judged is not known, nor what would then run.
+    /// The result for a version without a build yet. The eligibility of future builds and the resulting version set are
+    /// unknown.
     #[cfg(feature = "cli")]
     pub(crate) fn before_it_is_out(self) -> Self {
         let nearest_possible = self.nearest_possible.filter(|nearest| nearest.minecraft != self.target);
@@ -106,7 +107,7 @@ impl WhyNot {
     }
 }
 
-/// A pin of Paper.
+/// A pin of the Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

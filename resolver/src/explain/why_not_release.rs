@@ -1,4 +1,4 @@
-//! Pure. "Why not this release of a plugin?": what keeps it out of the set, and what would be if it was asked for and nothing else of it.
+//! Pure. Explains "why not this release of a plugin?": the reason against it, and the result with that release pinned.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,97 +9,97 @@ use crate::index::{PluginCandidates, is_pinned};
 use crate::software::Software;
 use crate::solve::{BudgetExceeded, Decision};
 
-/// The answer to "why not this release?".
+/// The result of "why not this release?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WhyNotRelease {
     /// The server as the request names it.
     pub server: String,
-    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    /// The server software. Absent for Paper. All fields named after Paper refer to this software.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
     pub software: Software,
-    /// The name people know.
+    /// The display name.
     pub plugin: String,
-    /// The Plugin object that asks for it.
+    /// The Plugin object that requests it.
     pub object: String,
-    /// The version asked about; as its authors write it, where there is one.
+    /// The requested version, as its authors write it if it exists.
     pub version: String,
-    /// When it was published, if anybody says so.
+    /// Its publication time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<jiff::Timestamp>,
-    /// Whether it is in the set, and what keeps it out.
+    /// Whether it is in the version set, and the reason if not.
     pub state: ReleaseState,
-    /// The Paper that the server comes to; absent where nothing meets what it asks for.
+    /// The Paper version of the result. Absent if the request is unsolvable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<PaperName>,
-    /// The release of this plugin in that set; absent where it has none.
+    /// The release of this plugin in that result. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
-    /// What would be with it pinned, found by solving so; absent where it is chosen or does not exist.
+    /// The result with this release pinned, from an actual solver run. Absent if it is chosen or does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Pinned>,
 }
 
-/// Whether a release is in the set that a server comes to, and what keeps it out.
+/// Whether a release is in the chosen version set, and the reason if not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ReleaseState {
-    /// It is in it.
+    /// It is in the version set.
     Chosen,
-    /// Nothing of its own keeps it out, and a newer one goes with the rest.
+    /// There is no reason of its own against it, and a newer release is compatible with the rest.
     Older,
-    /// This keeps it out.
+    /// This reason excludes it.
     KeptOut {
-        /// What does.
+        /// The reason.
         because: WhyOlder,
     },
-    /// There is no set, and nothing of its own keeps it out.
+    /// There is no solution, and no reason of its own against it.
     NothingMeets,
-    /// No release of the plugin is called so.
+    /// The plugin has no release with this version.
     NoSuchRelease {
-        /// Real versions next to it.
+        /// Existing versions close to it.
         nearest: Vec<String>,
     },
 }
 
-/// What would be if a release was pinned.
+/// The result with a release pinned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "then", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Pinned {
-    /// A set.
+    /// A version set.
     Set {
-        /// Its Paper.
+        /// Its Paper version.
         paper: PaperName,
-        /// What else of it would be another, by name.
+        /// The other plugins that would change, by name.
         changes: Vec<OtherRelease>,
     },
-    /// None that would be brought, and why.
+    /// No version set that would be deployed, and the reason.
     NoSet {
-        /// The whole answer to the request with the pin.
+        /// The complete result for the request with the pin.
         answer: Box<Explanation>,
     },
 }
 
-/// A plugin that would be in another release, in one where it was in none, or in none.
+/// A plugin that would change its release, be added, or be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OtherRelease {
-    /// The name people know.
+    /// The display name.
     pub plugin: String,
-    /// What it would be in.
+    /// Its version with the pin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it is in without the pin.
+    /// Its version without the pin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
 }
 
-/// Explains why the set has another release of the plugin than this one. `pinned` is the answer with it pinned. None: the server does not
-/// ask for the plugin.
+/// Explains why the version set contains another release of the plugin than this one. `pinned` returns the result with
+/// this release pinned. `None` if the server does not request the plugin.
 pub(crate) fn explain(
     asked: &ExplainContext<'_, '_>,
     object: &str,
@@ -140,11 +140,11 @@ pub(crate) fn explain(
     }))
 }
 
-/// Of a release (its place) that exists, where there is a set.
+/// The state of an existing release (given by position), if there is a solution.
 fn state(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, place: usize) -> ReleaseState {
     let shelf = &asked.world.shelves[at];
     let chosen = decision.chosen.releases[at];
-    // Two uploads of one version are one to whoever asks.
+    // Two uploads of one version are the same for a user.
     let version = |place: usize| &shelf.releases[place].release.version;
     if chosen.is_some_and(|chosen| version(chosen) == version(place)) {
         return ReleaseState::Chosen;
@@ -157,7 +157,7 @@ fn state(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, place: 
     ReleaseState::KeptOut { because }
 }
 
-/// What the answer with the pin says, beside the plugins of the set without it.
+/// The result with the pin, compared with the plugins of the version set without it.
 fn with_it(answer: Explanation, before: Option<Vec<(String, String)>>, plugin: &str, object: &str) -> Pinned {
     let Explanation::Solved(solved) = &answer else {
         return Pinned::NoSet { answer: Box::new(without_unpinning(answer, object)) };
@@ -175,7 +175,7 @@ fn with_it(answer: Explanation, before: Option<Vec<(String, String)>>, plugin: &
     }
 }
 
-/// What of all but this plugin is another, by name.
+/// The changes of all other plugins, by name.
 fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Vec<OtherRelease> {
     let was = |name: &str| before.iter().find(|(known, _)| known == name).map(|(_, version)| version.clone());
     let is = |name: &str| after.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.version.clone());
@@ -188,7 +188,7 @@ fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Ve
     others.map(change).filter(|change| change.version != change.instead_of).collect()
 }
 
-/// The pin is the question, so to take it away is no answer.
+/// Removes hints that remove the pin, because the request is about the pin.
 fn without_unpinning(mut answer: Explanation, object: &str) -> Explanation {
     let unpins = |hint: &Hint| hint.steps.contains(&HintStep::UnpinPlugin { object: object.to_owned() });
     if let Explanation::Impossible(impossible) = &mut answer {

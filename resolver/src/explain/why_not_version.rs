@@ -1,4 +1,4 @@
-//! Pure. "Why not this Paper?": which plugins are ready for it and which are not.
+//! Pure. Explains "why not this Paper version?": which plugins support it and which do not.
 
 use pubgrub::VersionSet;
 
@@ -20,11 +20,11 @@ use crate::solve::{BudgetExceeded, Decision, decide};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// Explains why the server does not run `target`. Only hints are left out when the budget is used up.
+/// Explains why the server does not run `target`. If the budget is used up, only hints are left out.
 pub(crate) fn explain(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> Result<WhyNot, BudgetExceeded> {
     let mut why = found_out(asked, target)?;
     if why.shared_name.is_some() {
-        // Which of the files is meant is for their owner to say.
+        // Only the user can decide which of the files is meant.
         return Ok(why);
     }
     if has_a_build(asked.world, target) {
@@ -39,13 +39,13 @@ pub(crate) fn explain(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> Res
     Ok(why)
 }
 
-/// The same without what can be done.
+/// The explanation without hints.
 pub(super) fn found_out(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> Result<WhyNot, BudgetExceeded> {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
     let nearest_possible = nearest_possible(asked)?;
     let whole = SolverProblem::whole(world, IndexSet::of(place.map(|place| place + 1)));
-    // As if the Paper itself could be used: its own reason is told beside them.
+    // As if the Paper version itself were usable: its own reason is reported separately.
     let holders = place.map_or_else(|| Ok(Vec::new()), |place| holders(asked, &whole, place))?;
     let insisted = whole.insisted().into_iter().map(|shelf| world.shelves[shelf].name());
     let ready = insisted.filter(|name| place.is_some() && !holders.iter().any(|holder| holder.stops(name)));
@@ -72,7 +72,7 @@ pub(super) fn found_out(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> R
         hints_left_out: None,
         waits: Vec::new(),
     };
-    // Whatever stands against it hides nobody of the group who would hold it without.
+    // Other reasons must not hide group members that would block it without them.
     if let Some(place) = place {
         let besides = Besides { unusable: why.unusable.as_ref(), pin: why.pinned.as_ref(), holders: &why.holders };
         let is_told_of = besides.unusable.is_some() || !besides.holders.is_empty();
@@ -82,7 +82,8 @@ pub(super) fn found_out(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> R
     }
     let runs = world.request.running.as_ref().is_some_and(|running| running.has_version(why.software, target));
     if why.possible && !runs {
-        // Where the whole group takes more steps than are left, the server alone says most of it. Where that does too, nothing is said.
+        // If the whole group needs more steps than remain, the server alone is a good approximation. If that exceeds
+        // the budget, too, no name is reported.
         let alone = |_| find(world, &whole, &asked.meter.renewed());
         let set = place.and_then(|place| set_on(asked, &whole, place).or_else(alone).ok().flatten());
         why.shared_name = set.and_then(|set| name_conflicts::refused(world, &set));
@@ -91,12 +92,12 @@ pub(super) fn found_out(asked: &ExplainContext<'_, '_>, target: &Minecraft) -> R
     Ok(why)
 }
 
-/// The Paper that the server comes to, with its group where it goes with that.
+/// The Paper version that the server would run, with its group if it is a member.
 fn nearest_possible(asked: &ExplainContext<'_, '_>) -> Result<Option<PaperName>, BudgetExceeded> {
     Ok(decision(asked)?.and_then(|decision| brought(asked.world, &decision)))
 }
 
-/// What the server comes to, with its group where it goes with that.
+/// The decision for the server, with its group if it is a member.
 pub(super) fn decision(asked: &ExplainContext<'_, '_>) -> Result<Option<Decision>, BudgetExceeded> {
     match asked.company.map(GroupContext::verdict) {
         Some(MemberDecision::Member(choice)) => Ok(Some(choice.decision(asked.world))),
@@ -106,7 +107,7 @@ pub(super) fn decision(asked: &ExplainContext<'_, '_>) -> Result<Option<Decision
     }
 }
 
-/// The set that brings a Paper (by its place): what the server would come to with a pin to it, together with its group.
+/// The version set on a Paper version (given by position): the result of a pin to it, together with the group.
 fn set_on(
     asked: &ExplainContext<'_, '_>,
     whole: &SolverProblem,
@@ -116,7 +117,7 @@ fn set_on(
     let Some(company) = asked.company else { return find(world, whole, meter) };
     let minecraft = &world.papers[place].version.minecraft;
     if company.seats.len() > MOST_PROVEN {
-        // Without who would be set aside then: that takes a solve for each of them.
+        // Without computing new exclusions, because those need a solver run for each server.
         let paper = company.papers(company.me).iter().position(|paper| paper == minecraft);
         let Some(paper) = paper else { return Ok(None) };
         let releases = company.releases_with(&company.others(), &IndexSet::of([paper + 1]), true, meter)?;
@@ -129,13 +130,13 @@ fn set_on(
     };
     match company.imagine(&pinned, &[], world.now, meter, member) {
         Some(Some(set)) => Ok(Some(set)),
-        // It goes there without the others.
+        // The server is solved without the others then.
         Some(None) => find(world, whole, meter),
         None => Err(meter.gave_up()),
     }
 }
 
-/// The Paper of a set; what runs, where that is another one and the set is not brought.
+/// The Paper version of a result. If the version set would not be deployed, the running version.
 fn brought(world: &CandidateIndex<'_>, decision: &Decision) -> Option<PaperName> {
     let chosen = world.paper_name(decision.chosen.paper);
     let running = world.request.running.as_ref().map(Running::paper_name);
@@ -143,7 +144,7 @@ fn brought(world: &CandidateIndex<'_>, decision: &Decision) -> Option<PaperName>
     if is_news && name_conflicts::refused(world, &decision.chosen).is_some() { running } else { chosen }
 }
 
-/// What can be done where nothing brings the version itself: the way to the nearest real one that is another than what is had.
+/// Hints if the version itself is impossible: they lead to the nearest existing version other than the current one.
 fn instead(asked: &ExplainContext<'_, '_>, why: &mut WhyNot) {
     let Some(nearest) = why.nearest.first().cloned() else { return };
     let is_pinned = paper_pin(asked.world).is_some();
@@ -151,8 +152,8 @@ fn instead(asked: &ExplainContext<'_, '_>, why: &mut WhyNot) {
         let ways = hints::for_real_pin(asked, why);
         (why.hints, why.more_hints, why.hints_left_out) = (ways.hints, ways.more, ways.left_out);
     }
-    // Without a pin the newest is had that can be: only a newer one has somebody who holds it. With one, who holds the nearest is
-    // in the way where no pin alone leads on.
+    // Without a pin, the newest possible version is already chosen, so only a newer one has blockers. With a pin, the
+    // blockers of the nearest version matter if no pin alone leads further.
     let is_held = if is_pinned {
         why.hints.is_empty() && hints::is_on_the_way(why, &nearest)
     } else {
@@ -166,12 +167,12 @@ fn instead(asked: &ExplainContext<'_, '_>, why: &mut WhyNot) {
             (why.hints, why.more_hints, why.waits) = (about_it.hints, about_it.more_hints, about_it.waits);
             why.hints_left_out = why.hints_left_out.or(about_it.hints_left_out);
         }
-        // Nobody knows what would have to be tried.
+        // The hints that would have to be tried are unknown.
         Err(_) => why.hints_left_out = Some(HintsLeftOut::BudgetUsedUp),
     }
 }
 
-/// Each plugin that is asked for, by what was found out about the version.
+/// The state of each requested plugin, from the explanation of a version.
 pub(crate) fn states(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
     let world = asked.world;
     let Some(place) = world.papers.iter().position(|paper| paper.version.minecraft == why.target) else {
@@ -194,17 +195,18 @@ pub(crate) fn states(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Plugin
     whole.insisted().into_iter().map(state).collect()
 }
 
-/// Whether a Minecraft version has a build that could be used, if something else were asked for.
+/// Whether a Minecraft version has a build that could be used under another request.
 fn has_a_build(world: &CandidateIndex<'_>, version: &Minecraft) -> bool {
     world.papers.iter().any(|paper| paper.version.minecraft == *version && is_built(paper))
 }
 
-/// The same of a Paper: no build can be used without a checksum.
+/// Whether a Paper version has a usable build: no build can be used without a checksum.
 fn is_built(paper: &PaperCandidate<'_>) -> bool {
     !matches!(paper.unusable, Some(Unusable::NoChecksum))
 }
 
-/// Up to three versions next to one that does not exist or has no build that could be used, those of its own line first, closest first.
+/// Up to three existing versions close to one that does not exist or has no usable build. Versions of its own line come
+/// first, closest first.
 pub(super) fn nearest_real(world: &CandidateIndex<'_>, wanted: &Minecraft) -> Vec<Minecraft> {
     let real = world.papers.iter().filter(|paper| is_built(paper)).map(|paper| &paper.version.minecraft);
     let mut versions: Vec<&Minecraft> = real.filter(|version| version.is_release() || !wanted.is_release()).collect();

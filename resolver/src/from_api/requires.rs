@@ -1,4 +1,4 @@
-//! Pure. `spec.requires` of a Plugin: what somebody says about its versions and those of others.
+//! Pure. Reads `spec.requires` of a Plugin: the user's constraints on its versions and those of other plugins.
 
 use crds::plugin::RequiredPlugin;
 
@@ -7,7 +7,7 @@ use crate::compatibility_facts::Requirement;
 use crate::version::range::NotARange;
 
 impl ManifestViolations {
-    /// What is left out has been complained about.
+    /// An error is reported for every entry that is left out.
     pub(super) fn requires(&mut self, written: &[RequiredPlugin]) -> Vec<Requirement> {
         let mut requires: Vec<Requirement> = Vec::new();
         for (at, RequiredPlugin { plugin, version }) in written.iter().enumerate() {
@@ -35,7 +35,7 @@ impl ManifestViolations {
     }
 
     fn range(&mut self, path: &str, error: &NotARange) {
-        // The lines that point stand last: whatever shows a complaint ends with its fix.
+        // The lines that point to the error come last: every report of an error ends with its fix.
         let fix = format!("write conditions with commas between them, such as `>=7.4, <7.5`\n{}", error.pointed());
         self.complain(path, format!("is no version range: {}", error.fault()), fix);
     }

@@ -1,4 +1,4 @@
-//! Pure. Which plugins a server gets: label selectors as Kubernetes reads them.
+//! Pure. Selects the plugins of a server: label selectors with the semantics of Kubernetes.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,18 @@ pub fn matching<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'
     found
 }
 
-/// Whether a selector matches these labels. All its parts must; an empty one matches everything.
+/// Whether a selector matches these labels. All its parts must match, and an empty one matches everything.
 pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let LabelSelector { match_labels, match_expressions } = selector;
     let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
     let holds = |key: &str, operator: &str, values: &[String]| match operator {
         "In" => labels.get(key).is_some_and(|value| values.contains(value)),
-        // As Kubernetes has it: what lacks the label altogether is not in the list either.
+        // As in Kubernetes, an object without the label matches `NotIn`.
         "NotIn" => labels.get(key).is_none_or(|value| !values.contains(value)),
         "Exists" => labels.contains_key(key),
         "DoesNotExist" => !labels.contains_key(key),
-        // The schema allows no other. Should one come, a plugin too few is safer than one on the wrong server.
+        // The schema allows no other operator. If there is one, a missing plugin is safer than a plugin on the wrong
+        // server.
         _ => false,
     };
     match_labels.iter().flatten().all(equal)

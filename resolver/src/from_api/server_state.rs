@@ -1,5 +1,5 @@
-//! Pure. What is known of a server beside the specs, and its way through the status: the operator writes there what it asked
-//! with, and the `resolver` command asks with the same.
+//! Pure. Converts the server state between the status and the request: the operator stores the state that it solved
+//! with, and the `resolver` command uses the same state.
 
 use crds::paper_mc_server::{AnswerBasis, DelistedFileStatus, DelistedReleaseStatus as Lost, Eula};
 use crds::{PaperMCServer, Plugin};
@@ -10,34 +10,35 @@ use crate::request::{DelistedRelease, Request, Running, RunningVersion, RunsOn};
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// As many releases as the status takes, and with ids as long.
+/// The limits of the status for releases and their ids.
 const MOST_RELEASES: usize = 200;
 const LONGEST_ID: usize = 80;
-/// As many projects as the status takes, and as long.
+/// The limits of the status for projects.
 const MOST_UNASKED: usize = 60;
 const LONGEST_PROJECT: usize = 128;
-/// As many versions as the status takes, and as long.
+/// The limits of the status for versions.
 const MOST_VERSIONS: usize = 200;
 const LONGEST_VERSION: usize = 192;
-/// As many releases that pages have lost as the status takes; and of each as many files, and projects that came for it.
+/// The limits of the status for delisted releases, and for the files and dependencies of each.
 const MOST_LOST: usize = 4;
 const MOST_FILES: usize = 4;
 const MOST_NEEDS: usize = 8;
 
-/// What is known of a server beside the specs.
+/// The known state of a server beyond its specs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerState {
-    /// The newest Minecraft that opened its world.
+    /// The newest Minecraft version that opened its world.
     pub floor: Option<Minecraft>,
-    /// What runs by the last proven lock.
+    /// The running versions according to the last verified lock.
     pub running: Option<Running>,
-    /// The image of servers that wish for none, when the operator was given one. None: it is chosen with the Java.
+    /// The image of servers without an own image, if the operator is configured with one. `None` if it is chosen by
+    /// Java version.
     pub image: Option<String>,
 }
 
 impl ServerState {
-    /// What the status says. One that an older operator wrote knows the version only. What a newer one wrote and we cannot
-    /// read counts as not known.
+    /// Reads the state from the status. A status from an older operator contains only the version. Parts from a newer
+    /// operator that cannot be read count as unknown.
     pub fn of(server: &PaperMCServer) -> Self {
         let Some(status) = &server.status else { return Self::default() };
         let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
@@ -47,7 +48,7 @@ impl ServerState {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
         };
         let running = minecraft(version).zip(*build).map(|(minecraft, build)| Running {
-            // It is the operator that writes it.
+            // The operator writes the status, and it only runs Paper.
             software: Software::Paper,
             build,
             releases: releases.clone(),
@@ -62,7 +63,7 @@ impl ServerState {
         Self { floor: minecraft(floor), running, image: image.clone() }
     }
 
-    /// For the status; None when there is nothing to say.
+    /// The state for the status. `None` if it is empty.
     pub fn basis(&self) -> Option<AnswerBasis> {
         let Self { floor, running, image } = self;
         let mut basis = AnswerBasis {
@@ -78,9 +79,9 @@ impl ServerState {
             basis.running_image.clone_from(image);
             basis.java = *java;
             basis.releases.clone_from(releases);
-            // In an order of its own, so that a lock that was only sorted anew changes no status.
+            // Sorted, so that a different order in a lock does not change the status.
             basis.releases.sort();
-            // Cut, it would be another one. With what does not fit, nothing at all could be written.
+            // A truncated id would be another one. With values that do not fit, the status could not be written at all.
             basis.releases.retain(|id| fits(id, LONGEST_ID));
             basis.releases.truncate(MOST_RELEASES);
             basis.unasked = unasked.iter().map(ToString::to_string).collect();
@@ -98,7 +99,7 @@ impl ServerState {
         (basis != AnswerBasis::default()).then_some(basis)
     }
 
-    /// The request of the server, with all that is known.
+    /// The request of the server, with its state.
     ///
     /// # Errors
     /// As [`request`].
@@ -116,13 +117,13 @@ impl ServerState {
     }
 }
 
-/// A plugin that runs, as the status has it: `modrinth/vault 1.7.3`.
+/// Parses a running plugin in the status: `modrinth/vault 1.7.3`.
 fn running_version(text: &str) -> Option<RunningVersion> {
     let (project, version) = text.split_once(' ')?;
     Some(RunningVersion { project: ProjectKey::of_site(project)?, version: version.to_owned() })
 }
 
-/// A release that its page has lost, as the status has it.
+/// Parses a delisted release in the status.
 fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<DelistedRelease> {
     let Lost { project, release, version, java, needs, files } = lost;
     let files = files.iter().map(|DelistedFileStatus { name, url, size, hash }| Artifact {
@@ -140,7 +141,7 @@ fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<DelistedRelease> {
     )
 }
 
-/// The same for the status. What would not fit is as good as not known.
+/// Converts a delisted release for the status. `None` if it would not fit, which means unknown.
 fn lost_in_status(DelistedRelease { project, release }: &DelistedRelease) -> Option<Lost> {
     let lost = Lost {
         project: project.to_string(),
@@ -173,8 +174,8 @@ fn fits(text: &str, longest: usize) -> bool {
     text.chars().count() <= longest
 }
 
-/// Whether a server of a cluster has a say in what others get that share a plugin with it: one that is on its way out, or
-/// may not be started, has none.
+/// Whether a server of a cluster affects the others that share a plugin with it. A server that is being deleted, or
+/// that may not be started, does not.
 pub fn has_a_say(server: &PaperMCServer) -> bool {
     server.metadata.deletion_timestamp.is_none() && server.spec.eula == Some(Eula::Accepted)
 }

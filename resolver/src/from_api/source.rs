@@ -1,4 +1,4 @@
-//! Pure. Where a Plugin comes from: a project of a site, or a file by its address and hash.
+//! Pure. Reads the source of a Plugin: a project of a site, or a file by its URL and hash.
 
 use crds::paper_mc_server::UpdateStrategy;
 use crds::plugin::{PluginSource, SourceKind};
@@ -8,13 +8,13 @@ use crate::catalog::{ProjectKey, Source};
 use crate::jar_pattern;
 use crate::request::VersionRequest;
 
-/// The longest address; as the schema has it.
+/// The maximum URL length, equal to the schema.
 const LONGEST_URL: usize = 2048;
 
-/// What a checksum has to look like.
+/// The format of a checksum.
 pub(crate) const CHECKSUM: &str = "`sha256:` and 64 hex digits, or the digits alone, as `sha256sum` prints them";
 
-/// The project of a source that holds together; None for one that [`super::check_plugin`] complains about.
+/// The project of a valid source. `None` if [`super::check_plugin`] reports an error for it.
 pub fn project_key(source: &PluginSource) -> Option<ProjectKey> {
     let site = |site: Source| {
         let project = source.project.clone().filter(|project| !project.is_empty())?;
@@ -36,7 +36,7 @@ fn digits(checksum: &str) -> Option<&str> {
     (digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// What is wrong with an address, and what to write; None: nothing.
+/// The error in a URL, and how to fix it. `None` if the URL is valid.
 pub(crate) fn url_fault(url: &str) -> Option<(String, &'static str)> {
     const FIX: &str = "write the https address of the JAR, such as `https://example.org/MyPlugin-2.1.jar`";
     if url.len() > LONGEST_URL {
@@ -68,7 +68,7 @@ pub(crate) fn url_fault(url: &str) -> Option<(String, &'static str)> {
     None
 }
 
-/// An address as it may be printed: without a password.
+/// A URL for display, without a password.
 fn hide_user(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -79,7 +79,7 @@ fn hide_user(url: &str) -> String {
 }
 
 impl ManifestViolations {
-    /// The project, or complaints about the fields that name it.
+    /// The project. Reports errors in the fields that identify it.
     pub(super) fn source(&mut self, source: &PluginSource) -> Option<ProjectKey> {
         let before = self.complaints.len();
         match source.kind {
@@ -162,7 +162,7 @@ impl ManifestViolations {
         }
     }
 
-    /// The wish for the one release that a file is.
+    /// The request for the single release of a file.
     pub(super) fn only_release(&mut self, spec: &crds::PluginSpec) -> Option<VersionRequest> {
         let before = self.complaints.len();
         let strategy = match spec.update_strategy {

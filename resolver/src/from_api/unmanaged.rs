@@ -1,10 +1,10 @@
-//! Pure. JARs of people's own: those that were seen on a server, with what its owner says about them.
+//! Pure. Combines the unmanaged JARs observed on a server with the user's declarations about them.
 
 use crds::paper_mc_server::{TrustedFile, UnmanagedFile};
 
 use crate::unmanaged_jar::UnmanagedJar;
 
-/// The JARs that were seen, by file. Trust is in bytes: a file that has changed since has lost it, whatever it is called.
+/// The observed JARs, by file. Trust applies to bytes: a file that changed since loses it, whatever its name is.
 pub fn unmanaged(spec: &crds::PaperMCServerSpec, seen: &[UnmanagedFile]) -> Vec<UnmanagedJar> {
     let said_of = |sha256: &str| -> Vec<String> {
         let said = spec.unmanaged.iter().filter(|said| said.sha256.eq_ignore_ascii_case(sha256));
@@ -19,7 +19,7 @@ pub fn unmanaged(spec: &crds::PaperMCServerSpec, seen: &[UnmanagedFile]) -> Vec<
             name: name.clone(),
             provides: provides.clone(),
             depend: depend.clone(),
-            // One that is no version is refused by every server, or by none: that is not known here.
+            // Every server refuses an invalid version, or none does. That is unknown here.
             api_version: api_version.as_deref().and_then(|version| version.parse().ok()),
             java: *java,
             trusted: sha256.as_deref().map(said_of).unwrap_or_default(),

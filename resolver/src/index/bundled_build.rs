@@ -1,11 +1,11 @@
-//! Pure. Images that carry one Paper build: what the tag of a pinned image says about it.
+//! Pure. Reads the Paper build of an image that bundles one from the tag of the pinned image.
 
 use crate::catalog::Catalog;
 use crate::request::Request;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// The Paper that a pinned image carries.
+/// The Paper build that a pinned image bundles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageBundledBuild<'a> {
     pub(crate) minecraft: Minecraft,
@@ -14,8 +14,8 @@ pub(crate) struct ImageBundledBuild<'a> {
 }
 
 impl<'a> ImageBundledBuild<'a> {
-    /// By the tag, as `lexfrei/papermc` writes it: `1.21.10-130`. A version that Paper has no builds of is somebody's own
-    /// numbering, and says nothing.
+    /// Parses a tag in the format of `lexfrei/papermc`: `1.21.10-130`. A version without Paper builds is the author's
+    /// own numbering and is ignored.
     pub(crate) fn of(catalog: &Catalog, request: &'a Request) -> Option<Self> {
         let image = request.image.as_deref().filter(|_| request.software.is_paper())?;
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
@@ -26,7 +26,7 @@ impl<'a> ImageBundledBuild<'a> {
         known.then_some(Self { minecraft, build, image })
     }
 
-    /// Why no other Paper can be had.
+    /// The reason why no other Paper build is available.
     pub(crate) fn fault(&self) -> Unusable {
         Unusable::ImageCarries { minecraft: self.minecraft.clone(), build: self.build, image: self.image.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! Pure. Plugins that belong together: what of theirs came out in one night is old enough together.
+//! Pure. Delays plugins that belong together by the same instant if they were published in the same night.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use crate::known_constraints::{ESSENTIALS, SAME_RELEASE_NIGHT, is_called, letter
 use crate::request::Request;
 use crate::unusable::Unusable;
 
-/// Plugins whose parts do not go together with those of another release: `ViaBackwards` needs the `ViaVersion` of the same
-/// minute, and the modules of `EssentialsX` want it in their own version.
+/// Plugins whose parts only work with parts of the same release. `ViaBackwards` needs the `ViaVersion` of the same
+/// minute, and the modules of `EssentialsX` need it in their own version.
 const KNOWN: [&[&str]; 4] =
     [&["viaversion", "viabackwards", "viarewind"], &ESSENTIALS, &["worldedit", "worldguard"], &["geyser", "floodgate"]];
 
-/// A plugin that belongs to another one.
+/// A plugin that belongs to another plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Companion<'a> {
     place: usize,
-    /// How long its releases wait.
+    /// The delay of its releases.
     delay: SignedDuration,
-    /// The Plugin object that asks for it.
+    /// The Plugin object that requests it.
     object: &'a str,
 }
 
-/// Who belongs to whom on one server, among those that are asked for.
+/// Which requested plugins of one server belong together.
 pub(super) struct Companions<'a> {
-    /// Each with the known group of its project.
+    /// Each companion with the known group of its project.
     all: Vec<(Companion<'a>, Option<usize>)>,
-    /// Places that a Plugin names together with its own.
+    /// Positions that a Plugin names together with its own.
     named: Vec<Vec<usize>>,
 }
 
 impl<'a> Companions<'a> {
-    /// Reads the request.
+    /// Reads the groups from the request.
     pub(super) fn of_server(
         catalog: &Catalog,
         request: &'a Request,
@@ -68,7 +68,7 @@ impl<'a> Companions<'a> {
         Self { all: all.collect(), named }
     }
 
-    /// Those that belong to the project at `place`, whether that is asked for or not.
+    /// The companions of the project at `place`, which need not be requested itself.
     pub(super) fn of(&self, catalog: &Catalog, place: usize) -> Vec<Companion<'a>> {
         let known = group(&catalog.projects[place]);
         let together = |(other, group): &&(Companion<'a>, Option<usize>)| {
@@ -79,13 +79,13 @@ impl<'a> Companions<'a> {
     }
 }
 
-/// The known group that a project belongs to. Asked for each project of each server, so it makes no text of its own.
+/// The known group of a project. Every project of every server is looked up, so this function allocates no string.
 fn group(project: &Project) -> Option<usize> {
     KNOWN.iter().position(|group| group.iter().any(|known| letters(&project.name).eq(known.chars())))
 }
 
-/// Whether a release has to wait longer than by itself: for the last of what its companions published in the same night,
-/// on the same channel.
+/// Returns the reason why a release has to wait longer than its own delay. It waits for the last release that a
+/// companion published in the same night on the same channel.
 pub(super) fn held_back(catalog: &Catalog, release: &Release, rules: &Rules<'_>, now: Timestamp) -> Option<Unusable> {
     let published = release.published?;
     let own = ripe_at(published, rules.delay);
@@ -93,13 +93,13 @@ pub(super) fn held_back(catalog: &Catalog, release: &Release, rules: &Rules<'_>,
         other.channel == release.channel
             && other.published.is_some_and(|at| at <= now && at.duration_since(published).abs() <= SAME_RELEASE_NIGHT)
     };
-    // Of most nights all is old enough for long, whatever came out in them: nobody's releases have to be read for that.
+    // For most nights every release is old enough already. This check avoids reading the releases of those companions.
     let may_wait = |companion: &&Companion<'_>| ripe_at(ripe_at(published, companion.delay), SAME_RELEASE_NIGHT) > now;
     let nights = rules.together.iter().filter(may_wait).flat_map(|companion| {
         let releases = catalog.projects[companion.place].releases.iter().filter(that_night);
         releases.filter_map(move |other| Some((ripe_at(other.published?, companion.delay), companion, other)))
     });
-    // By time, then by name: the answer must not depend on the order of a list.
+    // Ordered by time, then by name: the result must not depend on the order of a list.
     let (ripe_at, companion, other) = nights
         .filter(|(ripe_at, _, _)| *ripe_at > now && *ripe_at > own)
         .max_by(|(a, by, one), (b, of, two)| (a, by.object, &one.id).cmp(&(b, of.object, &two.id)))?;

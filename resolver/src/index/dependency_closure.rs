@@ -1,4 +1,5 @@
-//! Pure. Which projects take part: those asked for, and those that their usable releases need, with the rules of each.
+//! Pure. Computes the dependency closure: the requested projects and those that their usable releases need, each with
+//! its rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -19,58 +20,58 @@ use crate::request::{Dependencies, PluginRequest, Request, Running, VersionReque
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
-/// What is missing before the question can be answered.
+/// Data that is missing before the request can be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Gap {
-    /// Not in the catalog, and nobody said why.
+    /// Projects that are not in the catalog, without a recorded reason.
     pub(crate) fetch: BTreeSet<ProjectKey>,
-    /// Could not be read: name and reason.
+    /// Projects that could not be read: name and reason.
     pub(crate) unread: BTreeSet<(String, String)>,
 }
 
-/// One project that takes part, judged.
+/// One project of the closure with its eligibility.
 pub(super) struct ClosureMember<'a> {
-    /// Its place in the catalog.
+    /// Its position in the catalog.
     pub(super) place: usize,
     pub(super) project: &'a Project,
     pub(super) asked: Option<RequestedBy<'a>>,
-    /// JARs of people's own for which it stays.
+    /// Unmanaged JARs for which it stays installed.
     pub(super) kept_for: Vec<String>,
     pub(super) rules: Rules<'a>,
     pub(super) judged: Rc<ProjectEligibility<'a>>,
     pub(super) spoken: Rc<DeclaredNames>,
 }
 
-/// All that take part.
+/// All projects of the closure.
 pub(super) struct Closure<'a> {
     /// By rank.
     pub(super) members: Vec<ClosureMember<'a>>,
-    /// Who of them is called what.
+    /// The names under which other plugins find them.
     pub(super) names: NameTable,
 }
 
-/// Where a dependency leads.
+/// The target of a dependency.
 pub(super) enum DependencyTarget {
-    /// To this project of the catalog.
+    /// A project of the catalog, by position.
     Project(usize),
-    /// To one that has to be fetched.
+    /// A project that has to be fetched.
     Fetch(ProjectKey),
-    /// To one that could not be read.
+    /// A project that could not be read.
     Unread { project: String, because: String },
-    /// By what somebody calls it, to none that could be read.
+    /// A name used in a fact or constraint that matches no readable project.
     Unknown { plugin: String, because: String, nearest: Vec<String>, says: FactSource },
-    /// Out of the source.
+    /// A project that its source does not have.
     Outside(String),
-    /// By its name to no plugin of this server.
+    /// A required name that no plugin of this server has.
     Missing(String),
-    /// To a JAR of people's own, which is there.
+    /// An unmanaged JAR that is installed.
     Own,
-    /// To nothing that this server would ever load: pages do not say for which loader a dependency is meant.
+    /// A project that this server would never load: pages do not state for which loader a dependency is meant.
     Nothing,
 }
 
-/// Finds, judges and orders all members; rank is the place in the answer. What is missing goes to `gap`: with one, the
-/// members are those that could be found.
+/// Finds and orders all members and determines their eligibility. The rank is the position in the result. Missing data
+/// is added to `gap`. If there is any, the members are only those that could be found.
 pub(super) fn stock<'a>(
     judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
@@ -89,7 +90,8 @@ pub(super) fn stock<'a>(
     let members = requested.iter().chain(kept.keys()).copied().collect();
     let files = known_files(catalog, request, &members);
     let closing = ClosureBuilder { request, companions, requested, kept, files };
-    // A JAR names what it needs, not where it is. So first all that the pages bring, then who of them is meant.
+    // A JAR declares the names it needs, not their source. So the first pass collects everything that the pages bring
+    // in, and the second pass resolves the names.
     let unasked = NameTable::unasked();
     let members = closing.close(judgements, asked, &unasked, gap);
     if !members.values().any(|member| member.spoken.asks()) {
@@ -105,20 +107,20 @@ pub(super) fn stock<'a>(
     Closure { members: ranked(members), names }
 }
 
-/// What all members of a server are found with.
+/// The inputs of the search for members of one server.
 struct ClosureBuilder<'a> {
     request: &'a Request,
     companions: Companions<'a>,
-    /// The places of what is asked for.
+    /// The positions of the requested projects.
     requested: BTreeSet<usize>,
-    /// What stays for JARs of people's own, with those.
+    /// Projects that stay for unmanaged JARs, with those JARs.
     kept: BTreeMap<usize, Vec<String>>,
-    /// JARs of people's own whose release is known.
+    /// Unmanaged JARs whose release is known.
     files: Vec<KnownFile<'a>>,
 }
 
 impl<'a> ClosureBuilder<'a> {
-    /// What is asked for or kept, and all that the usable releases of members need.
+    /// Returns the requested and kept projects and everything that the usable releases of members need.
     fn close(
         &self,
         judgements: &mut EligibilityTable<'a>,
@@ -145,7 +147,7 @@ impl<'a> ClosureBuilder<'a> {
                 let queued = queue.iter().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
                 let merged = merge(queued.or(known), &inherited);
                 if queued.or(known) != Some(&merged) {
-                    // Stricter rules that are taken up later would win over these.
+                    // Otherwise stricter rules that are processed later would override these.
                     queue.retain(|(place, _, _)| *place != needed);
                     queue.push((needed, None, merged));
                 }
@@ -158,7 +160,7 @@ impl<'a> ClosureBuilder<'a> {
     }
 }
 
-/// The wishes by project, and which of several decides.
+/// Groups the requests by project and chooses the request that applies.
 fn asked_for<'a>(
     judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
@@ -173,7 +175,7 @@ fn asked_for<'a>(
     }
     let decided = wishes.into_iter().map(|(place, mut wishes)| {
         wishes.sort_by(|a, b| a.object.cmp(&b.object));
-        // Any wish for the newest lets the solve choose; of pins alone the highest wins.
+        // A request for the newest version lets the solver choose. If all are pins, the highest one wins.
         let decides = wishes.iter().copied().find(|wish| pin(wish).is_none()).unwrap_or_else(|| {
             wishes
                 .iter()
@@ -199,15 +201,15 @@ fn asked_for<'a>(
             may_go_down: decides.allow_downgrade,
             hold,
             compatibility: decides.compatibility.as_ref(),
-            // What runs stays, also where a pin names another one.
+            // A hold keeps the running release, even if a pin names another one.
             pin: pin(decides).filter(|_| hold.is_none()),
-            // Of files everybody gets what they name: none of them is in the way of another.
+            // Every request gets the files that it names. They do not exclude each other.
             jars: Jars::of(request.software, &wishes),
             unlisted: request.unlisted,
             together: Vec::new(),
             requires: Some((decides.object.as_str(), decides.requires.as_slice())).filter(|(_, says)| !says.is_empty()),
         };
-        // A plugin that is held here is no part of what is one release on several servers.
+        // A plugin that is held here does not take part in the shared release of several servers.
         let latest = wishes.iter().filter(|wish| wish.version == VersionRequest::Latest && hold.is_none());
         let latest = latest.map(|wish| wish.object.as_str()).collect();
         (place, (RequestedBy { objects, decides: &decides.object, latest }, rules))
@@ -244,7 +246,8 @@ pub(super) struct Follow<'x> {
     pub(super) files: &'x [KnownFile<'x>],
 }
 
-/// Notes where the required dependencies of one release lead, and says why it cannot be used if one leads nowhere.
+/// Records the required dependencies of one release. Returns why the release cannot be used if a target of them is
+/// unavailable.
 pub(super) fn follow(
     targets: Vec<DependencyTarget>,
     at: Follow<'_>,
@@ -272,7 +275,7 @@ pub(super) fn follow(
             DependencyTarget::Fetch(key) => {
                 gap.fetch.insert(key);
             }
-            // What runs now proves by running that it has what it needs.
+            // A running release has what it needs, since it runs.
             DependencyTarget::Unread { project, .. } if at.runs => outside.push(project),
             DependencyTarget::Unread { project, because } => {
                 fault.get_or_insert(Unusable::NeedsUnread { project, because });
@@ -289,16 +292,16 @@ pub(super) fn follow(
     }
     proposed.sort();
     proposed.dedup();
-    // With another fault, to write these Plugins would not be enough.
+    // With another error, creating these Plugin objects would not be enough.
     let fault = fault.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }));
-    // What may not be used brings nobody, and lends nobody its rules.
+    // A release that may not be used adds no dependencies and passes on no rules.
     if fault.is_none() {
         required.extend(needed);
     }
     fault
 }
 
-/// Where the required dependencies of a release lead, the facts' included.
+/// The targets of the required dependencies of a release, including those from facts.
 pub(super) fn required_targets(
     catalog: &Catalog,
     names: &NameTable,
@@ -314,7 +317,8 @@ pub(super) fn required_targets(
     page.chain(names.asked_by(catalog, place, (release, jars), facing)).chain(known).collect()
 }
 
-/// The lines of a page in an order that does not depend on the page: the first of several faults is the one told.
+/// The dependencies of a page in an order that does not depend on the page: the first of several errors is the one that
+/// is reported.
 pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
     let mut lines: Vec<&Dependency> = release.dependencies.iter().collect();
     lines.sort_by(|a, b| {
@@ -323,7 +327,7 @@ pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
     lines
 }
 
-/// Where one line of a page leads. What runs is there, whether its page has it still or not.
+/// The target of one dependency on a page. A running release counts as available even if its page no longer lists it.
 pub(super) fn target(
     catalog: &Catalog,
     facing: &BoundContext<'_>,
@@ -361,8 +365,8 @@ fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> DependencyTarget {
     }
 }
 
-/// The rules a dependency gets from a plugin that needs it: as young and as unstable as that one itself may be, and down
-/// where that one may go down.
+/// The rules that a dependency inherits from a dependent: the same limits for age and stability, and downgrades allowed
+/// if the dependent may be downgraded.
 fn inherited<'a>(judged: &ProjectEligibility<'_>, rules: &Rules<'_>, together: Vec<Companion<'a>>) -> Rules<'a> {
     let pinned = rules.pin.and_then(|pin| {
         let pinned = judged.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
@@ -383,7 +387,7 @@ fn inherited<'a>(judged: &ProjectEligibility<'_>, rules: &Rules<'_>, together: V
     }
 }
 
-/// Loosens, never tightens: several plugins may need the same one.
+/// Loosens rules and never tightens them: several plugins may need the same dependency.
 fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
     match known {
         None => more.clone(),
@@ -396,10 +400,11 @@ fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
     }
 }
 
-/// Those asked for by object name; then the others, dependents before what they need, ties and cycles by name.
+/// Orders the requested projects by object name. The others follow, dependents before their dependencies, ties and
+/// cycles by name.
 ///
-/// The order is the rank of the solve: a dependency is decided after all that might need it, so that "not installed" is
-/// taken exactly when nothing does.
+/// The order is the rank in the solver. A dependency is decided after all plugins that might need it, so "not
+/// installed" is chosen exactly when no plugin needs it.
 fn ranked(mut members: BTreeMap<usize, ClosureMember<'_>>) -> Vec<ClosureMember<'_>> {
     let (mut ranked, mut waiting): (Vec<usize>, Vec<usize>) =
         members.keys().partition(|place| members[place].asked.is_some());

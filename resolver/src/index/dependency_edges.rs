@@ -1,4 +1,5 @@
-//! Pure. The tables of the solve: which releases run on which Paper, and what they ask of each other.
+//! Pure. Builds the tables of the solver: which releases run on which Paper version, and what they require of each
+//! other.
 
 use std::cell::{LazyCell, OnceCell};
 use std::collections::HashMap;
@@ -19,13 +20,13 @@ use crate::solve::index_set::IndexSet;
 use crate::version::range::Range;
 use crate::version::{Minecraft, lenient};
 
-/// The releases of a project that takes part, as the others ask about them.
+/// The releases of a project in the closure, as other projects refer to them.
 pub(super) struct Dependents<'x> {
     /// Oldest first.
     pub(super) releases: Vec<&'x Release>,
-    /// Their indexes by their ids. Made when a line names one: a release may name hundreds.
+    /// Their indexes by id. Computed when a dependency names an id: a release may name hundreds.
     indexes: OnceCell<HashMap<&'x str, Vec<usize>>>,
-    /// Their indexes, the lowest version first. Made when a line names a range: fifty releases may have one each.
+    /// Their indexes, lowest version first. Computed when a dependency names a range: fifty releases may have one each.
     by_version: OnceCell<Vec<usize>>,
 }
 
@@ -34,7 +35,7 @@ impl<'x> Dependents<'x> {
         Self { releases, indexes: OnceCell::new(), by_version: OnceCell::new() }
     }
 
-    /// Those with this id.
+    /// The releases with this id.
     fn with_id(&self, id: &str) -> IndexSet {
         let indexes = self.indexes.get_or_init(|| {
             let mut indexes: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -46,7 +47,7 @@ impl<'x> Dependents<'x> {
         IndexSet::of(indexes.get(id).into_iter().flatten().copied())
     }
 
-    /// The indexes of those that a range has.
+    /// The indexes of the releases within a range.
     fn within(&self, range: &Range) -> IndexSet {
         let version = |index: &usize| -> &str { &self.releases[index - 1].version };
         let sorted = self.by_version.get_or_init(|| {
@@ -58,8 +59,8 @@ impl<'x> Dependents<'x> {
     }
 }
 
-/// Turns the members into shelves, in the same order. Of `known`, the shelves of the same instant and the same Papers, those
-/// are taken over that come out the same.
+/// Converts the members into candidates, in the same order. `known` holds the candidates of the same instant and the
+/// same Paper versions. Those that would be equal are reused.
 pub(super) fn shelve<'a>(
     catalog: &'a Catalog,
     request: &Request,
@@ -67,7 +68,7 @@ pub(super) fn shelve<'a>(
     reader: &ListingReader,
     known: &[Rc<PluginCandidates<'a>>],
 ) -> Vec<Rc<PluginCandidates<'a>>> {
-    // Links name others by their places.
+    // Edges refer to other plugins by position.
     let same =
         |(member, shelf): (&ClosureMember<'_>, &Rc<PluginCandidates<'_>>)| std::ptr::eq(member.project, shelf.project);
     let in_place = known.len() == members.len() && members.iter().zip(known).all(same);
@@ -79,7 +80,8 @@ pub(super) fn shelve<'a>(
     let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &*peers[shelf]));
     let shelves = members.iter().enumerate().map(|(at, member)| {
         let facing = BoundContext::of(request, &requested, member.rules.requires);
-        // What facts mean may have changed with another plugin. (What names in its JARs mean is a part of the judgement.)
+        // Facts may resolve differently after another plugin changed. The eligibility already covers the names in its
+        // JARs.
         let apart = !facing.mentions(member.project);
         if let Some(shelf) = known.get(at).filter(|shelf| apart && is_of(shelf, member)) {
             return Rc::clone(shelf);
@@ -96,7 +98,7 @@ pub(super) fn shelve<'a>(
     shelves.collect()
 }
 
-/// Whether a shelf is that of a member, but for what its releases ask of others.
+/// Whether candidates are those of a member, apart from the edges of their releases.
 fn is_of(shelf: &PluginCandidates<'_>, member: &ClosureMember<'_>) -> bool {
     Rc::ptr_eq(&shelf.releases, &member.judged.releases)
         && (&shelf.asked, &shelf.kept_for, &shelf.rules) == (&member.asked, &member.kept_for, &member.rules)
@@ -128,7 +130,7 @@ fn shelf<'a>(member: &ClosureMember<'a>, links: Vec<Vec<Edge>>, reader: &Listing
     }
 }
 
-/// Per Paper, the releases known to run on it.
+/// Per Paper version, the releases known to run on it.
 pub(super) fn supports(
     releases: &[Candidate<'_>],
     (source, rules): (Source, &Rules<'_>),
@@ -136,7 +138,7 @@ pub(super) fn supports(
 ) -> Vec<IndexSet> {
     let words = releases.len() / 64 + 1;
     let mut bits = vec![vec![0_u64; words]; reader.papers().len()];
-    // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones): read it once.
+    // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones), so each list is read once.
     let mut last: Option<(&Release, Option<&Minecraft>, Vec<usize>)> = None;
     for (at, judged) in releases.iter().enumerate() {
         let release = judged.release;
@@ -158,8 +160,8 @@ pub(super) fn supports(
     bits.iter().map(|words| IndexSet::from_words(words, false)).collect()
 }
 
-/// What one usable release asks of the others, `asked` by the names in its JARs. `there` gives, for the place of a project that takes part, the number to
-/// call it by and its releases, oldest first.
+/// The edges of one usable release. `asked` holds the targets of the names in its JARs. `there` maps the position of a
+/// project in the closure to its number and its releases, oldest first.
 pub(super) fn links<'r: 'x, 'x>(
     catalog: &Catalog,
     place: usize,
@@ -168,17 +170,17 @@ pub(super) fn links<'r: 'x, 'x>(
     there: &dyn Fn(usize) -> Option<(usize, &'x Dependents<'r>)>,
 ) -> Vec<Edge> {
     let mut links: Vec<Edge> = Vec::new();
-    // Those of which the page names the release: no date says more.
+    // Plugins for which the page names the release: no date adds information.
     let mut exact: Vec<usize> = Vec::new();
     for dependency in in_order(release) {
         let kind = match dependency.kind {
             DependencyKind::Required => EdgeKind::Required,
-            // An optional dependency without a version asks for nothing.
+            // An optional dependency without a version is no constraint.
             DependencyKind::Optional if dependency.version_id.is_some() => EdgeKind::Optional,
             DependencyKind::Incompatible => EdgeKind::Incompatible,
             DependencyKind::Optional | DependencyKind::Embedded => continue,
         };
-        // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
+        // A project outside the closure cannot be installed, so there is nothing to require or exclude.
         let DependencyTarget::Project(found) = target(catalog, facing, place, dependency) else { continue };
         let Some((to, peers)) = there(found) else { continue };
         let meant = match &dependency.version_id {
@@ -208,7 +210,8 @@ pub(super) fn links<'r: 'x, 'x>(
         let named = exact.contains(&to) && bound == Bound::Guess;
         let apart = facing.runs(release)
             && peers.releases.iter().enumerate().any(|(at, other)| facing.runs(other) && !set.has(at + 1));
-        // What neither a page nor a check in the JAR says does not part what runs together.
+        // A bound that comes neither from a page nor from a check in the JAR does not separate releases that run
+        // together.
         let is_mild = matches!(bound, Bound::Guess | Bound::Same(..));
         let mut fact = match bound {
             Bound::Within(range, says) | Bound::Same(range, says) => Some(Arc::new((range, says))),
@@ -233,17 +236,18 @@ fn bounded(peers: &Dependents<'_>, release: &Release, bound: &Bound) -> (IndexSe
     }
 }
 
-/// The index of the oldest of these (oldest first) that a release is taken to need: the newest of its channel on its day.
+/// The index of the oldest release (of releases sorted oldest first) that a release is assumed to need: the newest of
+/// its channel on its day.
 pub(super) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<usize> {
     let until = release.published.map(|published| ripe_at(published, known_constraints::SAME_RELEASE_NIGHT));
-    // Of one without a date nobody knows the day.
+    // The day of a release without a date is unknown.
     let on_its_day =
         |other: &&Release| other.channel == release.channel && other.published.is_some() && other.published <= until;
     others.iter().rposition(on_its_day).map(|at| at + 1)
 }
 
-/// One link for each other shelf that is required: the page may say "any", the overlay "at least". A page and a fact that say
-/// more than each other stay two: neither is what the other one says.
+/// Merges the edges to each required plugin into one: the page may allow any version, and the overlay a minimum. A page
+/// and a fact of which neither implies the other stay separate, because they have different origins.
 fn merged(links: Vec<Edge>) -> Vec<Edge> {
     let mut merged: Vec<Edge> = Vec::new();
     for link in links {

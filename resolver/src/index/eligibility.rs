@@ -1,4 +1,4 @@
-//! Pure. Judging releases: which may be used under the rules, and why the others may not.
+//! Pure. Determines the eligibility of releases: which may be used under the rules, and why the others may not.
 
 use std::cmp::Ordering;
 
@@ -13,13 +13,14 @@ use crate::request::{OverrideMode, Running, Unlisted};
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
-/// Releases with their verdicts, oldest first, and the channel that was used.
+/// Releases with their eligibility, oldest first, and the channel that was used.
 pub(super) struct EligibleReleases<'a> {
     pub(super) channel: Channel,
     pub(super) releases: Vec<(&'a Release, Option<Unusable>)>,
 }
 
-/// Judges every release that was out at `now`, and the one that runs and that its page has lost.
+/// Determines the eligibility of every release that was published at `now`, and of the running release that is
+/// delisted.
 pub(super) fn judge<'a>(
     project: &'a Project,
     rules: &Rules<'_>,
@@ -29,12 +30,12 @@ pub(super) fn judge<'a>(
 ) -> EligibleReleases<'a> {
     let runs = |release: &Release| running.is_some_and(|running| running.has(release));
     let releases = listed(project, now, runs, lost);
-    // A project that has nothing on the channel is used at its most stable one.
+    // If a project has no release on the channel, its most stable channel is used.
     let source = project.key.source;
     let loads: Vec<Loads> = releases.iter().map(|release| rules.jars.loads(release, source)).collect();
     let fault = |(release, loads): (&&Release, &Loads)| material_fault(release, *loads, rules, offer);
     let faults: Vec<Option<Unusable>> = releases.iter().zip(&loads).map(fault).collect();
-    // What the project has lost says nothing of how stable what it has is.
+    // A delisted release does not tell how stable the remaining releases are.
     let on_page = releases.iter().zip(&faults).skip(usize::from(lost.is_some()));
     let sound = on_page.filter(|(_, fault)| fault.is_none());
     let best = sound.map(|(release, _)| release.channel).max();
@@ -51,9 +52,11 @@ pub(super) fn judge<'a>(
     EligibleReleases { channel, releases }
 }
 
-/// The release (its place, and its version) below which a plugin does not go: the newest that runs, or the first that was
-/// put up as that version at the same instant. None where it may go down, and where what runs can be used nowhere any
-/// more; one that its page has lost is the first of all, because nobody knows what came before it.
+/// The release (position and version) below which a plugin is not downgraded: the newest running release, or the first
+/// upload of that version at the same instant.
+///
+/// `None` if downgrades are allowed, or if the running release can no longer be used anywhere. A delisted release is
+/// the first of all, because the releases before it are unknown.
 pub(super) fn floor(
     verdicts: &EligibleReleases<'_>,
     rules: &Rules<'_>,
@@ -69,8 +72,8 @@ pub(super) fn floor(
     Some((first, floor.version.clone()))
 }
 
-/// The releases of a project that count at `now`, oldest first: those that were out, and those that run. Before all of them stand those that
-/// run and that its page has lost: whatever else will do is taken instead.
+/// The releases of a project that count at `now`, oldest first: the published ones and the running ones. Running
+/// releases that are delisted come before all others, so that any other sufficient release is preferred.
 pub(super) fn listed<'a>(
     project: &'a Project,
     now: Timestamp,
@@ -83,7 +86,8 @@ pub(super) fn listed<'a>(
         .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
         .map(|release| (own_line(release), release))
         .collect();
-    // Uploads of one version at one instant: the order has to be the same for all servers of a group, whatever they run.
+    // For uploads of one version at one instant, the order must be the same for all servers of a group, whatever they
+    // run.
     ordered.sort_by(|a, b| age(*a, *b).then_with(|| a.1.id.cmp(&b.1.id)));
     let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
     if releases.len() > MOST_RELEASES {
@@ -93,13 +97,13 @@ pub(super) fn listed<'a>(
     releases
 }
 
-/// Whether a release is older than another of its project; two uploads of one version at one instant are of one age.
+/// Whether a release is older than another of its project. Two uploads of one version at one instant have the same age.
 pub(crate) fn is_older(release: &Release, than: &Release) -> bool {
     age((own_line(release), release), (own_line(than), than)).is_lt()
 }
 
-/// The place of a release among those of its project. One that pages have lost is at the tables of several servers once, in the words of
-/// the first of them, and in the world of each in its own.
+/// The position of a release among those of its project. The shared tables hold a delisted release once, as the first
+/// of several servers describes it. Each server's own index holds its own description.
 pub(crate) fn place_among<'x>(release: &Release, all: impl Iterator<Item = &'x Release>) -> Option<usize> {
     let mut equal = None;
     for (place, other) in all.enumerate() {
@@ -113,12 +117,12 @@ pub(crate) fn place_among<'x>(release: &Release, all: impl Iterator<Item = &'x R
     equal
 }
 
-/// Whether it is no build for a Minecraft snapshot.
+/// Whether it is not a build for a Minecraft snapshot.
 fn own_line(release: &Release) -> bool {
     !lenient::names_a_snapshot(&release.version)
 }
 
-/// Older is less: builds for a Minecraft snapshot (false) below all others, then by date, then by version.
+/// Sorts older releases first: builds for a Minecraft snapshot (false) below all others, then by date, then by version.
 fn age((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -> Ordering {
     own_line_a
         .cmp(&own_line_b)
@@ -126,13 +130,13 @@ fn age((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -> 
         .then_with(|| lenient::compare(&a.version, &b.version))
 }
 
-/// Whether a pin means this version: as written, or but for case and a leading `v`.
+/// Whether a pin means this version: literally, or ignoring case and a leading `v`.
 pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
     let plain = |text: &str| text.trim().trim_start_matches(['v', 'V']).to_ascii_lowercase();
     version == pin || plain(version) == plain(pin)
 }
 
-/// What no policy can change.
+/// Reasons that no policy can change.
 fn material_fault(release: &Release, loads: Loads, rules: &Rules<'_>, offer: AvailableJava<'_>) -> Option<Unusable> {
     if loads == Loads::No {
         let (loaders, software) = (release.loaders.clone(), rules.jars.software());
@@ -156,31 +160,32 @@ fn policy_fault(
     if release.channel < channel {
         return Some(Unusable::Channel { is: release.channel, allowed: rules.channel });
     }
-    // A file by its URL has no page, and no date: whoever wrote its address chose it.
+    // A file that is given by URL has no page and no date: the user chose exactly this file.
     let has_page = release.published.is_some();
     let software = rules.jars.software();
     let has_list = !software.list_of(source, release).is_empty();
     if has_page && !has_list && rules.unlisted == Unlisted::Refuse && !gives_a_list(rules, release) {
         return Some(Unusable::Unlisted);
     }
-    // Who gives it a list says that it runs here. Whether its JAR says so, too, is known once it was downloaded.
+    // A user who sets a list declares that the release runs here. Whether its JAR agrees is known after the download.
     if loads == Loads::Unsaid && !gives_a_list(rules, release) {
         return Some(Unusable::SoftwareUnsaid { software });
     }
-    // Without a date there is no age. The user named the very bytes: nothing newer can slip in while a delay runs.
+    // A release without a date has no age. The user named exactly these bytes, so no newer file can replace them during
+    // a delay.
     let ripe_at = ripe_at(release.published?, rules.delay);
     (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: rules.delay })
 }
 
-/// Whether the user says on which Minecraft versions a release runs.
+/// Whether the user states on which Minecraft versions a release runs.
 fn gives_a_list(rules: &Rules<'_>, release: &Release) -> bool {
     rules.compatibility.is_some_and(|says| says.mode != OverrideMode::Remove && says.is_about(&release.version))
 }
 
 /// For each release, the patch that replaced it before its delay was over.
 ///
-/// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours; without this rule a delay of 72
-/// hours installs exactly those, in the hours between their ripening and that of their successors.
+/// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours. Without this rule, a delay of 72
+/// hours installs exactly those, in the hours between the end of their delay and that of their successors.
 fn superseded(
     releases: &[&Release],
     faults: &[Option<Unusable>],

@@ -1,4 +1,5 @@
-//! Pure. Projects judged once for all who judge alike: a thousand servers mostly have the same rules.
+//! Pure. Caches the eligibility of projects for all servers with the same inputs: most of a thousand servers share
+//! their rules.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -20,68 +21,71 @@ use crate::known_constraints::is_called;
 use crate::request::{Dependencies, Request, Running, has_any};
 use crate::unusable::Unusable;
 
-/// One project under one set of rules.
+/// The eligibility of one project under one set of rules.
 pub(super) struct ProjectEligibility<'a> {
-    /// The channel used: that of the rules, or the best there is when the project has nothing on it.
+    /// The channel in use: that of the rules, or the most stable one available if the project has no release on it.
     pub(super) channel: Channel,
     /// Oldest first.
     pub(super) releases: Rc<Vec<Candidate<'a>>>,
-    /// The projects, by their places, that its usable releases need.
+    /// The projects, by position, that its usable releases need.
     pub(super) required: BTreeSet<usize>,
-    /// What was missing to follow them.
+    /// Data that was missing when their dependencies were followed.
     pub(super) gap: Gap,
-    /// Whether lines of its pages lead to what runs and pages have lost: on other servers they lead elsewhere.
+    /// Whether dependencies on its pages lead to running releases that are delisted. On other servers they lead
+    /// elsewhere.
     pub(super) leads_to_lost: bool,
 }
 
-/// All that a verdict depends on beside the catalog and the instant.
+/// All inputs of the eligibility apart from the catalog and the instant.
 #[derive(PartialEq, Eq)]
 struct EligibilityCacheKey<'a> {
     rules: Rules<'a>,
     offer: AvailableJava<'a>,
     /// Its releases that run on the server.
     runs: Vec<&'a str>,
-    /// The one that runs and that its page has lost, as all servers have it that know the same of it.
+    /// Its running release that is delisted. Servers with the same description of it share one value.
     lost: Option<*const Release>,
-    /// Those of other projects that lines of its pages lead to only because they run.
+    /// Delisted releases of other projects that dependencies on its pages lead to only because they run.
     led_to: Vec<*const Release>,
-    /// With `dependencies: Forbid` or `Propose`, that and what is asked for.
+    /// With `dependencies: Forbid` or `Propose`: that setting and the requested projects.
     forbidden_but: Option<(Dependencies, BTreeSet<usize>)>,
-    /// With facts about it that are not built in, those and what is asked for: names mean something there first.
+    /// With facts about it that are not built in: those facts and the requested projects, because names resolve to them
+    /// first.
     facts: Option<(&'a CompatibilityFacts, BTreeSet<usize>)>,
-    /// Where its JARs ask for others by name: who is called so.
+    /// If its JARs require others by name: the owners of those names.
     names: Option<NameResolution>,
-    /// JARs of people's own that it has to go beside.
+    /// Unmanaged JARs that it has to be compatible with.
     files: Vec<KnownFile<'a>>,
 }
 
-/// Judgements by the place of the project.
+/// Eligibility by the position of the project.
 type EligibilityCache<'a> = HashMap<usize, Vec<(EligibilityCacheKey<'a>, Rc<ProjectEligibility<'a>>)>>;
 
-/// What JARs say by the place of the project, for each choice of them.
+/// Names from JARs by the position of the project, for each selection of JARs.
 type JarNamesByChoice<'a> = HashMap<usize, Vec<(Jars<'a>, Rc<DeclaredNames>)>>;
 
-/// Every judgement so far.
+/// All eligibility that was determined so far.
 pub(super) struct EligibilityTable<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) now: Timestamp,
-    /// Read once: hundreds of tags.
+    /// Computed once, because there are hundreds of tags.
     pub(super) published: Option<Published>,
     known: EligibilityCache<'a>,
     heard: JarNamesByChoice<'a>,
-    /// Those of the request that this one is a change of.
+    /// The caches of the request that this one is a change of.
     before: Option<(&'a EligibilityCache<'a>, &'a JarNamesByChoice<'a>)>,
     places: HashMap<&'a ProjectKey, Option<usize>>,
-    /// What runs and pages have lost, by project and id: each once for all servers that know the same of it.
+    /// Running releases that are delisted, by project and id. Servers with the same description of one share one value.
     lost: HashMap<(usize, &'a str), Vec<&'a Release>>,
-    /// Whether lines of the pages of a project, by its place, lead to one of those, as all that there is of its own project or not.
+    /// Whether dependencies on the pages of a project (by position) lead to a delisted release. The flag tells whether
+    /// that release is all that its own project has.
     leads: HashMap<(usize, *const Release, bool), bool>,
-    /// The projects that have a release of this id; filled when several servers are judged.
+    /// The projects that have a release of this id. Filled when there are several servers.
     owners: Option<HashMap<&'a str, Vec<usize>>>,
 }
 
 impl<'a> EligibilityTable<'a> {
-    /// For one request: nobody else can run anything.
+    /// For one request, without running releases of other servers.
     pub(super) fn of_one(catalog: &'a Catalog, now: Timestamp) -> Self {
         Self::of_one_with(catalog, now, java::newest(catalog, now))
     }
@@ -101,13 +105,14 @@ impl<'a> EligibilityTable<'a> {
         }
     }
 
-    /// For another request at the same instant, of a server that runs the same: what is judged alike is judged already.
+    /// For another request at the same instant, of a server that runs the same releases. Results with equal inputs are
+    /// reused.
     pub(super) fn continued(&'a self) -> Self {
         let after = Self::of_one_with(self.catalog, self.now, self.published);
         Self { before: Some((&self.known, &self.heard)), ..after }
     }
 
-    /// For many.
+    /// For several requests.
     pub(super) fn of_many(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> Self {
         let mut owners: HashMap<&str, Vec<usize>> = HashMap::new();
         let running = requests.iter().filter_map(|request| request.running.as_ref());
@@ -126,13 +131,14 @@ impl<'a> EligibilityTable<'a> {
         Self { owners: Some(owners), ..Self::of_one(catalog, now) }
     }
 
-    /// The place of a project.
+    /// The position of a project.
     pub(super) fn find(&mut self, key: &'a ProjectKey) -> Option<usize> {
         let catalog = self.catalog;
         *self.places.entry(key).or_insert_with(|| find(catalog, key))
     }
 
-    /// The same; one that the catalog does not hold is noted in `gap`, to be fetched or with why it could not be read.
+    /// Like `find`, but records a project that the catalog does not hold in `gap`: to be fetched, or with the reason
+    /// why it could not be read.
     pub(super) fn find_or_note(&mut self, key: &'a ProjectKey, gap: &mut Gap) -> Option<usize> {
         let found = self.find(key);
         if found.is_none() {
@@ -153,7 +159,8 @@ impl<'a> EligibilityTable<'a> {
         runs
     }
 
-    /// The release of a project that runs on a server and that its page has lost. Servers that know the same of it have one.
+    /// The release of a project that runs on a server and is delisted. Servers with the same description of it share
+    /// one value.
     pub(super) fn lost(&mut self, place: usize, running: &'a Running) -> Option<&'a Release> {
         let own = running.lost_release(&self.catalog.projects[place])?;
         let known = self.lost.entry((place, &own.id)).or_default();
@@ -164,8 +171,8 @@ impl<'a> EligibilityTable<'a> {
         }))
     }
 
-    /// What runs on a server and pages have lost, as far as lines of the pages of the project at `place`, or of its own release that runs
-    /// and is lost, lead there only for that.
+    /// The running releases that are delisted and that dependencies lead to only for that reason. The dependencies are
+    /// those on the pages of the project at `place`, or of its own delisted release that runs.
     fn led_to(&mut self, place: usize, own: Option<&Release>, request: &'a Request) -> Vec<&'a Release> {
         let Some(running) = request.running.as_ref().filter(|running| !running.lost.is_empty()) else {
             return Vec::new();
@@ -191,7 +198,7 @@ impl<'a> EligibilityTable<'a> {
         found
     }
 
-    /// What the JARs of a project that come say of names.
+    /// The names declared in the selected JARs of a project.
     pub(super) fn spoken(&mut self, place: usize, jars: &Jars<'a>) -> Rc<DeclaredNames> {
         let before = self.before.and_then(|(_, heard)| heard.get(&place));
         let heard = self.heard.entry(place).or_default();
@@ -203,7 +210,8 @@ impl<'a> EligibilityTable<'a> {
         spoken
     }
 
-    /// The project at `place` under these rules, for a server that asks for `requested` and has these files.
+    /// The eligibility of the project at `place` under these rules, for a server that requests `requested` and has
+    /// these files.
     pub(super) fn judge(
         &mut self,
         place: usize,
@@ -243,7 +251,7 @@ impl<'a> EligibilityTable<'a> {
     }
 }
 
-/// The server that a project is judged for.
+/// The server for which the eligibility of a project is determined.
 #[derive(Clone, Copy)]
 struct EligibilityFor<'x, 'a> {
     request: &'x Request,
@@ -268,7 +276,7 @@ fn judge_one<'a>(
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
     let floor = floor(&verdicts, rules, running);
     let runs_now = |release: &Release| running.is_some_and(|running| running.has(release));
-    // Few plugins are held, and only of those the one that runs has to be looked for.
+    // Few plugins are held, and the running release is searched only for those.
     let held = rules.hold.and_then(|(object, by)| {
         let (at, _) = verdicts.releases.iter().rfind(|(release, _)| runs_now(release))?;
         Some(Unusable::Held { at: at.version.clone(), object: object.to_owned(), by })
@@ -283,14 +291,14 @@ fn judge_one<'a>(
         if !exempt && matches!(unusable, None | Some(Unusable::HeldBack { .. })) {
             unusable = delay_groups::held_back(catalog, release, rules, now).or(unusable);
         }
-        // Who takes the hold away is told next what else there is.
+        // Checked after the policy, so that removing the hold shows the next reason.
         if !runs && unusable.is_none() {
             unusable.clone_from(&held);
         }
         if unusable.is_none() {
             unusable = beside;
         }
-        // Last of all: who allows it can then have it.
+        // Checked last, so that allowing the downgrade is enough to get the release.
         if let Some((_, than)) = floor.as_ref().filter(|(floor, _)| !exempt && unusable.is_none() && at < *floor) {
             unusable = Some(Unusable::Older { than: than.clone() });
         }

@@ -1,7 +1,8 @@
-//! Pure. The tables that all servers of a fleet share, and the seat of each server at them.
+//! Pure. Builds the tables that all servers of a fleet share, and the view of each server on them.
 //!
-//! A [`super::World`] is made for one server and can explain; a thousand of them would not fit into memory. Here every
-//! project has one numbering of its releases for all servers, and what two servers judge alike is there once.
+//! A [`super::CandidateIndex`] is built for one server and can explain its results. A thousand of them would not fit
+//! into memory. Here, each project numbers its releases once for all servers, and eligibility that two servers have in
+//! common is stored once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -28,19 +29,20 @@ use crate::solve::index_set::IndexSet;
 use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
 
-/// What does not depend on a single server.
+/// Data that does not depend on a single server.
 pub(crate) struct SharedTables<'a> {
-    /// By the place of the project in the catalog.
+    /// By the position of the project in the catalog.
     pub(crate) projects: BTreeMap<usize, ListingTable<'a>>,
     pub(crate) sheets: Vec<SharedEligibility>,
-    /// Each list of Papers that a server sees, oldest first, once for each way to read lists; nearly always one.
+    /// Each list of Paper versions that a server sees, oldest first, once for each listing policy. There is almost
+    /// always only one.
     pub(crate) papers: Vec<Vec<Minecraft>>,
 }
 
-/// A project's releases, oldest first (index is place plus 1), and what each that may be used asks of other projects:
-/// [`Edge::to`] is the place of a project in the catalog.
+/// The releases of a project, oldest first (the index is the position plus 1), and the edges of each usable one.
+/// [`Edge::to`] is the position of a project in the catalog.
 pub(crate) struct ListingTable<'a> {
-    /// The name people know.
+    /// The display name.
     pub(crate) name: &'a str,
     pub(crate) releases: Vec<&'a Release>,
     pub(crate) links: Vec<Vec<Edge>>,
@@ -53,25 +55,25 @@ impl ListingTable<'_> {
     }
 }
 
-/// A project as all servers with the same rules see it.
+/// The eligibility of a project for all servers with the same rules.
 pub(crate) struct SharedEligibility {
     /// Releases that may be used.
     pub(crate) usable: IndexSet,
-    /// Per Paper, those of them that are known to run on it.
+    /// Per Paper version, the usable releases that are known to run on it.
     pub(crate) supports: Vec<IndexSet>,
 }
 
-/// One server at the tables.
+/// One server's view of the shared tables.
 #[derive(Clone)]
 pub(crate) struct ServerView<'a> {
     pub(crate) request: &'a Request,
-    /// Which list of Papers; index in the solve is place plus 1.
+    /// The list of Paper versions. The index in the solver is the position plus 1.
     pub(crate) papers: usize,
-    /// The Papers it can choose from.
+    /// The Paper versions it can choose from.
     pub(crate) open: IndexSet,
-    /// In the order of its [`super::World`].
+    /// The plugins, in the order of its [`super::CandidateIndex`].
     pub(crate) shelves: Vec<PluginView<'a>>,
-    /// Whether something is missing that its question needs.
+    /// Whether data is missing that its request needs.
     pub(crate) gap: bool,
 }
 
@@ -80,34 +82,37 @@ pub(crate) struct ServerView<'a> {
 pub(crate) struct PluginView<'a> {
     pub(crate) project: usize,
     pub(crate) sheet: usize,
-    /// The first of the Plugin objects that ask for it; `None`: only other plugins need it.
+    /// The first of the Plugin objects that request it. `None` if only other plugins need it.
     pub(crate) object: Option<&'a str>,
     /// The Plugin objects that want one release on all their servers, by name.
     pub(crate) latest: Vec<&'a str>,
-    /// The releases left open. With 0 it need not be installed.
+    /// The releases left to choose from. If it contains 0, the plugin need not be installed.
     pub(crate) domain: IndexSet,
-    /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives
-    /// names, where facts count that are not built in, where its page leads to what runs and pages have lost, and for other
-    /// software than Paper.
+    /// The edges of its releases, if they may differ between servers. That is so in four cases:
+    ///
+    /// - A JAR that was read declares names.
+    /// - Facts apply that are not built in.
+    /// - Its page leads to running releases that are delisted.
+    /// - The software is not Paper.
     pub(crate) named: Option<SharedLinks>,
-    /// Which JARs come, where any that was read asks for others by name.
+    /// The selected JARs, if any that was read requires others by name.
     asks: Option<Jars<'a>>,
-    /// Whether lines of its pages lead to what runs here and pages have lost.
+    /// Whether dependencies on its pages lead to running releases that are delisted.
     leads_to_lost: bool,
-    /// What its Plugin object says about its versions and those of others.
+    /// Constraints of its Plugin object on its own versions and on those of other plugins.
     pub(crate) requires: Option<UserConstraint<'a>>,
-    /// Releases that count as running on every Paper (what runs now, under strategy `latest` of the server).
+    /// Releases that count as running on every Paper version: the running ones, under strategy `latest` of the server.
     pub(crate) stays: IndexSet,
 }
 
 impl ServerView<'_> {
-    /// The shelf of a project.
+    /// The position of a project's view.
     pub(crate) fn shelf_of(&self, project: usize) -> Option<usize> {
         self.shelves.iter().position(|place| place.project == project)
     }
 }
 
-/// Everything of a server that its Papers depend on.
+/// All inputs from a server that its Paper versions depend on.
 type PaperCacheKey<'a> = (
     &'a PaperRequest,
     jiff::SignedDuration,
@@ -120,12 +125,16 @@ type PaperCacheKey<'a> = (
     (&'a [UnmanagedJar], UnmanagedPlugins),
 );
 
-/// What the links of a plugin with one sheet depend on where facts count: what its Plugin says, the cluster's facts,
-/// what is asked for, because names mean something there first, and what runs, because some facts do not part it. What
-/// names in JARs mean, the sheet has.
+/// The inputs of the edges of a plugin, for one shared eligibility, if facts apply:
+///
+/// - The constraints of its Plugin object and the facts of the cluster.
+/// - The requested projects, because names resolve to them first.
+/// - The running releases, because some facts do not separate them.
+///
+/// The shared eligibility covers the meaning of names in JARs.
 type FactCacheKey<'a> = Option<(Option<UserConstraint<'a>>, &'a [VersionFact], BTreeSet<usize>, Vec<&'a str>)>;
 
-/// What each release asks of other projects, for all who ask alike.
+/// The edges of each release, shared by servers with the same edges.
 type SharedLinks = Rc<Vec<Vec<Edge>>>;
 
 struct PlaceCursor<'a> {
@@ -133,20 +142,20 @@ struct PlaceCursor<'a> {
     now: Timestamp,
     judgements: EligibilityTable<'a>,
     running: HashSet<&'a str>,
-    /// What runs where pages have lost some of it.
+    /// The state of the servers that run delisted releases.
     losers: Vec<&'a Running>,
     projects: BTreeMap<usize, ListingTable<'a>>,
     sheets: Vec<(usize, SharedEligibility)>,
-    /// By the address of the judgement, which `judgements` keeps alive, and the list of Papers.
+    /// By the address of the eligibility, which `judgements` keeps alive, and the list of Paper versions.
     sheet_of: HashMap<(*const ProjectEligibility<'a>, usize), usize>,
     papers: Vec<(Vec<Minecraft>, ListingPolicy, ListingReader)>,
     opened: Vec<(PaperCacheKey<'a>, usize, IndexSet)>,
-    /// Who is called what, for each seat.
+    /// The owners of names, for each server view.
     names: Vec<NameTable>,
 }
 
 impl<'a> SharedTables<'a> {
-    /// Reads the catalog for these servers; a seat for each, in the same order.
+    /// Reads the catalog for these servers and returns one view for each, in the same order.
     pub(crate) fn read(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> (Self, Vec<ServerView<'a>>) {
         let running = requests.iter().filter_map(|request| request.running.as_ref());
         let mut desk = PlaceCursor {
@@ -255,7 +264,8 @@ impl<'a> PlaceCursor<'a> {
         let (running, losers, judgements) = (&self.running, &self.losers, &mut self.judgements);
         let listing = self.projects.entry(member.place).or_insert_with(|| {
             let runs = |release: &Release| running.contains(release.id.as_str());
-            // Once for all servers that know the same of it. That no other one uses it is for the sheets to say.
+            // Servers with the same description of a delisted release share one value. The shared eligibility keeps
+            // other servers from using it.
             let mut seen = HashSet::new();
             let lost = losers.iter().filter_map(|running| judgements.lost(member.place, running));
             let lost = lost.filter(|lost| seen.insert(std::ptr::from_ref(*lost)));
@@ -269,7 +279,7 @@ impl<'a> PlaceCursor<'a> {
         let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
         let same = |(judged, listed): (&Candidate<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
         if judged.len() != listing.releases.len() || !judged.iter().zip(&listing.releases).all(same) {
-            // What runs on another server and is not out yet for this one is in the common numbering.
+            // The common numbering contains releases that run on another server and are not published yet for this one.
             let numbers: HashMap<*const Release, usize> = listing
                 .releases
                 .iter()
@@ -281,7 +291,7 @@ impl<'a> PlaceCursor<'a> {
             supports = supports.iter().map(common).collect();
             usable = common(&usable);
         }
-        // Many Papers share a set, most of all those that nothing supports.
+        // Many Paper versions share one set of releases. Most of these versions have the empty set.
         let mut shared: Vec<IndexSet> = Vec::new();
         let supports = supports.iter().map(|set| {
             let set = set.intersection(&usable);
@@ -297,7 +307,7 @@ impl<'a> PlaceCursor<'a> {
         self.sheets.len() - 1
     }
 
-    /// Fills in what the usable releases ask of each other.
+    /// Fills in the edges of the usable releases.
     fn link(&mut self, seats: &mut [ServerView<'_>]) {
         let mut usable: BTreeMap<usize, IndexSet> = BTreeMap::new();
         for (project, sheet) in &self.sheets {
@@ -321,7 +331,8 @@ impl<'a> PlaceCursor<'a> {
             });
             listing.links = asks.collect();
         }
-        // Servers with the same facts, plugins and rules have the same links: they are there once, by sheet.
+        // Servers with the same facts, plugins and rules have the same edges. They are stored once, by shared
+        // eligibility.
         let mut shared: HashMap<usize, Vec<(FactCacheKey<'_>, SharedLinks)>> = HashMap::new();
         for (seat, names) in seats.iter_mut().zip(&self.names) {
             let request = seat.request;
@@ -364,13 +375,13 @@ impl<'a> PlaceCursor<'a> {
 }
 
 impl SharedTables<'_> {
-    /// What a release (by its index; none for 0) of a plugin on a server asks of other projects.
+    /// The edges of a release (given by its index, empty for 0) of a plugin on a server.
     pub(crate) fn links<'x>(&'x self, place: &'x PluginView<'_>, index: usize) -> &'x [Edge] {
         let links = place.named.as_deref().unwrap_or_else(|| &self.projects[&place.project].links);
         index.checked_sub(1).and_then(|at| links.get(at)).map_or(&[], Vec::as_slice)
     }
 
-    /// The fact behind a link of a release (by its index) of a plugin on a server, in words that stand alone.
+    /// The fact behind an edge of a release (given by its index) of a plugin on a server, as a self-contained value.
     pub(crate) fn fact(&self, place: &PluginView<'_>, index: usize, link: &Edge) -> Option<UsedFact> {
         let (range, says) = link.fact.as_deref()?;
         let from = &self.projects[&place.project];

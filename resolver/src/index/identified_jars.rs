@@ -1,4 +1,5 @@
-//! Pure. JARs of people's own whose release a site knows: packages with one release, beside which not every release goes.
+//! Pure. Checks compatibility with unmanaged JARs whose release is known upstream: each is a package with one fixed
+//! release.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +17,11 @@ use crate::request::Request;
 use crate::unmanaged_jar::UnmanagedPlugins;
 use crate::unusable::{GroupSplit, Unusable};
 
-/// A JAR of people's own with the release that it is.
+/// An unmanaged JAR and the release it was identified as.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownFile<'a> {
     pub(super) file: &'a str,
-    /// Of the project.
+    /// Position of the project.
     pub(super) place: usize,
     pub(super) project: &'a Project,
     pub(super) release: &'a Release,
@@ -36,19 +37,19 @@ impl PartialEq for KnownFile<'_> {
 impl Eq for KnownFile<'_> {}
 
 impl KnownFile<'_> {
-    /// Whether it is of the project at `place`, or of what is called so at another site.
+    /// Whether the file belongs to the project at `place`, or to its namesake at another site.
     pub(super) fn is_of(&self, catalog: &Catalog, place: usize) -> bool {
         self.place == place || are_namesakes(self.project, &catalog.projects[place])
     }
 }
 
-/// Whether they are one plugin at two sites.
+/// Whether two projects are the same plugin at two sites.
 pub(super) fn are_namesakes(one: &Project, other: &Project) -> bool {
     one.key.source != other.key.source && one.name.eq_ignore_ascii_case(&other.name)
 }
 
-/// The files that count, by name. One whose project is among `members`, at whatever site, is a second file of a plugin that is there
-/// anyway: of that the names tell.
+/// The files that count, by name. A file whose project is among `members`, at either site, is a second file of an
+/// installed plugin. The check for name conflicts reports it.
 pub(super) fn known_files<'a>(
     catalog: &'a Catalog,
     request: &'a Request,
@@ -67,20 +68,20 @@ pub(super) fn known_files<'a>(
     known
 }
 
-/// What is said of one file and the releases of one project.
+/// The known relations between one file and the releases of one project.
 struct FileCompatibility<'x> {
     file: &'x KnownFile<'x>,
     catalog: &'x Catalog,
-    /// Of the project.
+    /// Position of the project.
     place: usize,
-    /// Its releases, oldest first, and those of the file's project.
+    /// Its releases and those of the file's project, oldest first.
     own: &'x [&'x Release],
     theirs: Vec<&'x Release>,
-    /// What the page of the file says of the project: how, and the release that it names.
+    /// The entries on the file's page about the project: the kind, and the release that it names.
     lines: Vec<(DependencyKind, Option<&'x str>)>,
-    /// Which versions of it the file needs, by a fact.
+    /// The versions of it that the file needs according to a fact.
     bound: Option<Bound>,
-    /// Facts are read with this file alone: of another one they say something else.
+    /// Facts are resolved with this file alone, because they mean something else for another file.
     facing: BoundContext<'x>,
 }
 
@@ -106,7 +107,8 @@ impl<'x> FileCompatibility<'x> {
         }
     }
 
-    /// Why a release does not go beside the file: what pages exclude, which release they name, what facts say, what dates tell.
+    /// The reason why a release is incompatible with the file: an exclusion on a page, a release that a page names, a
+    /// fact, or a publication date.
     fn against(&self, release: &Release) -> Option<Unusable> {
         let apart = self.by_pages(release).or_else(|| self.by_facts(release))?;
         let KnownFile { file, project, release: is, place: _ } = self.file;
@@ -118,7 +120,7 @@ impl<'x> FileCompatibility<'x> {
         })
     }
 
-    /// The lines of a release's page about the file's project.
+    /// The entries on a release's page about the file's project.
     fn lines_of<'r>(&self, release: &'r Release) -> Vec<(DependencyKind, Option<&'r str>)> {
         let about = |line: &&Dependency| {
             leads_to(self.catalog, &self.facing, self.place, line)
@@ -170,27 +172,27 @@ impl<'x> FileCompatibility<'x> {
     }
 }
 
-/// Where a line of the page of a project leads.
+/// The target project of an entry on a project's page.
 fn leads_to(catalog: &Catalog, facing: &BoundContext<'_>, place: usize, line: &Dependency) -> Option<usize> {
     let DependencyTarget::Project(found) = target(catalog, facing, place, line) else { return None };
     Some(found)
 }
 
-/// The releases that lines ask for by their ids.
+/// The releases that entries require by id.
 fn named<'x>(lines: &[(DependencyKind, Option<&'x str>)]) -> impl Iterator<Item = &'x str> {
     let asks = |kind| matches!(kind, DependencyKind::Required | DependencyKind::Optional);
     lines.iter().filter(move |(kind, _)| asks(*kind)).filter_map(|(_, named)| *named)
 }
 
-/// What of a bound is not so.
+/// The unmet part of a bound.
 enum UnmetBound {
     Fact(UsedFact),
-    /// The least version that dates tell.
+    /// The minimum version guessed from publication dates.
     Guess(String),
 }
 
-/// Whether one release needs another version of the other project than is there. `others`: the releases of that, oldest first, and
-/// whether dates tell of them; where a page names the release they tell nothing.
+/// Returns why a release does not accept the installed version of the other project, if so. `others` holds the releases
+/// of that project, oldest first, and whether dates count. If a page names the release, dates do not count.
 fn broken(
     bound: &Bound,
     (project, release): (&Project, &Release),
@@ -215,8 +217,10 @@ fn broken(
     }
 }
 
-/// For each of these releases (oldest first) of the project at `place` what keeps it from running beside the files. A file beside
-/// which a release does not go that runs now keeps nobody away: that is so already, and to stop its updates would mend nothing.
+/// For each of these releases (oldest first) of the project at `place`: what keeps it from running beside the files.
+///
+/// A file that is incompatible with a running release blocks no release. The conflict exists already, and holding back
+/// updates would not fix it.
 pub(super) fn against(
     at: (&Catalog, Timestamp),
     place: usize,
@@ -235,7 +239,8 @@ pub(super) fn against(
 }
 
 impl CandidateIndex<'_> {
-    /// What is said against a release beside JARs of people's own. Of one that was chosen it holds nothing back, because it is so now.
+    /// The incompatibilities of a release with unmanaged JARs. For a release that was chosen they do not block it,
+    /// because the conflict exists already.
     pub(crate) fn beside(&self, at: usize, place: usize) -> Vec<Unusable> {
         let catalog = self.judgements.catalog;
         let places = |which: &dyn Fn(&PluginCandidates<'_>) -> bool| -> BTreeSet<usize> {

@@ -1,5 +1,5 @@
-//! Pure. Which JARs of a release come to the server: the main one, or those that `spec.source.jars` names; and what is known of
-//! them there.
+//! Pure. Selects the JARs of a release that are installed: the main JAR, or those that `spec.source.jars` names.
+//! Reports the known properties of the selection.
 
 use crate::catalog::{Declared, Jar, Release, Source};
 use crate::jar_pattern::{matches, stem};
@@ -8,17 +8,17 @@ use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// The most names of files that a reason carries.
+/// Limit of file names in one reason.
 const MOST_NAMES: usize = 8;
 
-/// What is asked for of each release of a plugin.
+/// The JARs requested from each release of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Jars<'a> {
-    /// What loads them.
+    /// The software that loads them.
     software: Software,
-    /// Whether somebody names none, and means the main one.
+    /// Whether a request names no JAR and therefore means the main one.
     main: bool,
-    /// What the others name, in order, each once.
+    /// The patterns of the other requests, sorted, without duplicates.
     patterns: Vec<&'a str>,
 }
 
@@ -27,17 +27,17 @@ pub(crate) struct Jars<'a> {
 pub(super) enum Loads {
     Yes,
     No,
-    /// The source has no word for this software, and a JAR that comes was not read.
+    /// The source has no field for this software, and a selected JAR was not read.
     Unsaid,
 }
 
 impl<'a> Jars<'a> {
-    /// As a plugin comes that nobody asks for.
+    /// The selection for a plugin that no Plugin object requests.
     pub(super) fn main_for(software: Software) -> Self {
         Self { software, main: true, patterns: Vec::new() }
     }
 
-    /// What these Plugins of one project ask for together.
+    /// The combined selection of these requests for one project.
     pub(super) fn of(software: Software, wishes: &[&'a PluginRequest]) -> Self {
         let mut patterns: Vec<&str> = wishes.iter().flat_map(|wish| &wish.jars).map(String::as_str).collect();
         patterns.sort_unstable();
@@ -45,12 +45,13 @@ impl<'a> Jars<'a> {
         Self { software, main: wishes.iter().any(|wish| wish.jars.is_empty()), patterns }
     }
 
-    /// What loads them.
+    /// The software that loads them.
     pub(super) fn software(&self) -> Software {
         self.software
     }
 
-    /// Whether what comes of a release is loaded. Folia goes by the JARs: what they say counts more than a page.
+    /// Whether the software loads the selected JARs of a release. For Folia the JARs decide: their descriptor outranks
+    /// the page.
     pub(super) fn loads(&self, release: &Release, source: Source) -> Loads {
         let named = self.software.is_named_by(release);
         if self.software != Software::Folia || !self.software.is_kin_of(release) {
@@ -68,15 +69,15 @@ impl<'a> Jars<'a> {
         }
     }
 
-    /// Whether nobody knows that a release is loaded.
+    /// Whether it is unknown that the software loads a release.
     pub(crate) fn is_unsaid(&self, release: &Release, source: Source) -> bool {
         self.loads(release, source) == Loads::Unsaid
     }
 
-    /// The JARs that come of a release, in its own order, each once.
+    /// The selected JARs of a release, in the order of the release, each once.
     ///
     /// # Errors
-    /// It has no file, or a pattern does not mean exactly one of them.
+    /// The release has no file, or a pattern does not match exactly one of them.
     pub(crate) fn pick<'r>(&self, release: &'r Release) -> Result<Vec<Jar<'r>>, Unusable> {
         if release.file.is_none() {
             return Err(Unusable::NoFile);
@@ -101,14 +102,15 @@ impl<'a> Jars<'a> {
         Ok(jars.into_iter().zip(comes).filter(|(_, comes)| *comes).map(|(jar, _)| jar).collect())
     }
 
-    /// What each JAR declares that comes of a release, where somebody has read it; None where none can come. What is inside for
-    /// Bukkit is nothing to a proxy.
+    /// The descriptors of the selected JARs of a release, `None` for a JAR that was not read. Returns `None` if no JAR
+    /// can be selected. A proxy ignores descriptors for Bukkit.
     pub(super) fn declared<'r>(&self, release: &'r Release) -> Option<Vec<Option<&'r Declared>>> {
         let jars = self.pick(release).ok().filter(|_| self.software.is_minecraft())?;
         Some(jars.into_iter().map(|jar| jar.declared).collect())
     }
 
-    /// The least Java that loads all that comes of a release, as far as it is known. A proxy starts another class of it.
+    /// The minimum Java version that loads all selected JARs of a release, as far as known. A proxy loads another class
+    /// of the JAR.
     pub(crate) fn java(&self, release: &Release) -> Option<u32> {
         if !self.software.is_minecraft() {
             return None;
@@ -119,7 +121,8 @@ impl<'a> Jars<'a> {
         self.pick(release).ok()?.iter().filter_map(|jar| jar.java).max()
     }
 
-    /// The least Minecraft that loads all that comes of a release, as far as it is known. A proxy does not ask.
+    /// The minimum Minecraft version that loads all selected JARs of a release, as far as known. A proxy does not check
+    /// it.
     pub(crate) fn api_version<'r>(&self, release: &'r Release) -> Option<&'r Minecraft> {
         if !self.software.is_minecraft() {
             return None;
@@ -131,7 +134,7 @@ impl<'a> Jars<'a> {
     }
 }
 
-/// Without versions, so that releases with the same files have the same reason.
+/// File names without versions, so that releases with the same files have the same reason.
 fn names<'x, 'r: 'x>(jars: impl Iterator<Item = &'x Jar<'r>>) -> Vec<String> {
     let mut names: Vec<String> = jars.map(|jar| stem(&jar.file.name)).collect();
     names.sort();

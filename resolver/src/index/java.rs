@@ -1,7 +1,7 @@
-//! Pure. Java: what the image of a server has, what a set needs of it, and the image for that.
+//! Pure. Java: compares the version in a server's image with the one a version set needs, and selects an image.
 //!
-//! A Paper and a plugin name the least Java they start on, never a most. So whether one of them can be had does not depend
-//! on the others: only on the newest Java there is. The image follows from what was chosen.
+//! Paper and plugins declare a minimum Java version and never a maximum. So each one is available or not independently
+//! of the others: only the newest Java counts. The image follows from the chosen version set.
 
 use jiff::Timestamp;
 
@@ -10,50 +10,50 @@ use crate::lock::ImageJava;
 use crate::request::{ImagePolicy, Request};
 use crate::unusable::Unusable;
 
-/// The Java that a server can have.
+/// The Java version that a server can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AvailableJava<'a> {
-    /// Nobody knows: the image does not say it, or no tags were read. Rules nothing out.
+    /// Unknown: the image does not state it, or no tags were read. Rules out no release.
     Unknown,
-    /// The image is pinned, and its tag says what it has.
+    /// The image is pinned, and its tag states the version.
     Pinned {
-        /// As it was written.
+        /// The image as the user wrote it.
         image: &'a str,
-        /// Its Java.
+        /// Its Java version.
         has: u32,
     },
-    /// That of the image that runs: the policy holds it.
+    /// That of the running image: the policy holds it.
     Held {
         /// `SameJava` or `Keep`.
         policy: ImagePolicy,
-        /// Its Java.
+        /// Its Java version.
         has: u32,
     },
-    /// Whatever is published; the newest Java of it.
+    /// Any published image. Contains the newest Java version among them.
     Published(Option<u32>),
 }
 
 impl<'a> AvailableJava<'a> {
-    /// What the server of `request` can have; `published` is the [`newest`] of the catalog.
+    /// The Java that the server of `request` can have. `published` is the [`newest`] of the catalog.
     pub(crate) fn of(request: &'a Request, published: Option<Published>) -> Self {
         if let Some(image) = &request.image {
             return java_of_image(image).map_or(Self::Unknown, |has| Self::Pinned { image, has });
         }
         if !request.software.is_minecraft() {
-            // The images that are chosen from are those of servers.
+            // The selectable images are those for Minecraft servers.
             return Self::Unknown;
         }
         let runs = request.running.as_ref().and_then(|running| running.java);
         match (request.image_policy, runs) {
             (policy @ (ImagePolicy::SameJava | ImagePolicy::Keep), Some(has)) => Self::Held { policy, has },
-            // What does not run yet can be held by nothing.
+            // A server that does not run yet has no image to keep.
             (ImagePolicy::SameJava | ImagePolicy::Keep, None) | (ImagePolicy::Follow, _) => {
                 published.map_or(Self::Unknown, |Published(most)| Self::Published(most))
             }
         }
     }
 
-    /// Why something that needs this Java cannot be had.
+    /// The reason why a release that needs this Java version is not available.
     pub(crate) fn fault(self, needs: u32) -> Option<Unusable> {
         match self {
             Self::Pinned { image, has } if has < needs => {
@@ -66,17 +66,19 @@ impl<'a> AvailableJava<'a> {
     }
 }
 
-/// The newest Java of the images that were out; None in it: of none.
+/// The newest Java version of the images published at that instant. The inner value is `None` if no image was
+/// published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Published(Option<u32>);
 
-/// The newest Java of all images; None when nobody asked for tags.
+/// The newest Java version of all images. `None` if no tags were requested.
 pub(crate) fn newest(catalog: &Catalog, now: Timestamp) -> Option<Published> {
     let out = || catalog.images.iter().filter(|image| image.pushed <= now);
     (!catalog.images.is_empty()).then(|| Published(out().filter_map(|image| Some(release_of(image)?.0)).max()))
 }
 
-/// The Java in the name of an image of itzg's scheme (`…:2026.8.1-java21`, `…:java25-alpine`); None: it does not say.
+/// The Java version in the name of an image of itzg's scheme (`…:2026.8.1-java21`, `…:java25-alpine`). `None` if the
+/// name does not state it.
 pub(crate) fn java_of_image(image: &str) -> Option<u32> {
     let name = image.split('@').next()?;
     let tag = name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))?;
@@ -84,18 +86,19 @@ pub(crate) fn java_of_image(image: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The same, and when the tag was pushed, where it is one that was read.
+/// The Java version of an image, and the time its tag was pushed if that tag was read.
 pub(crate) fn image_java(catalog: &Catalog, image: &str) -> Option<ImageJava> {
     let pushed = catalog.images.iter().find(|tag| full_name(tag) == image).map(|tag| tag.pushed);
     Some(ImageJava { has: java_of_image(image)?, pushed })
 }
 
-/// A tag as an image is asked for by it.
+/// The name by which an image with this tag is pulled.
 fn full_name(image: &ImageTag) -> String {
     format!("{}:{}@{}", image.repository, image.tag, image.digest)
 }
 
-/// The newest `<release>-java<N>` with the Java asked for, else with the next one up that there is; pinned by digest.
+/// Selects the newest `<release>-java<N>` with the requested Java, otherwise with the next higher Java available. The
+/// result is pinned by digest.
 ///
 /// Releases are compared as numbers: `2026.10.1` is newer than `2026.8.1` (PEP 440, not padded).
 pub(crate) fn choose_image<'x>(
@@ -116,7 +119,7 @@ pub(crate) fn choose_image<'x>(
         .map(|(_, _, image)| full_name(image))
 }
 
-/// The image that runs a set which needs this Java: as it is pinned, else as the policy lets it move.
+/// The image for a version set that needs this Java version: the pinned one, otherwise as the image policy allows.
 pub(crate) fn image_for(catalog: &Catalog, request: &Request, java: u32, now: Timestamp) -> Option<String> {
     if request.image.is_some() || !request.software.is_minecraft() {
         return request.image.clone();
@@ -134,7 +137,7 @@ pub(crate) fn image_for(catalog: &Catalog, request: &Request, java: u32, now: Ti
     }
 }
 
-/// The image of the repository that a pinned one is from, with this Java: what the pin could be changed to.
+/// The image with this Java version from the repository of a pinned image. The user could change the pin to it.
 pub(crate) fn sibling_image(catalog: &Catalog, pinned: &str, java: u32, now: Timestamp) -> Option<String> {
     let repository = |image: &str| {
         let name = image.split('@').next().unwrap_or_default();
@@ -148,7 +151,7 @@ pub(crate) fn sibling_image(catalog: &Catalog, pinned: &str, java: u32, now: Tim
     choose_image(catalog.images.iter().filter(|image| repository(&image.repository) == ours), java, now)
 }
 
-/// `2026.8.1-java21` as Java and release.
+/// Splits `2026.8.1-java21` into Java version and release.
 fn release_of(image: &ImageTag) -> Option<(u32, Vec<u32>)> {
     let (release, java) = image.tag.split_once('-')?;
     let has = java.strip_prefix("java")?.parse().ok()?;

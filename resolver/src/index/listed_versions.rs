@@ -1,4 +1,4 @@
-//! Pure. What a list of Minecraft versions means for each Paper there is.
+//! Pure. Interprets a list of Minecraft versions for each Paper version.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob, hotfix};
 
-/// What the owner of the server says about lists.
+/// How the user wants lists to be interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListingPolicy {
     pub(super) software: Software,
@@ -17,35 +17,35 @@ pub(crate) struct ListingPolicy {
 }
 
 impl ListingPolicy {
-    /// That of a server.
+    /// The policy of a server.
     pub(crate) fn of(request: &Request) -> Self {
         Self { software: request.software, siblings: request.hotfix_siblings, unlisted: request.unlisted }
     }
 }
 
-/// How a release is known to run on one Paper.
+/// The evidence that a release runs on one Paper version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ListingEvidence<'a> {
-    /// On its list.
+    /// The version is on its list.
     Listed,
-    /// On its list stands this sibling.
+    /// This hotfix sibling of the version is on its list.
     Sibling(&'a Minecraft),
-    /// The user says so.
+    /// An override of the user.
     Override,
-    /// It has no list.
+    /// The page has no list.
     NoList,
 }
 
-/// For each Minecraft version that a list may name, the Papers it counts for.
+/// For each Minecraft version that a list may name, the Paper versions it counts for.
 pub(crate) struct ListingReader {
     papers: Vec<Minecraft>,
     policy: ListingPolicy,
-    /// Index of a Paper, and whether it is only the sibling of the one listed.
+    /// The index of a Paper version, and whether it is only the sibling of the listed one.
     counts_for: HashMap<Minecraft, Vec<(usize, bool)>>,
 }
 
 impl ListingReader {
-    /// For these Papers, oldest first. `built` is what Paper itself has built.
+    /// For these Paper versions, oldest first. `built` holds the versions that Paper itself has built.
     pub(crate) fn new<'a>(
         papers: impl Iterator<Item = &'a PaperVersion>,
         policy: ListingPolicy,
@@ -76,18 +76,18 @@ impl ListingReader {
         Self { papers, policy, counts_for }
     }
 
-    /// The Papers, oldest first.
+    /// The Paper versions, oldest first.
     pub(super) fn papers(&self) -> &[Minecraft] {
         &self.papers
     }
 
-    /// Whether every list means the same to both.
+    /// Whether both readers interpret every list in the same way.
     pub(super) fn reads_like(&self, other: &Self) -> bool {
         self.papers == other.papers && self.policy == other.policy
     }
 
-    /// Per Paper, how `release` is known to run on it; `None`: nobody has said so. `needs` is the least Minecraft that loads
-    /// what comes of it.
+    /// Per Paper version, the evidence that `release` runs on it, or `None`. `needs` is the minimum Minecraft version
+    /// that loads the selected JARs.
     pub(crate) fn read<'a>(
         &self,
         source: Source,
@@ -98,13 +98,13 @@ impl ListingReader {
         let list = self.policy.software.list_of(source, release);
         let says = says.filter(|says| says.is_about(&release.version));
         let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
-        // To add to a list that is not there is to make one, unless no list means everything.
+        // Adding to a missing list creates one, unless a missing list means every version.
         let made = adds && list.is_empty() && self.policy.unlisted == Unlisted::Refuse;
         let mut known = if made { self.papers.iter().map(|_| None).collect() } else { self.read_list(list) };
         if let Some(says) = says {
             self.apply(says, &mut known);
         }
-        // A list and the user's word are about what works. What the server refuses does not even start to.
+        // Lists and overrides state what works. A release that the server refuses does not even start.
         for (paper, known) in self.papers.iter().zip(&mut known) {
             if refuses(needs, paper).is_some() {
                 *known = None;
@@ -123,7 +123,8 @@ impl ListingReader {
                 if sibling && self.policy.siblings == HotfixSiblings::Ask {
                     continue;
                 }
-                // Of two the newest, wherever it stands in the list: next to a skipped patch that is the sibling.
+                // Of two siblings, the newest counts, at any position in the list. Next to a skipped patch, that is the
+                // hotfix sibling.
                 let names = match &known[at] {
                     None => true,
                     Some(ListingEvidence::Sibling(other)) => listed > *other,
@@ -139,7 +140,8 @@ impl ListingReader {
         known
     }
 
-    /// The sibling on the list of `release` that would let it run on a Paper (by place), were it trusted.
+    /// The sibling on the list of `release` that would let it run on a Paper version (by position), if siblings were
+    /// trusted.
     pub(crate) fn left_open<'a>(
         &self,
         source: Source,
@@ -169,15 +171,17 @@ impl ListingReader {
     }
 }
 
-/// Why a Paper refuses to load what needs at least this Minecraft, whatever is said about it.
+/// The reason why a Paper version refuses to load a plugin that needs at least this Minecraft version, regardless of
+/// overrides.
 pub(crate) fn refuses(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Unusable> {
     let needs = needs.filter(|needs| paper < *needs)?;
     Some(Unusable::ApiVersion { needs: needs.clone() })
 }
 
-/// The release one patch below `paper`, when Paper skipped it: built before and after it, never for it.
+/// The release one patch below `paper`, if Paper skipped it: Paper built versions before and after it, but never this
+/// one.
 ///
-/// Whoever lists such a version has nothing else to mean than the hotfix that followed (1.20.3, 1.21.2, 26.1).
+/// A page that lists such a version can only mean the hotfix that followed (1.20.3, 1.21.2, 26.1).
 fn never_built_before(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecraft> {
     let [major, minor, patch] = paper.parts().filter(|_| paper.is_release())?;
     let patch = patch.checked_sub(1)?;
@@ -187,7 +191,7 @@ fn never_built_before(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecra
     (built_before && !built.contains(&&skipped)).then_some(skipped)
 }
 
-/// The line that a proxy's version belongs to, as a page lists it: `3.4` for 3.4.0, 3.4.1 and 3.4.0-SNAPSHOT.
+/// The version line of a proxy as a page lists it: `3.4` for 3.4.0, 3.4.1 and 3.4.0-SNAPSHOT.
 fn line_of(proxy: &Minecraft) -> Minecraft {
     let line = proxy.parts().and_then(|[major, minor, _]| format!("{major}.{minor}").parse().ok());
     line.unwrap_or_else(|| proxy.clone())

@@ -1,4 +1,4 @@
-//! Pure. Paper's side of the shelf: one candidate per Minecraft version, the best build that may be used.
+//! Pure. Selects the Paper candidates of an index: one per Minecraft version, with its best usable build.
 
 use jiff::Timestamp;
 
@@ -14,22 +14,22 @@ use crate::unusable::Unusable;
 use crate::unverified_build::announced_md5;
 use crate::version::Minecraft;
 
-/// One Minecraft version that Paper has, with its best build.
+/// One Minecraft version of Paper and its best build.
 #[derive(Debug)]
 pub(crate) struct PaperCandidate<'a> {
-    /// What Fill says about it.
+    /// The version as Fill describes it.
     pub(crate) version: &'a PaperVersion,
-    /// The build to use; with `unusable` set, the build that would be used.
+    /// The build to use. With `unusable` set, the build that would be used.
     pub(crate) build: Option<&'a Build>,
-    /// Why the version may not be used.
+    /// The reason why the version may not be used.
     pub(crate) unusable: Option<Unusable>,
-    /// A newer build than `build`, and why it is not that one (`None`: another one is pinned).
+    /// A build newer than `build`, and why it was not chosen (`None` if another one is pinned).
     pub(crate) newer_build: Option<(u32, Option<Unusable>)>,
-    /// The least Java it starts on.
+    /// The minimum Java version it starts on.
     pub(crate) java: u32,
-    /// When its first build came out.
+    /// Publication time of its first build.
     pub(crate) since: Timestamp,
-    /// What JARs of people's own on the server are to it.
+    /// The relation of unmanaged JARs to this version.
     pub(crate) strangers: Strangers,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Times
     versions.into_iter().zip(strangers).map(candidate).collect()
 }
 
-/// Its builds that are out, oldest first, and the one that runs.
+/// Its published builds, oldest first, and the one that runs.
 fn out<'a>(request: &Request, version: &'a PaperVersion, now: Timestamp) -> Vec<&'a Build> {
     let mut builds: Vec<&Build> =
         version.builds.iter().filter(|build| build.published <= now || runs(request, version, build)).collect();
@@ -64,8 +64,8 @@ fn runs(request: &Request, version: &PaperVersion, build: &Build) -> bool {
     running.is_some_and(|running| running.is(request.software, &version.minecraft, build.number))
 }
 
-/// The Minecraft versions that Paper had built at `now`: they say what a list can mean, also one that Purpur or Folia goes by. `out`:
-/// what the software itself had.
+/// The Minecraft versions that Paper had built at `now`. They determine the meaning of lists, also for Purpur and
+/// Folia. `out` holds the versions of the software itself.
 pub(super) fn built<'a>(
     catalog: &'a Catalog,
     out: impl Iterator<Item = &'a PaperVersion>,
@@ -82,7 +82,7 @@ pub(super) fn built<'a>(
     }
 }
 
-/// The indexes (place plus 1) of the candidates that a wish leaves open, unusable ones included.
+/// The indexes (position plus 1) of the candidates that a request allows, including unusable ones.
 pub(crate) fn wished(papers: &[PaperCandidate<'_>], wish: &PaperRequest) -> IndexSet {
     let place = |found: Option<usize>| IndexSet::of(found.map(|place| place + 1));
     match wish {
@@ -97,7 +97,7 @@ pub(crate) fn wished(papers: &[PaperCandidate<'_>], wish: &PaperRequest) -> Inde
     }
 }
 
-/// `builds`: at least one, oldest first.
+/// `builds` holds at least one build, oldest first.
 fn candidate<'a>(
     offer: AvailableJava<'_>,
     carried: Option<&ImageBundledBuild<'_>>,
@@ -134,7 +134,7 @@ fn candidate<'a>(
             .then(|| (newest.number, judged(newest).or_else(fault)))
     });
     let java = version.java.unwrap_or_else(|| request.software.java_of(&version.minecraft));
-    // The version's own faults come first: they are what a user can read and change.
+    // The version's own reasons come first, because users can read and change them.
     let other_paper = carried.filter(|_| elsewhere || gone).map(ImageBundledBuild::fault);
     let held = strangers.fault(request.unmanaged_plugins);
     let unusable =
@@ -147,7 +147,8 @@ struct Choice<'a> {
     unusable: Option<Unusable>,
 }
 
-/// Why one build may not be used. `exempt`: it runs now, or is pinned by number; only a file to verify is asked of it.
+/// The reason why one build may not be used. `exempt` means that it runs now or is pinned by number. Then only a
+/// verifiable file is required.
 fn judge(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Option<Unusable> {
     if !can_be_verified(&build.file) {
         return Some(Unusable::NoChecksum);
@@ -162,7 +163,7 @@ fn judge(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Opti
     (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: request.delay })
 }
 
-/// The reason for the whole version: the one that goes away first.
+/// The reason for the whole version: the one that ends first.
 fn nothing_usable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) -> Choice<'a> {
     let verdicts = || builds.iter().map(|build| (*build, judge(build, request, now, false)));
     let first_ripe = verdicts()
@@ -209,12 +210,13 @@ fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> 
     preview.then_some(Unusable::Preview)
 }
 
-/// Whether a build can be verified, if only once somebody has seen its bytes: which of them has to be seen is known when it is chosen.
+/// Whether a build can be verified, even if only after a download. The builds that have to be downloaded are known when
+/// one is chosen.
 fn can_be_verified(file: &Artifact) -> bool {
     has_known_hash(file) || announced_md5(file).is_some()
 }
 
-/// Whether a file can be verified: with `sha256:` or `sha512:` and as many hex digits as that has.
+/// Whether a file can be verified: its hash is `sha256:` or `sha512:` with the matching number of hex digits.
 pub(crate) fn has_known_hash(file: &Artifact) -> bool {
     file.hash.as_deref().and_then(|hash| hash.split_once(':')).is_some_and(|(algorithm, digits)| {
         let length = match algorithm {
@@ -222,7 +224,8 @@ pub(crate) fn has_known_hash(file: &Artifact) -> bool {
             "sha512" => 128,
             _ => return false,
         };
-        // Without stopping at the first other character: that takes many at a time, and all but a few are right.
+        // The loop does not stop at the first invalid character, so that it can be vectorized. Almost all hashes are
+        // valid.
         digits.len() == length && digits.bytes().fold(true, |all, b| all & b.is_ascii_hexdigit())
     })
 }

@@ -1,4 +1,5 @@
-//! Pure. The names in JARs: what the plugins of a server are called, and where the names lead that they do not load without.
+//! Pure. Resolves the names in JARs: the names of a server's plugins, and the targets of the names that they cannot
+//! load without.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +12,18 @@ use crate::name_conflict::folded;
 use crate::request::{Request, has_any};
 use crate::unmanaged_jar::UnmanagedJar;
 
-/// What the JARs of a plugin that come say of names, over all its releases. Names are folded.
+/// The names in the selected JARs of a plugin, over all its releases. Names are folded.
 #[derive(Debug, Default)]
 pub(super) struct DeclaredNames {
-    /// Its own.
+    /// Its own names.
     own: BTreeSet<String>,
-    /// Further ones under which others find it.
+    /// Further names under which other plugins find it.
     provides: BTreeSet<String>,
-    /// Those that some release does not load without.
+    /// Names that some release does not load without.
     asks: BTreeSet<String>,
-    /// Whether what comes of some release was read.
+    /// Whether all selected JARs of some release were read.
     read: bool,
-    /// Whether something can come, and nobody has read any of it.
+    /// Whether JARs can be selected, but no release was read completely.
     unread: bool,
 }
 
@@ -55,7 +56,7 @@ impl DeclaredNames {
         [&project.name, &project.key.project, &project.id].into_iter().map(|name| folded(name)).collect()
     }
 
-    /// Whether any release asks for anybody.
+    /// Whether any release requires another plugin by name.
     pub(super) fn asks(&self) -> bool {
         !self.asks.is_empty()
     }
@@ -65,26 +66,26 @@ fn is_read(release: &Release) -> bool {
     release.jars().any(|jar| jar.declared.is_some())
 }
 
-/// Who has a name.
+/// An owner of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameOwners {
-    /// The project at this place of the catalog.
+    /// The project at this position of the catalog.
     Project(usize),
-    /// A JAR that somebody put on the server.
+    /// An unmanaged JAR on the server.
     Own,
 }
 
-/// Who is called what on one server.
+/// The owners of names on one server.
 pub(super) struct NameTable {
-    /// By folded name, who is meant first; None: nobody has been asked yet.
+    /// The owners by folded name, preferred owner first. `None` before the members are known.
     called: Option<BTreeMap<String, Vec<NameOwners>>>,
-    /// Whether nothing can come that nobody has read.
+    /// Whether every JAR that can be selected was read.
     read: bool,
-    /// Whether the server has run, so that its own JARs are known.
+    /// Whether the server has run, so that its unmanaged JARs are known.
     ran: bool,
 }
 
-/// What the names that one plugin asks for mean on a server.
+/// The meaning of the names that one plugin requires, on one server.
 #[derive(PartialEq, Eq)]
 pub(super) struct NameResolution {
     names: Vec<(String, Vec<NameOwners>)>,
@@ -92,7 +93,7 @@ pub(super) struct NameResolution {
     ran: bool,
 }
 
-/// One that takes part.
+/// A member of the dependency closure.
 pub(super) struct NameOwner<'x> {
     pub(super) place: usize,
     pub(super) requested: bool,
@@ -100,14 +101,14 @@ pub(super) struct NameOwner<'x> {
 }
 
 impl NameTable {
-    /// As long as nobody knows who takes part: names lead nowhere.
+    /// The table before the members are known: names have no target.
     pub(super) fn unasked() -> Self {
         Self { called: None, read: false, ran: false }
     }
 
-    /// The names of those that take part. What JARs say they are counts before what they provide, one that was asked for before
-    /// one that only comes along, and all of them before JARs of people's own. Of a project whose JARs nobody has read there is
-    /// what people call it, and its slug, instead.
+    /// The names of the members. Own names come before provided names, requested plugins before dependencies, and all
+    /// of them before unmanaged JARs. A project without a JAR that was read is found under its display name and its
+    /// slug.
     pub(super) fn of(catalog: &Catalog, request: &Request, bearers: &[NameOwner<'_>]) -> Self {
         let mut claims = Vec::new();
         for NameOwner { place, requested, spoken } in bearers {
@@ -139,15 +140,15 @@ impl NameTable {
         Self { called: Some(called), read, ran: request.running.is_some() }
     }
 
-    /// All of it that matters to one plugin; None where nothing does.
+    /// The part of the table that matters to one plugin. `None` if no part does.
     pub(super) fn meaning(&self, spoken: &DeclaredNames) -> Option<NameResolution> {
         let called = self.called.as_ref().filter(|_| spoken.asks())?;
         let names = spoken.asks.iter().map(|name| (name.clone(), called.get(name).cloned().unwrap_or_default()));
         Some(NameResolution { names: names.collect(), read: self.read, ran: self.ran })
     }
 
-    /// Where the names lead without which the JARs of a release that come do not load. It outranks the page: what that calls
-    /// optional is required then.
+    /// The targets of the names that the selected JARs of a release cannot load without. They outrank the page: a
+    /// dependency that the page calls optional becomes required.
     pub(super) fn asked_by(
         &self,
         catalog: &Catalog,
@@ -173,7 +174,7 @@ impl NameTable {
         targets
     }
 
-    /// Where a name leads that nobody on the server has: the page may have the project, as an optional one.
+    /// The targets of a name that no plugin of the server has. The page may list the project as optional.
     fn on_page(
         &self,
         catalog: &Catalog,
@@ -193,7 +194,7 @@ impl NameTable {
                 }
                 DependencyTarget::Fetch(key) => unfetched.push(DependencyTarget::Fetch(key)),
                 DependencyTarget::Unread { .. } => unsure = true,
-                // The last three no page ever means.
+                // No page refers to the last three.
                 DependencyTarget::Project(_)
                 | DependencyTarget::Outside(_)
                 | DependencyTarget::Nothing
@@ -205,7 +206,7 @@ impl NameTable {
         if !unfetched.is_empty() {
             return unfetched;
         }
-        // Whoever writes down the address of a file has seen what it needs, and can say who that is.
+        // A user who wrote the URL of a file knows what it needs and can name the plugin.
         let seen = self.ran || catalog.projects[place].key.source == Source::Url;
         let certain = self.read && seen && !unsure;
         vec![if certain {
@@ -216,7 +217,7 @@ impl NameTable {
     }
 }
 
-/// Whether a project, or what would come of any of its releases that was read, is called so.
+/// Whether a project, or any JAR of its releases that was read, has this name.
 fn bears(project: &Project, name: &str) -> bool {
     let mut read = project.releases.iter().filter_map(|release| release.declared.as_ref()).flat_map(Declared::names);
     is_called(project, name) || read.any(|own| folded(own) == folded(name))

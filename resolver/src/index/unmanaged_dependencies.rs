@@ -1,5 +1,7 @@
-//! Pure. What JARs of people's own need, by what is inside them and by the pages of those whose release is known: a plugin that runs for one
-//! of them stays, although nobody asks for it. Nothing is brought for them; what only a page requires and nobody has is told.
+//! Pure. Determines what unmanaged JARs need, from their descriptors and from the pages of identified releases.
+//!
+//! A running plugin that one of them needs stays installed, even if no Plugin object requests it. No plugin is added
+//! for them. Missing plugins that only a page requires are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +19,18 @@ use crate::request::Request;
 use crate::solve::provider::Chosen;
 use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 
-/// What a JAR of people's own needs.
+/// A dependency of an unmanaged JAR.
 struct Need<'a> {
     /// Its name in `plugins/`.
     file: &'a str,
-    /// Where that is; None: a name says not where.
+    /// The project that is needed. `None` for a dependency by name, which does not state a project.
     project: Option<&'a Project>,
-    /// The names, folded, under which it is found. Whoever has one of them will do.
+    /// The folded names of the dependency. A plugin with any of them satisfies it.
     names: BTreeSet<String>,
 }
 
 impl Need<'_> {
-    /// Whether it is this project, or its namesake at the other site.
+    /// Whether the dependency is on this project, or on its namesake at the other site.
     fn is_for(&self, project: &Project) -> bool {
         self.project.is_some_and(|own| std::ptr::eq(own, project) || are_namesakes(own, project))
     }
@@ -37,10 +39,10 @@ impl Need<'_> {
         self.is_for(project) || self.names.iter().any(|name| spoken.bears(project, name))
     }
 
-    /// Whether a JAR of people's own will do.
+    /// Whether an unmanaged JAR satisfies it.
     fn is_met_by_own(&self, catalog: &Catalog, request: &Request, files: &[KnownFile<'_>]) -> bool {
         let has_one = |jar: &UnmanagedJar| jar.names().any(|name| self.names.contains(&folded(name)));
-        // A site may know whose bytes they are, and of which release not, or of one for other software.
+        // A site may know the project of a file but not its release, or only a release for other software.
         let is_its = |jar: &UnmanagedJar| {
             let owner = jar.sha256.as_ref().and_then(|sha256| catalog.owners.get(sha256));
             let whose = owner.and_then(|owner| catalog.project(&owner.project));
@@ -51,10 +53,11 @@ impl Need<'_> {
     }
 }
 
-/// The plugins that nobody asks for and that stay, by the places of their projects, with the files that need each.
+/// The plugins that stay although no Plugin object requests them, by the position of their projects, with the files
+/// that need each.
 ///
-/// Only what runs stays: a JAR that lacks somebody is no worse off than today. What was brought for a managed plugin may be needed by a JAR
-/// that its owner added later; nobody told us, and the JAR says it itself, or its page does.
+/// Only running plugins stay: a JAR with a missing dependency is no worse off than today. A user may have added a JAR
+/// that needs a plugin installed for a managed one. Only the JAR or its page shows that.
 pub(super) fn kept<'a>(
     judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
@@ -92,7 +95,7 @@ pub(super) fn kept<'a>(
         }
     }
     gap.fetch.append(&mut missing.fetch);
-    // What cannot be read may be what a name means. Where a page says where it is, it is not that.
+    // A project that cannot be read may be the target of a name. It is not the target if a page names the project.
     if needs.iter().zip(met).any(|(need, met)| !met && need.project.is_none()) {
         gap.unread.append(&mut missing.unread);
     }
@@ -103,7 +106,7 @@ fn unasked(request: &Request) -> &[ProjectKey] {
     request.running.as_ref().map_or(&[], |running| &running.unasked)
 }
 
-/// The names that JARs of people's own do not load without.
+/// The names that unmanaged JARs do not load without.
 fn by_names<'a>(request: &'a Request) -> Vec<Need<'a>> {
     if request.unmanaged_plugins == UnmanagedPlugins::Ignore || !request.software.is_minecraft() {
         return Vec::new();
@@ -115,7 +118,7 @@ fn by_names<'a>(request: &'a Request) -> Vec<Need<'a>> {
     request.unmanaged.iter().flat_map(of).collect()
 }
 
-/// What the pages of these files require. What has to be read first is noted in `gap`.
+/// The dependencies that the pages of these files require. Projects that have to be read first are added to `gap`.
 fn by_pages<'a>(
     judgements: &mut EligibilityTable<'a>,
     request: &'a Request,
@@ -133,11 +136,11 @@ fn by_pages<'a>(
                     needs.push(Need { file: file.file, project: Some(project), names });
                 }
                 DependencyTarget::Fetch(key) => drop(gap.fetch.insert(key)),
-                // It may be one of those that run, and is not to be taken away.
+                // It may be one of the running plugins, which must not be removed.
                 DependencyTarget::Unread { project: name, because: _ } | DependencyTarget::Outside(name) => {
                     needs.push(Need { file: file.file, project: None, names: BTreeSet::from([folded(&name)]) });
                 }
-                // The others no page ever means.
+                // No page refers to the others.
                 DependencyTarget::Nothing
                 | DependencyTarget::Unknown { .. }
                 | DependencyTarget::Missing(_)
@@ -148,19 +151,19 @@ fn by_pages<'a>(
     needs
 }
 
-/// What the page of a JAR of people's own requires and nobody on the server is known to be.
+/// A requirement on the page of an unmanaged JAR that no plugin on the server is known to satisfy.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MissingDependency<'x> {
     /// The JAR.
     pub(crate) file: &'x str,
-    /// What is required, by the name that people know.
+    /// The required plugin, by its display name.
     pub(crate) plugin: &'x str,
-    /// Where it is.
+    /// The required project.
     pub(crate) project: &'x ProjectKey,
 }
 
 impl CandidateIndex<'_> {
-    /// What pages of files require and is not there with these releases either.
+    /// The requirements of the files' pages that are missing with these releases, too.
     pub(crate) fn missing(&self, chosen: &Chosen) -> BTreeSet<MissingDependency<'_>> {
         let (catalog, request) = (self.judgements.catalog, self.request);
         if request.unmanaged.is_empty() {
@@ -170,27 +173,27 @@ impl CandidateIndex<'_> {
         let requested: BTreeSet<usize> = asked.filter_map(|shelf| find(catalog, &shelf.project.key)).collect();
         let files = known_files(catalog, request, &requested);
         let facing = BoundContext::of(request, &requested, None);
-        // All of it was read before there was a world.
+        // All projects were read before the index was built.
         let mut needs = by_pages(&mut self.judgements.continued(), request, (&files, &facing), &mut Gap::default());
         needs.retain(|need| need.project.is_some() && !need.is_met_by_own(catalog, request, &files));
         if needs.is_empty() {
             return BTreeSet::new();
         }
-        // One that is asked for and does not come now is told elsewhere.
+        // A requested plugin that is not chosen now is reported elsewhere.
         for (shelf, place) in self.shelves.iter().zip(&chosen.releases) {
             if shelf.asked.is_some() || place.is_some() {
                 let spoken = DeclaredNames::of(shelf.project, &shelf.rules.jars);
                 needs.retain(|need| !need.is_met_by(shelf.project, &spoken));
             }
         }
-        // What the source of a page does not have is believed to be there, as everywhere.
+        // A project that is missing at the source of a page is assumed to be installed, as everywhere.
         let known = needs.into_iter().filter_map(|need| Some((need.file, need.project?)));
         known.map(|(file, project)| MissingDependency { file, plugin: &project.name, project: &project.key }).collect()
     }
 }
 
-/// The rules of a plugin that stays for them: nobody has written any, so it takes nothing that is younger than all that somebody
-/// asks for.
+/// The rules of a plugin that stays for unmanaged JARs. No user set rules for it, so it waits at least as long as every
+/// requested plugin.
 pub(super) fn rules<'a>(request: &'a Request, together: Vec<Companion<'a>>) -> Rules<'a> {
     let delays = request.plugins.iter().map(|wish| wish.delay);
     Rules {

@@ -1,5 +1,5 @@
-//! Pure. JARs of people's own: on which Papers nobody knows whether they run, which of them a server refuses, and the
-//! Java they need.
+//! Pure. Checks unmanaged JARs against Paper versions: which of them are not known to run, which the server refuses,
+//! and the Java they need.
 
 use jiff::Timestamp;
 
@@ -13,21 +13,23 @@ use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// What the JARs of people's own are to one Paper.
+/// The relation of the unmanaged JARs to one Paper version.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Strangers {
-    /// The files of which nobody knows whether they run on it, by name.
+    /// The files that are not known to run on it, by name.
     pub(crate) unknown: Vec<String>,
-    /// The files that do not load on it, whatever anybody says, by name.
+    /// The files that do not load on it regardless of overrides, by name.
     pub(crate) refused: Vec<(String, Unusable)>,
-    /// The newest Java that a file needs and the server can have, with the files that need it, by name.
+    /// The newest Java version that a file needs and the server can have, with the files that need it, by name.
     pub(crate) java: Option<(u32, Vec<String>)>,
-    /// Whether it is the Minecraft that runs, or has opened the world: there they load, or do not, already.
+    /// Whether it is the running Minecraft version or the one that opened the world. The files already load there, or
+    /// already fail to.
     runs: bool,
 }
 
 impl Strangers {
-    /// Why no server goes to this Paper with them. The first of its reasons: when that is gone, the next one is told.
+    /// The reason why no server with these files updates to this Paper version. Only the first reason is returned, and
+    /// the next one follows once it is resolved.
     pub(super) fn fault(&self, says: UnmanagedPlugins) -> Option<Unusable> {
         if self.runs {
             return None;
@@ -41,11 +43,11 @@ impl Strangers {
     }
 }
 
-/// What the files are to each of these Papers (oldest first).
+/// The relation of the files to each of these Paper versions (oldest first).
 ///
-/// Nothing is unknown on the Minecraft that runs (or has opened the world), and nothing at all while nothing has run.
-/// The owner of the server may know more, and the page of the release that a file is, if a site knows its bytes.
-/// Neither makes a server load what it refuses.
+/// All files are known on the Minecraft version that runs or has opened the world. Before the first run no file counts
+/// at all. The user's declaration and the page of an identified release can make a file known. They do not make a
+/// server load a file that it refuses.
 pub(super) fn strangers<'a>(
     catalog: &'a Catalog,
     request: &Request,
@@ -82,8 +84,8 @@ pub(super) fn strangers<'a>(
     papers.iter().enumerate().map(on_paper).collect()
 }
 
-/// Why a server of this Minecraft, and with the Java that it can have, does not load a file. A proxy reads no
-/// description of a plugin for Minecraft.
+/// The reason why a server with this Minecraft version and the Java that it can have does not load a file. A proxy
+/// ignores descriptors for Minecraft plugins.
 fn refusal(
     software: Software,
     jar: &UnmanagedJar,
@@ -96,7 +98,7 @@ fn refusal(
     refuses(jar.api_version.as_ref(), minecraft).or_else(|| offer.fault(jar.java?))
 }
 
-/// The newest Java that a file needs, of those that the server can have.
+/// The newest Java version that a file needs, among those that the server can have.
 fn java(request: &Request, offer: AvailableJava<'_>) -> Option<(u32, Vec<String>)> {
     let can_have = |java: &u32| request.software.is_minecraft() && offer.fault(*java).is_none();
     let java = request.unmanaged.iter().filter_map(|jar| jar.java).filter(can_have).max()?;
@@ -106,7 +108,7 @@ fn java(request: &Request, offer: AvailableJava<'_>) -> Option<(u32, Vec<String>
     Some((java, files))
 }
 
-/// For each Paper whether the page of the release that a file is lists it. A page without a list says nothing.
+/// Per Paper version, whether the page of the file's release lists it. A page without a list is no evidence.
 fn listed(
     catalog: &Catalog,
     software: Software,

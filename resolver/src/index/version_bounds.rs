@@ -1,4 +1,4 @@
-//! Pure. Where the facts lead that no page states: from names to projects, the last word about each.
+//! Pure. Resolves facts that no page states: maps their names to projects and keeps the last fact about each.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::known_constraints::{
 use crate::request::{PluginRequest, Request, Running, has_any};
 use crate::software::Software;
 
-/// What a release's facts are read with.
+/// The context in which the facts of a release are resolved.
 #[derive(Clone, Copy)]
 pub(super) struct BoundContext<'x> {
     voices: ConstraintSources<'x>,
     wishes: &'x [PluginRequest],
-    /// The places of what is asked for.
+    /// The positions of the requested projects.
     requested: Option<&'x BTreeSet<usize>>,
     running: Option<&'x Running>,
-    /// JARs of people's own that are what they are of.
+    /// Identified unmanaged JARs, which stand for their projects.
     files: &'x [KnownFile<'x>],
     software: Software,
 }
 
 impl<'x> BoundContext<'x> {
-    /// For a plugin of a server; `own` is what its Plugin object says.
+    /// For a plugin of a server. `own` holds the constraints of its Plugin object.
     pub(super) fn of(request: &'x Request, requested: &'x BTreeSet<usize>, own: Option<UserConstraint<'x>>) -> Self {
         let voices = ConstraintSources { cluster: &request.facts, own };
         Self {
@@ -40,12 +40,12 @@ impl<'x> BoundContext<'x> {
         }
     }
 
-    /// The same on a server with these files.
+    /// The same context on a server with these files.
     pub(super) fn beside(self, files: &'x [KnownFile<'x>]) -> Self {
         Self { files, ..self }
     }
 
-    /// For nobody's server: what is built in.
+    /// The context without a server: built-in facts only.
     pub(super) const NOBODY: BoundContext<'static> = BoundContext {
         voices: ConstraintSources::NONE,
         wishes: &[],
@@ -55,27 +55,28 @@ impl<'x> BoundContext<'x> {
         software: Software::Paper,
     };
 
-    /// Whether anything is said about `project` that may be another matter on another server.
+    /// Whether facts about `project` may resolve differently on another server.
     pub(super) fn mentions(&self, project: &Project) -> bool {
         self.voices.mention(project) || is_module(project)
     }
 
-    /// Whether a guess about `project` asks what runs.
+    /// Whether a guess about `project` depends on the running releases.
     pub(super) fn guesses(&self, project: &Project) -> bool {
         self.running.is_some_and(|running| guesses(project, running))
     }
 
-    /// Whether there is anything of a project for the server.
+    /// Whether the project has any release for the server.
     pub(super) fn has_any(&self, project: &Project) -> bool {
         has_any(project, self.software, self.running)
     }
 
-    /// The release of a project that runs and that its page has lost.
+    /// The running release of a project that is delisted.
     pub(super) fn lost(&self, project: &Project) -> Option<&'x Release> {
         self.running.and_then(|running| running.lost_release(project))
     }
 
-    /// What runs (of all this) of the project at `place` and of those that its facts bind it to, by the ids of the releases.
+    /// The ids of the releases in `running` that belong to the project at `place` or to projects that its facts bind it
+    /// to.
     pub(super) fn running<'c>(&self, catalog: &'c Catalog, running: &'c Running, place: usize) -> Vec<&'c str> {
         let of = |place: usize| {
             let project = &catalog.projects[place];
@@ -92,7 +93,8 @@ impl<'x> BoundContext<'x> {
         self.running.is_some_and(|running| running.has(release))
     }
 
-    /// What a release of the project at `place` needs beside its page, and where that leads; one for each plugin.
+    /// The bounds of a release of the project at `place` beyond its page, with their targets. There is one for each
+    /// plugin.
     pub(super) fn bounds(&self, catalog: &Catalog, place: usize, release: &Release) -> Vec<(DependencyTarget, Bound)> {
         let project = &catalog.projects[place];
         let mut bounds: Vec<(DependencyTarget, Bound)> = Vec::new();
@@ -106,7 +108,8 @@ impl<'x> BoundContext<'x> {
         bounds
     }
 
-    /// What a JAR of people's own needs of the project at `place` beside its page: the last word about it. No Plugin speaks for it.
+    /// The bound of an unmanaged JAR on the project at `place` beyond its page: the last one counts. No Plugin object
+    /// constrains it.
     pub(super) fn bound_of(&self, catalog: &Catalog, file: &KnownFile<'_>, place: usize) -> Option<Bound> {
         let voices = ConstraintSources { own: None, ..self.voices };
         let facing = Self { voices, files: &[], ..*self };
@@ -122,7 +125,7 @@ impl<'x> BoundContext<'x> {
         needs.filter(|need| is_other(&need.project, &need.bound)).map(|need| need.bound).next()
     }
 
-    /// None: nothing is needed on this server.
+    /// The target of a needed plugin. `None` if the need does not apply to this server.
     fn target(&self, catalog: &Catalog, place: usize, needed: &Needed<'_>, bound: &Bound) -> Option<DependencyTarget> {
         let source = catalog.projects[place].key.source;
         let (key, name) = match needed {
@@ -162,7 +165,7 @@ impl<'x> BoundContext<'x> {
         Some(target)
     }
 
-    /// A plugin that is asked for, wherever it comes from, by its name or that of its object.
+    /// A requested plugin from any source, by its name or the name of its object.
     fn of_this_server(&self, catalog: &Catalog, source: Source, name: &str) -> Option<usize> {
         self.asked_for(catalog, source, name).or_else(|| {
             let wish = self.wishes.iter().find(|wish| wish.object.eq_ignore_ascii_case(name))?;
@@ -170,7 +173,7 @@ impl<'x> BoundContext<'x> {
         })
     }
 
-    /// The same by its name alone: of two with one name, the one of the same source.
+    /// A requested plugin by its name alone. Of two with one name, the one from the same source counts.
     fn asked_for(&self, catalog: &Catalog, source: Source, name: &str) -> Option<usize> {
         let requested = || self.requested.into_iter().flatten().copied();
         let mut called: Vec<usize> = requested().filter(|&at| is_called(&catalog.projects[at], name)).collect();
@@ -192,7 +195,7 @@ impl<'x> BoundContext<'x> {
     }
 }
 
-/// Whether two words are about one plugin.
+/// Whether two targets are the same plugin.
 fn same(a: &DependencyTarget, b: &DependencyTarget) -> bool {
     match (a, b) {
         (DependencyTarget::Project(a), DependencyTarget::Project(b)) => a == b,

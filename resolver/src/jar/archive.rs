@@ -1,4 +1,4 @@
-//! Edge (reads). A JAR as data: single entries, with limits.
+//! Edge (reads). Reads single entries of a JAR, with limits.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -9,7 +9,7 @@ use zip::result::ZipError;
 
 use super::error::FactsError;
 
-/// The most entries: four times the largest known plugin (50,000, with its libraries inside).
+/// Limit of entries: four times the largest known plugin (50,000, with its libraries inside).
 const ENTRIES: usize = 200_000;
 
 /// An open JAR.
@@ -29,7 +29,8 @@ impl Jar {
         Ok(Self { zip })
     }
 
-    /// An entry, unpacked; None when there is none. What it unpacks to is counted, whatever the archive says about it.
+    /// An entry, unpacked. `None` if it does not exist. The unpacked bytes are counted, whatever size the archive
+    /// states.
     pub fn entry(&mut self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, FactsError> {
         let bytes = self.start(name, limit + 1)?;
         match bytes {
@@ -40,7 +41,7 @@ impl Jar {
         }
     }
 
-    /// The start of an entry: at most so many bytes.
+    /// The start of an entry, at most `most` bytes.
     pub fn start(&mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, FactsError> {
         let entry = match self.zip.by_name(name) {
             Ok(entry) => entry,

@@ -1,25 +1,25 @@
-//! Pure. Why a JAR could not be read.
+//! Pure. Defines the errors of reading a JAR.
 
 use std::io;
 
-/// Why a JAR could not be read. All of it is the JAR's fault when its hash was right.
+/// The reason why a JAR could not be read. If its hash was right, the JAR itself is the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
-    /// The file itself cannot be had.
+    /// The file could not be opened.
     #[error("it could not be opened")]
     Open(#[source] io::Error),
     /// The file is no zip.
     #[error("it is no JAR")]
     NotAJar(#[source] zip::result::ZipError),
-    /// More entries than any honest JAR has.
+    /// It has more entries than any legitimate JAR.
     #[error("it has {count} entries, and more than {limit} are not read")]
     TooManyEntries {
-        /// How many there are.
+        /// The number of entries.
         count: usize,
-        /// How many may be.
+        /// The limit.
         limit: usize,
     },
-    /// An entry that unpacks to more than it may.
+    /// An entry unpacks to more than the limit.
     #[error("its `{entry}` is larger than {limit} bytes")]
     EntryTooLarge {
         /// Its path in the archive.
@@ -32,27 +32,27 @@ pub enum FactsError {
     Unpack {
         /// Its path in the archive.
         entry: String,
-        /// What the archive said.
+        /// The error of the archive.
         #[source]
         source: io::Error,
     },
-    /// A JAR of something else.
+    /// The JAR is not a plugin.
     #[error("it is no plugin for Paper: it has neither paper-plugin.yml nor plugin.yml")]
     NoDescription,
-    /// A plugin of another software.
+    /// It is a plugin for other software.
     #[error("it is a plugin for {software}, not for Paper: it has {entry} and no plugin.yml")]
     OtherSoftware {
-        /// As its makers call it.
+        /// The name of the software.
         software: &'static str,
-        /// The description that it has.
+        /// The descriptor that it has.
         entry: &'static str,
     },
-    /// A description that says nothing usable.
+    /// The descriptor is invalid.
     #[error("its `{entry}` could not be understood: {what}")]
     Nonsense {
         /// Its path in the archive.
         entry: &'static str,
-        /// What is wrong with it, in one line.
+        /// The error, in one line.
         what: String,
     },
 }

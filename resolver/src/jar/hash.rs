@@ -1,4 +1,4 @@
-//! Pure. Hashes with the name of their algorithm, and their computing.
+//! Pure. Models and computes hashes, with the names of their algorithms.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -7,10 +7,10 @@ use std::path::Path;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-/// What sources publish: Fill and Hangar sha256, Modrinth sha512, some only sha1.
+/// The algorithms that sources publish: Fill and Hangar sha256, Modrinth sha512, some only sha1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Algorithm {
-    /// 40 hex digits; only some old pages have nothing better.
+    /// 40 hex digits. Only used for some old pages without a stronger hash.
     Sha1,
     /// 64 hex digits.
     Sha256,
@@ -21,7 +21,7 @@ pub enum Algorithm {
 impl Algorithm {
     const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
 
-    /// The name before the colon, and of the folder with such files.
+    /// The name before the colon, and of the directory with such files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sha1 => "sha1",
@@ -39,7 +39,7 @@ impl Algorithm {
     }
 }
 
-/// A hash that was checked for its form: its parts can be names of files.
+/// A hash with a validated format: its parts can be used in file names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hash {
     algorithm: Algorithm,
@@ -47,20 +47,20 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// `sha256:<64 hex digits>`; None for anything else.
+    /// Parses `sha256:<64 hex digits>`. `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (algorithm, hex) = text.split_once(':')?;
         Self::of_parts(algorithm, hex)
     }
 
-    /// From an address: `sha256`, `<64 hex digits>`.
+    /// From the parts of a URL: `sha256`, `<64 hex digits>`.
     pub fn of_parts(algorithm: &str, hex: &str) -> Option<Self> {
         let algorithm = Algorithm::ALL.into_iter().find(|known| known.as_str() == algorithm)?;
         let right = hex.len() == algorithm.digits() && hex.bytes().all(|b| b.is_ascii_hexdigit());
         right.then(|| Self { algorithm, hex: hex.to_ascii_lowercase() })
     }
 
-    /// By which it was made.
+    /// Its algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Hash {
     }
 }
 
-/// A hash in the making.
+/// Computes a hash incrementally.
 #[derive(Debug)]
 pub struct Hasher(HasherState);
 
@@ -102,7 +102,7 @@ enum HasherState {
 }
 
 impl Hasher {
-    /// One that has seen nothing yet.
+    /// A new state without any bytes.
     pub fn new(algorithm: Algorithm) -> Self {
         Self(match algorithm {
             Algorithm::Sha1 => HasherState::Sha1(Sha1::new()),
@@ -111,7 +111,7 @@ impl Hasher {
         })
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             HasherState::Sha1(hasher) => hasher.update(bytes),
@@ -120,7 +120,7 @@ impl Hasher {
         }
     }
 
-    /// The hash of all that was taken.
+    /// The hash of all added bytes.
     pub fn finish(self) -> Hash {
         let (algorithm, hex) = match self.0 {
             HasherState::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),

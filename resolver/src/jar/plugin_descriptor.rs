@@ -1,4 +1,5 @@
-//! Edge (reads). What a plugin's JAR says about itself: `paper-plugin.yml`, else `plugin.yml`, as Paper itself decides.
+//! Edge (reads). Reads the descriptor in a plugin's JAR: `paper-plugin.yml`, otherwise `plugin.yml`, in the same order
+//! as Paper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,46 +13,46 @@ use crate::untrusted_text::{shortened, visible};
 const PAPER: &str = "paper-plugin.yml";
 const BUKKIT: &str = "plugin.yml";
 
-/// The descriptions that others read. (`BungeeCord` reads plugin.yml, too, where there is no bungee.yml.)
+/// The descriptors of other software. (`BungeeCord` reads plugin.yml, too, if there is no bungee.yml.)
 const OTHERS: [(&str, &str); 3] =
     [("velocity-plugin.json", "Velocity"), ("bungee.yml", "BungeeCord"), ("fabric.mod.json", "Fabric")];
 
-/// Descriptions with hundreds of commands have 60 KB.
+/// Descriptors with hundreds of commands have 60 KB.
 const LARGEST: u64 = 1 << 20;
 
-/// The most that an error repeats of a description, in characters.
+/// Limit of characters that an error quotes from a descriptor.
 const LONGEST: usize = 300;
 
 /// Class files start with a magic number, a minor and a major version.
 const CLASS_MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
 
-/// What is known of a plugin's JAR. All lists are sorted.
+/// The data from a plugin's JAR. All lists are sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginFacts {
-    /// What other plugins, and the server's own list, call it.
+    /// The name that other plugins and the server's own list use.
     pub name: String,
-    /// As its authors write it.
+    /// The version as its authors write it.
     pub version: Option<String>,
-    /// The least Minecraft: an older server refuses the plugin.
+    /// The minimum Minecraft version: an older server refuses the plugin.
     pub api_version: Option<String>,
     /// Plugins without which it does not load, by name.
     pub depend: Vec<String>,
-    /// Plugins that it uses when they are there.
+    /// Plugins that it uses if they are installed.
     pub soft_depend: Vec<String>,
     /// Plugins that load after it.
     pub load_before: Vec<String>,
-    /// Further names that satisfy somebody's `depend`.
+    /// Further names that satisfy the `depend` of other plugins.
     pub provides: Vec<String>,
-    /// Maven coordinates that the server fetches at its start.
+    /// Maven coordinates that the server downloads at its start.
     pub libraries: Vec<String>,
-    /// Whether it says that it works on Folia.
+    /// Whether it declares support for Folia.
     pub folia: bool,
-    /// The Java that its main class was compiled for, when that class is there.
+    /// The Java version that its main class was compiled for, if the JAR contains that class.
     pub java: Option<u16>,
 }
 
-/// Reads a plugin's JAR. Blocks, for a few milliseconds.
+/// Reads a plugin's JAR. Blocks for a few milliseconds.
 pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
     let mut jar = Jar::open(path)?;
     let (entry, description) = if let Some(bytes) = jar.entry(PAPER, LARGEST)? {
@@ -67,7 +68,7 @@ pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
         return Err(FactsError::NoDescription);
     };
     let Description { main, mut facts } = description;
-    // The rule of Bukkit; the name stands in our reports and on the server's console.
+    // Bukkit's rule for names. Reports and the server's console contain the name.
     let right = !facts.name.is_empty()
         && facts.name.len() <= 64
         && facts.name.bytes().all(|b| b.is_ascii_alphanumeric() || b" _.-".contains(&b));
@@ -84,32 +85,33 @@ pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
     Ok(facts)
 }
 
-/// Java 1.1 has class files of version 45, and each later Java one more.
+/// Java 1.1 has class files of version 45, and each later Java version has one more.
 fn java(class: &[u8]) -> Option<u16> {
     let [a, b, c, d, _, _, high, low] = *class else { return None };
     ([a, b, c, d] == CLASS_MAGIC).then(|| u16::from_be_bytes([high, low]).checked_sub(44)).flatten()
 }
 
 fn parse<T: DeserializeOwned>(entry: &'static str, bytes: &[u8]) -> Result<T, FactsError> {
-    // The default options bound depth, aliases and events. A key twice is what SnakeYAML, which servers use, lets pass.
+    // The default options limit depth, aliases and events. Duplicate keys are allowed because SnakeYAML, which servers
+    // use, accepts them.
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let text = std::str::from_utf8(bytes).map_err(|error| FactsError::Nonsense { entry, what: error.to_string() })?;
     serde_saphyr::from_str_with_options(text.trim_start_matches('\u{feff}'), options)
         .map_err(|error| FactsError::Nonsense { entry, what: first_line(&error.to_string()) })
 }
 
-/// The rest draws the place in the file.
+/// The other lines draw the position in the file.
 fn first_line(text: &str) -> String {
     visible(&shortened(text.lines().next().unwrap_or_default(), LONGEST)).into_owned()
 }
 
-/// Either description, in one form.
+/// Either descriptor in a common form.
 struct Description {
     main: Option<String>,
     facts: PluginFacts,
 }
 
-/// `plugin.yml`: only what we use.
+/// `plugin.yml`: only the fields in use.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct BukkitYml {
@@ -125,7 +127,7 @@ struct BukkitYml {
     folia_supported: Option<bool>,
 }
 
-/// `paper-plugin.yml`: only what we use.
+/// `paper-plugin.yml`: only the fields in use.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct PaperYml {

@@ -1,4 +1,4 @@
-//! Edge (writes). What is read of plugins' JARs.
+//! Edge (writes). Tests the descriptors read from plugins' JARs.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

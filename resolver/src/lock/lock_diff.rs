@@ -1,4 +1,4 @@
-//! Pure. Two locks compared: what else would run.
+//! Pure. Compares two locks and lists the changes of the running versions.
 
 use std::cmp::Ordering;
 
@@ -10,86 +10,87 @@ use crate::explain::PaperName;
 use crate::ignore_unknown_fields::passing_over;
 use crate::version::{Minecraft, lenient};
 
-/// What changes from one lock to another: everything that the digest covers, and nothing else. Dates, addresses, reasons,
-/// JVM flags and the server's name do not count.
+/// The changes from one lock to another: exactly the parts that the digest covers. Dates, URLs, reasons, JVM flags and
+/// the server's name are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// The lock compared with.
+    /// The old lock.
     pub old: LockName,
-    /// The lock that was compared.
+    /// The new lock.
     pub new: LockName,
-    /// Whether nothing differs: both have one digest.
+    /// Whether the locks do not differ: both have the same digest.
     pub equal: bool,
-    /// Paper, when that differs.
+    /// The change of Paper, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<PaperChange>,
-    /// The least Java, when that differs.
+    /// The change of the minimum Java version, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<ReleaseChange<u32>>,
-    /// The server image, when that differs.
+    /// The change of the server image, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ReleaseChange<Option<String>>>,
-    /// The plugins that differ, by name.
+    /// The changed plugins, by name.
     pub plugins: Vec<PluginChange>,
 }
 
-/// Which lock it is.
+/// Identifies a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LockName {
     /// The server it was solved for.
     pub server: String,
-    /// What names it.
+    /// Its digest.
     pub digest: LockDigest,
-    /// Its Paper.
+    /// Its Paper version.
     pub paper: PaperName,
 }
 
-/// Something that was one thing and is another.
+/// A changed value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseChange<T> {
     /// In the old lock.
     pub from: T,
-    /// In the new one.
+    /// In the new lock.
     pub to: T,
 }
 
-/// Another Paper, or another file of the same.
+/// Another Paper version, or another file of the same version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PaperChange {
     /// In the old lock.
     pub from: PaperName,
-    /// In the new one.
+    /// In the new lock.
     pub to: PaperName,
-    /// A newer Minecraft, whose world cannot return; or other software, which leaves things in it that nobody else reads.
+    /// Whether the update is irreversible: the world cannot return from a newer Minecraft version, and other software
+    /// leaves data in it that only that software reads.
     pub one_way: bool,
-    /// An older Minecraft: it does not open a world that the newer one has opened.
+    /// Whether the Minecraft version is older: it does not open a world that the newer one has opened.
     pub backwards: bool,
-    /// Set when the file is another one although the build is the same.
+    /// Set if the file differs although the build is the same.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
     pub file: Option<ReleaseChange<LockedFile>>,
 }
 
-/// What happens to one plugin.
+/// The change of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PluginChange {
-    /// The name people know.
+    /// The display name.
     pub name: String,
-    /// Which kind of change it is.
+    /// The kind of change.
     pub change: ChangeKind,
-    /// In the old lock; absent when it is new.
+    /// In the old lock. Absent if the plugin is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<ReleaseName>,
-    /// In the new lock; absent when it goes.
+    /// In the new lock. Absent if the plugin is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<ReleaseName>,
 }
@@ -99,28 +100,28 @@ pub struct PluginChange {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ChangeKind {
-    /// It was not there.
+    /// The plugin is added.
     Added,
-    /// It is there no longer.
+    /// The plugin is removed.
     Removed,
     /// A newer version.
     Updated,
     /// An older version.
     Downgraded,
-    /// The same version, and another release or file.
+    /// The same version, but another release or file.
     Replaced,
 }
 
-/// One release as a lock holds it.
+/// One release of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseName {
     /// The version as its authors write it.
     pub version: String,
-    /// Where it comes from.
+    /// The project.
     pub key: ProjectKey,
-    /// The source's id of it.
+    /// The id of the release at its source.
     pub release_id: String,
     /// Its file.
     #[serde(deserialize_with = "passing_over")]
@@ -128,13 +129,13 @@ pub struct ReleaseName {
     /// Its further files.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<LockedFile>,
-    /// Names of the plugins that need it, when nobody asked for it.
+    /// Names of the plugins that need it, if no Plugin object requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,
 }
 
 impl Lock {
-    /// What changes when `new` runs instead of this.
+    /// The changes if `new` runs instead of this lock.
     pub fn difference(&self, new: &Self) -> Difference {
         let name =
             |lock: &Self| LockName { server: lock.server.clone(), digest: lock.digest(), paper: lock.paper_name() };
@@ -156,13 +157,13 @@ fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<ReleaseChange<T>> {
     (from != to).then(|| ReleaseChange { from: from.clone(), to: to.clone() })
 }
 
-/// What the digest covers of a file: from elsewhere it is the same file still.
+/// Compares what the digest covers of a file: a file from another URL is still the same.
 fn same_file(a: &LockedFile, b: &LockedFile) -> bool {
     a.name == b.name && a.hash == b.hash
 }
 
 fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
-    // In any order, as the digest has them.
+    // In any order, like the digest.
     let sorted = |plugin: &LockedPlugin| {
         let mut files: Vec<_> = plugin.files().map(|file| (file.name.clone(), file.hash.clone())).collect();
         files.sort();
@@ -177,7 +178,7 @@ fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
     if same_build && same_file {
         return None;
     }
-    // A proxy opens no world; of another software nobody says what it leaves of one.
+    // A proxy opens no world. For other software, no order between worlds is known.
     let moves = old.software != new.software;
     let order =
         |is: Ordering| !moves && new.software.is_minecraft() && Minecraft::cmp(&new.minecraft, &old.minecraft) == is;
@@ -193,7 +194,7 @@ fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
 
 fn plugin_changes(old: &Lock, new: &Lock) -> Vec<PluginChange> {
     let mut gone: Vec<&LockedPlugin> = old.plugins.iter().collect();
-    // By project first. A plugin that comes from another source now has its name alone to be known by.
+    // By project first. A plugin that moved to another source can only be recognized by its name.
     let by_project = new.plugins.iter().map(|plugin| {
         let same =
             |other: &&LockedPlugin| other.key.source == plugin.key.source && other.project_id == plugin.project_id;

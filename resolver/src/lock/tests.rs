@@ -114,7 +114,7 @@ fn a_lock_of_paper_does_not_name_its_software_and_other_software_is_a_one_way_st
         let moves = from.difference(&to).paper.unwrap();
         assert!(moves.one_way && !moves.backwards && moves.from.software != moves.to.software);
     }
-    // A newer proxy leaves nothing behind that an older one could not read.
+    // A newer proxy leaves no data that an older one could not read.
     let proxy = |version: &str| Lock { software: Software::Velocity, minecraft: version.parse().unwrap(), ..lock() };
     assert!(!proxy("3.4.0").difference(&proxy("3.5.1")).paper.unwrap().one_way);
 }
@@ -133,7 +133,7 @@ fn a_file_name_from_outside_is_one_safe_path_component() {
     }
 }
 
-/// What an operator of format 1 wrote into a `ConfigMap`, where it cannot be changed.
+/// The content that an operator of format 1 wrote into an immutable `ConfigMap`.
 const FORMAT_1: &str = include_str!("format-1.lock.json");
 
 #[test]
@@ -142,7 +142,7 @@ fn a_lock_of_format_1_is_read_named_and_written_as_it_was() {
     assert_eq!(old.to_json(), FORMAT_1, "what is written again is what stands in an immutable object");
     assert_eq!(old.digest().short(), "873907b0be674812", "another one restarts every server");
     assert_eq!((old.guesses.as_slice(), old.image_java), ([].as_slice(), None));
-    // The same set, chosen today.
+    // The same version set, chosen today.
     let image_java = Some(ImageJava { has: 21, pushed: None });
     let new = Lock { format_version: FormatVersion::default(), guesses: vec![guess()], image_java, ..old.clone() };
     assert!(new.to_json().starts_with("{\n  \"formatVersion\": 2,\n"));
@@ -219,7 +219,7 @@ fn plugins_are_told_apart_by_project_and_then_by_name() {
     };
     let named = |name: &str, kind| (name.to_owned(), kind);
     assert_eq!(kinds(&new), [named("Chunky", ChangeKind::Added), named("ViaVersion", ChangeKind::Downgraded)]);
-    // The same plugin from Hangar: another project there, and the same plugin for people.
+    // The same plugin from Hangar: another project, but the same plugin for users.
     let key = ProjectKey { source: Source::Hangar, project: "ViaVersion".to_owned() };
     new.plugins = vec![LockedPlugin { key, project_id: "31".to_owned(), release_id: "9".to_owned(), ..before }];
     assert_eq!(kinds(&new), [named("ViaVersion", ChangeKind::Replaced)]);

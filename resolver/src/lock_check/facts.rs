@@ -1,4 +1,5 @@
-//! Pure. The facts of a lock about versions: does anybody still say them, and do the dates still give its guesses?
+//! Pure. Checks whether a lock's facts about versions still have a source, and whether the dates still give its
+//! guesses.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,8 @@ use crate::explain::Unanswerable;
 use crate::lock::{Guess, Lock};
 use crate::request::Request;
 
-/// The facts and guesses about versions of a lock that nobody says and that no dates give as of `now`.
+/// The facts of a lock about versions that no source states any more, and its guesses that the dates no longer give, as
+/// of `now`.
 ///
 /// # Errors
 /// The catalog lacks a project that the request needs.
@@ -31,7 +33,8 @@ pub fn unsaid(
         let Some(at) = (0..world.shelves.len()).find(on) else { continue };
         let shelf = &world.shelves[at];
         let place = shelf.releases.iter().position(|stocked| stocked.release.id == locked.release_id);
-        // What a release needs that is gone or may not be used was not looked at; that it is gone is said elsewhere.
+        // The dependencies of a missing or unusable release were not resolved. That it is missing is reported
+        // elsewhere.
         let Some(place) = place.filter(|&place| shelf.releases[place].unusable.is_none()) else { continue };
         read.insert((locked.name.as_str(), locked.version.as_str()));
         facts.extend(shelf.links[place].iter().filter_map(|link| world.fact(at, place, link)));
@@ -43,7 +46,7 @@ pub fn unsaid(
     };
     let mut broken = Vec::new();
     for said in &lock.bounds {
-        // Who says it may have changed.
+        // The source of the fact may have changed.
         let is_it = |UsedFact { plugin, version, needs, range, says: _ }: &UsedFact| {
             (plugin, version, needs, range) == (&said.plugin, &said.version, &said.needs, &said.range)
         };

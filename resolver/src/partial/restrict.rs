@@ -1,7 +1,8 @@
-//! Pure. The request of a server with everything but a scope held at what runs, and the lock that its answer means.
+//! Pure. Restricts a server's request to a scope, with everything else held at the running versions, and completes the
+//! resulting lock.
 //!
-//! What somebody asks for is held as `spec.hold` holds it, so what goes with what is heeded. What nobody asks for any more is
-//! in no request: it simply stays in the lock, file by file.
+//! Requested plugins are held like with `spec.hold`, so that compatibility is respected. Running plugins that no Plugin
+//! object requests any more are in no request: they stay in the lock, file by file.
 
 use jiff::SignedDuration;
 
@@ -12,32 +13,32 @@ use crate::request::{Hold, ImagePolicy, PaperRequest, PluginRequest, Request, Ve
 use crate::unmanaged_jar::UnmanagedPlugins;
 use crate::version::Minecraft;
 
-/// What runs, as far as it has to be known to be held.
+/// The running versions, as far as they are needed to be held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Present {
-    /// Paper's Minecraft version.
+    /// The Minecraft version of Paper.
     pub minecraft: Minecraft,
-    /// Paper's build.
+    /// The build of Paper.
     pub build: u32,
     /// The plugins.
     pub plugins: Vec<PresentPlugin>,
 }
 
-/// One plugin that runs.
+/// One running plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentPlugin {
-    /// The name people know.
+    /// The display name.
     pub name: String,
-    /// Where it comes from.
+    /// The project.
     pub key: ProjectKey,
     /// The version as its authors write it.
     pub version: String,
-    /// Why it is there.
+    /// The reason why it is installed.
     pub reason: LockReason,
 }
 
 impl Present {
-    /// What a lock makes run, plugin by plugin in its order.
+    /// The running versions of a lock, with the plugins in its order.
     pub fn of(lock: &Lock) -> Self {
         let plugin = |LockedPlugin { name, key, version, reason, .. }: &LockedPlugin| PresentPlugin {
             name: name.clone(),
@@ -53,31 +54,31 @@ impl Present {
     }
 }
 
-/// How old a release must be that comes alone.
+/// Whether a partial update respects delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delays {
-    /// Of any age: somebody says that it shall come now.
+    /// Releases of any age are used: an urgent update was requested.
     Skipped,
-    /// As old as in every set.
+    /// Delays apply as usual.
     AsWritten,
 }
 
-/// A question about a scope alone.
+/// A request for a scope only.
 pub struct Narrowed {
-    /// To be asked alone, whoever shares a plugin with the server.
+    /// The request. It is solved alone, even if other servers share a plugin with this one.
     pub request: Request,
-    /// Which of the plugins that run may change, in their order.
+    /// Which of the running plugins may change, in their order.
     moves: Vec<bool>,
 }
 
 impl Narrowed {
-    /// Whether a plugin of this name is among those that may change; `runs` is what was narrowed to.
+    /// Whether a plugin of this name may change. `runs` holds the running versions that the request was restricted to.
     pub fn may_change(&self, runs: &Present, name: &str) -> bool {
         runs.plugins.iter().zip(&self.moves).any(|(plugin, moves)| *moves && plugin.name == name)
     }
 
-    /// The set that an answer means: what stays is file by file what `runs`, which is the lock that was narrowed to, and there for the reason
-    /// that it was.
+    /// Completes the solved lock: plugins outside the scope keep the files and the reason that they have in `runs`, the
+    /// running lock.
     #[must_use]
     pub fn lock(&self, runs: &Lock, mut solved: Lock) -> Lock {
         for (stays, _) in runs.plugins.iter().zip(&self.moves).filter(|(_, moves)| !**moves) {
@@ -94,9 +95,9 @@ impl Narrowed {
     }
 }
 
-/// The request with everything but `scope` held at what runs. What the scope needs and nobody else does belongs to it. `shared` is what was
-/// decided for all servers that have a `latest` plugin in common: of such a plugin the scope lets that release come and no other. None: nobody
-/// shares one.
+/// Builds the request with everything but `scope` held at the running versions. Dependencies that only the scope needs
+/// belong to it. `shared` is the decision for all servers that share a `latest` plugin: the scope allows only that
+/// release of such a plugin. `None` if no plugin is shared.
 pub fn narrow(request: &Request, runs: &Present, scope: &Scope, shared: Option<&Lock>, delays: Delays) -> Narrowed {
     let moves = moving(request, runs, scope);
     let reached = reached(request, runs);
@@ -108,13 +109,13 @@ pub fn narrow(request: &Request, runs: &Present, scope: &Scope, shared: Option<&
     let mut wishes = Vec::new();
     for wish in &request.plugins {
         match at(&wish.object) {
-            // A first install that nobody named waits.
+            // A plugin that is not installed yet and not named waits.
             None if !scope.has(&wish.object) => {}
             Some(at) if !moves[at] => wishes.push(held(wish)),
             None | Some(_) => wishes.push(free(wish, runs, shared, delays)),
         }
     }
-    // A dependency that others need, too.
+    // A dependency that other plugins need, too.
     let needed = runs.plugins.iter().enumerate().filter(|(at, plugin)| {
         let is_needed = matches!(plugin.reason, LockReason::NeededBy(_));
         is_needed && !moves[*at] && reached[*at]
@@ -132,18 +133,18 @@ pub fn narrow(request: &Request, runs: &Present, scope: &Scope, shared: Option<&
     Narrowed { request: narrowed, moves }
 }
 
-/// Which of the plugins that run may change: those that the scope names, and what only they need.
+/// Which of the running plugins may change: those that the scope names, and dependencies that only they need.
 fn moving(request: &Request, runs: &Present, scope: &Scope) -> Vec<bool> {
     let is_named = |plugin: &PresentPlugin| match &plugin.reason {
         LockReason::RequestedBy(objects) => objects.iter().any(|object| scope.has(object)),
-        // It came as a dependency, and somebody has written a Plugin for it since.
+        // It was installed as a dependency, and a Plugin object for it was created since.
         LockReason::NeededBy(_) => request.plugins.iter().any(|wish| scope.has(&wish.object) && wish.key == plugin.key),
     };
     spread(runs, is_named, |needers| !needers.is_empty() && needers.iter().all(|moves| *moves))
 }
 
-/// Which of the plugins that run somebody still asks for, or needs for what is asked for. Where JARs of people's own count, any may be needed by
-/// one of them, whatever it once came for: such a file has another name after each update of its own.
+/// Which of the running plugins are still requested, or needed by requested ones. If unmanaged JARs count, any of them
+/// may need a dependency, whatever it was installed for: such a file gets another name with each update of its own.
 fn reached(request: &Request, runs: &Present) -> Vec<bool> {
     let may_need = request.unmanaged_plugins != UnmanagedPlugins::Ignore && !request.unmanaged.is_empty();
     let is_asked_for = |plugin: &PresentPlugin| match &plugin.reason {
@@ -153,7 +154,8 @@ fn reached(request: &Request, runs: &Present) -> Vec<bool> {
     spread(runs, is_asked_for, |needers| needers.contains(&true))
 }
 
-/// What holds for some plugins, and for what they need where that holds for as many of those who need it as `inherits` wants.
+/// Marks the plugins for which `holds` is true, and their dependencies if enough of their dependents are marked,
+/// according to `inherits`.
 fn spread(runs: &Present, holds: impl Fn(&PresentPlugin) -> bool, inherits: impl Fn(&[bool]) -> bool) -> Vec<bool> {
     let mut marked: Vec<bool> = runs.plugins.iter().map(holds).collect();
     loop {
@@ -198,7 +200,7 @@ fn free(wish: &PluginRequest, runs: &Present, shared: Option<&Lock>, delays: Del
     }
 }
 
-/// A wish for a dependency that nobody asks for, so that it can be held.
+/// A request for a dependency without a Plugin object, so that it can be held.
 fn stand_in(plugin: &PresentPlugin) -> PluginRequest {
     PluginRequest {
         object: plugin.name.clone(),

@@ -1,4 +1,4 @@
-//! Pure. A release that runs and that its page has lost: what the lock still knows of it.
+//! Pure. Models delisted running releases from the data in the lock.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,37 +10,38 @@ use crate::lock::{Lock, LockReason, LockedPlugin};
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// A release that runs and that its page has no more, as far as the lock that runs knows it. Its files lie on the server's own volume, so
-/// that the server, and no other one, may keep it.
+/// A running release that is delisted, as far as the running lock describes it. Its files are on the server's own
+/// volume, so only that server may keep it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DelistedRelease {
-    /// Where it came from.
+    /// The project.
     pub project: ProjectKey,
-    /// As a page would have it. It has no date, so that nothing is older, and is listed for nothing but the Minecraft that it runs on.
+    /// The release in the form of a page entry. It has no date, so it counts as the oldest, and it is listed only for
+    /// the Minecraft version on which it runs.
     pub release: Release,
 }
 
-/// Whether there is anything of a project for a server: on its page something for such servers, or what runs and the page has lost.
+/// Whether a project has any release for a server: one on its page for such servers, or a running one that is delisted.
 pub(crate) fn has_any(project: &Project, software: Software, running: Option<&Running>) -> bool {
     let lost = running.and_then(|running| running.lost_release(project));
     project.releases.iter().chain(lost).any(|release| software.is_kin_of(release))
 }
 
-/// Where a lost release runs, which is all that is known of where it would.
+/// Where a delisted release runs, which is the only evidence about its compatibility.
 #[derive(Debug, Clone, Copy)]
 pub struct RunsOn<'x> {
-    /// As what the server runs.
+    /// The server software.
     pub software: Software,
-    /// On which Minecraft.
+    /// The Minecraft version.
     pub minecraft: &'x Minecraft,
-    /// With which Java: it needs none that is newer.
+    /// The Java version. The release needs no newer one.
     pub java: Option<u32>,
 }
 
 impl DelistedRelease {
-    /// What is known of a release: its id and version, the projects (by their ids at the source) that came for it, its files. Without a
-    /// file there is nothing to keep.
+    /// Builds the known data of a release: its id and version, the projects (by their ids at the source) that were
+    /// installed for it, its files. `None` without a file, because there is nothing to keep.
     pub fn new(
         project: ProjectKey,
         (id, version): (String, String),
@@ -76,13 +77,14 @@ impl DelistedRelease {
         Some(Self { project, release })
     }
 
-    /// Those of a lock that runs. A proxy's pages list lines, of which a lock says nothing.
+    /// The delisted releases of a running lock. Empty for a proxy, whose pages list version lines that a lock does not
+    /// contain.
     fn all_of(lock: &Lock, catalog: &Catalog) -> Vec<Self> {
         if !lock.software.is_minecraft() {
             return Vec::new();
         }
         let lost = lock.plugins.iter().filter_map(|plugin| {
-            // Of a project that nobody has read it is not known what it has lost.
+            // If the project was not read, its delisted releases are unknown.
             let project = catalog.project(&plugin.key).filter(|project| !project.has(&plugin.release_id))?;
             let came_for_it = |other: &&LockedPlugin| match &other.reason {
                 LockReason::NeededBy(names) => names.contains(&plugin.name) && other.key.source == plugin.key.source,
@@ -107,13 +109,13 @@ impl DelistedRelease {
 }
 
 impl Running {
-    /// With those releases of the lock that makes it run which their pages have lost since.
+    /// Adds those releases of the running lock that were delisted since.
     #[must_use]
     pub fn with_lost(self, lock: &Lock, catalog: &Catalog) -> Self {
         Self { lost: DelistedRelease::all_of(lock, catalog), ..self }
     }
 
-    /// The release of a project that runs, as it can be kept although its page has it no more.
+    /// The running release of a project in a form that can be kept, if its page no longer lists it.
     pub(crate) fn lost_release(&self, project: &Project) -> Option<&Release> {
         let lost = self.lost.iter().find(|lost| lost.project == project.key)?;
         (!project.has(&lost.release.id)).then_some(&lost.release)

@@ -1,4 +1,4 @@
-//! Edge (reads). What the solves of one question cost together, and who made them expensive.
+//! Edge (reads). Measures the cost of all solver runs for one request, and records the plugins that caused it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,25 +10,25 @@ use super::index_set::words_taken;
 use super::thread_cpu_time::computed;
 use super::{Budget, BudgetExceeded, Limit};
 
-/// Further plugins are rarely why a search is long, and nobody would look at them.
+/// More than this many plugins are rarely the cause of a long search, and users would not check them.
 const MOST_CLASHING: usize = 3;
 
-/// How many steps there are from one look at the clock to the next. A step of a search that takes much memory takes a tenth of a
-/// millisecond, any other one far less; a look takes less than a microsecond.
+/// Steps between two reads of the clock. A step of a memory-heavy search takes a tenth of a millisecond, and any other
+/// step far less. A read takes less than a microsecond.
 const STEPS_A_LOOK: u64 = 64;
 
-/// Counts what all solves of one question cost together.
+/// Counts the cost of all solver runs for one request.
 #[derive(Debug)]
 pub(crate) struct BudgetMeter {
     left: Cell<u64>,
-    /// What [`words_taken`] gave at the start.
+    /// The value of [`words_taken`] at the start.
     words: u64,
-    /// What [`computed`] gave at the start.
+    /// The value of [`computed`] at the start.
     began: Duration,
-    /// Whether the time was found to be over.
+    /// Whether the time limit was reached.
     late: Cell<bool>,
     budget: Budget,
-    /// How often plugins stood in a conflict, by the name people know, over all searches that have ended.
+    /// Conflicts per plugin, by display name, over all completed searches.
     clashes: RefCell<BTreeMap<String, u64>>,
 }
 
@@ -44,12 +44,12 @@ impl BudgetMeter {
         }
     }
 
-    /// One for a search that does not pay for those before it.
+    /// A meter with the full budget, for a search that does not pay for earlier ones.
     pub(crate) fn renewed(&self) -> Self {
         Self::new(self.budget)
     }
 
-    /// Whether nothing can be solved any more.
+    /// Whether the budget is used up.
     pub(crate) fn is_spent(&self) -> bool {
         self.look_at_the_clock();
         self.is_over()
@@ -67,7 +67,7 @@ impl BudgetMeter {
         words_taken().wrapping_sub(self.words) > self.budget.words
     }
 
-    /// One more step.
+    /// Counts one step.
     pub(crate) fn step(&self) -> Result<(), BudgetExceeded> {
         if self.steps().is_multiple_of(STEPS_A_LOOK) {
             self.look_at_the_clock();
@@ -84,7 +84,7 @@ impl BudgetMeter {
         self.budget.steps - self.left.get()
     }
 
-    /// Keeps what a search has seen of conflicts.
+    /// Adds the conflicts of one search.
     pub(super) fn keep<'n>(&self, clashes: &Clashes, name: impl Fn(usize) -> &'n str) {
         let mut known = self.clashes.borrow_mut();
         let seen = clashes.0.iter().enumerate().filter(|(_, count)| count.get() > 0);
@@ -98,11 +98,11 @@ impl BudgetMeter {
         }
     }
 
-    /// That the search ends here, as far as is known.
+    /// The error for a search that ends here.
     pub(crate) fn gave_up(&self) -> BudgetExceeded {
         let clashes = self.clashes.borrow();
         let mut most: Vec<(&String, &u64)> = clashes.iter().collect();
-        // The map is in the order of the names, and this keeps it for equal counts.
+        // The map is sorted by name, and the stable sort keeps that order for equal counts.
         most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         let limit = if self.takes_too_much() {
             Limit::Memory
@@ -113,14 +113,14 @@ impl BudgetMeter {
         };
         let mut clashing: Vec<String> = most.into_iter().take(MOST_CLASHING).map(|(name, _)| name.clone()).collect();
         if limit == Limit::Time {
-            // Who was worst when it ended changes from one time to the next, and what is said of it is not to.
+            // The ranking at the time limit differs between runs, and the report must not.
             clashing.sort();
         }
         BudgetExceeded { steps: self.steps(), limit, clashing }
     }
 }
 
-/// How often each plugin of one search stood in a conflict.
+/// The number of conflicts of each plugin in one search.
 pub(super) struct Clashes(Vec<Cell<u32>>);
 
 impl Clashes {
@@ -128,7 +128,8 @@ impl Clashes {
         Self(vec![Cell::new(0); plugins])
     }
 
-    /// What pubgrub has counted so far. It tells when it asks for a rank, which is after each conflict of the plugin.
+    /// Stores the conflict count of pubgrub. pubgrub reports it when it asks for a rank, which is after each conflict
+    /// of the plugin.
     pub(super) fn saw(&self, plugin: usize, statistics: &PackageResolutionStatistics) {
         self.0[plugin].set(statistics.conflict_count());
     }

@@ -1,4 +1,4 @@
-//! Pure. From a decision to the lock.
+//! Pure. Converts a decision into a lock.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::index::java::{image_for, image_java};
 use crate::index::{CandidateIndex, EdgeKind};
 use crate::lock::{Fact, FormatVersion, Guess, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
 
-/// Writes down what was decided.
+/// Builds the lock.
 pub(super) fn lock(catalog: &Catalog, world: &CandidateIndex<'_>, decision: &Decision) -> Lock {
     let paper = &world.papers[decision.chosen.paper];
     let java = java(world, decision);
@@ -72,7 +72,7 @@ pub(super) fn lock(catalog: &Catalog, world: &CandidateIndex<'_>, decision: &Dec
     }
 }
 
-/// The least Java that all of it starts on.
+/// The minimum Java version on which everything starts.
 pub(crate) fn java(world: &CandidateIndex<'_>, decision: &Decision) -> u32 {
     let chosen = decision.chosen.releases.iter().enumerate();
     let plugins = chosen.filter_map(|(at, release)| {
@@ -89,7 +89,7 @@ fn locked(artifact: &Artifact, name: String) -> LockedFile {
     LockedFile { name, url: artifact.url.clone(), size: artifact.size, hash: hash.to_ascii_lowercase() }
 }
 
-/// The facts that no page states and that bind two chosen plugins, by name.
+/// The facts that no page states and that constrain two chosen plugins, by name.
 pub(crate) fn used_facts(world: &CandidateIndex<'_>, decision: &Decision) -> Vec<UsedFact> {
     let mut used = Vec::new();
     for (at, release) in decision.chosen.releases.iter().enumerate() {
@@ -101,7 +101,7 @@ pub(crate) fn used_facts(world: &CandidateIndex<'_>, decision: &Decision) -> Vec
     used
 }
 
-/// What the chosen plugins are taken to need of each other by their dates, by name.
+/// The minimum versions between chosen plugins that are guessed from publication dates, by name.
 fn guesses(world: &CandidateIndex<'_>, decision: &Decision) -> Vec<Guess> {
     let chosen = decision.chosen.releases.iter().enumerate();
     let mut guesses: Vec<Guess> =
@@ -110,7 +110,7 @@ fn guesses(world: &CandidateIndex<'_>, decision: &Decision) -> Vec<Guess> {
     guesses
 }
 
-/// The chosen plugins that need the one on this shelf, and the JARs of people's own that do, by name.
+/// The chosen plugins and the unmanaged JARs that need this plugin, by name.
 pub(crate) fn needed_by(world: &CandidateIndex<'_>, decision: &Decision, shelf: usize) -> Vec<String> {
     let needs = |at: usize, release: usize| {
         let links = &world.shelves[at].links[release];

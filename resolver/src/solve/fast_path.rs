@@ -1,7 +1,7 @@
-//! Pure. The best case: what the answer to a question is at most, seen without a search.
+//! Pure. Computes an upper bound of the solution without a search.
 //!
-//! Most questions need no search: nothing that is asked for gets into the way of anything else, or one plugin has nothing
-//! for a Paper whatever the others do. What is found here is what the search would find; a proof is never made here.
+//! Most problems need no search: the requested plugins do not conflict, or one plugin has no release for a Paper
+//! version in any case. A result found here is the one that the search would find. This module never produces a proof.
 
 use pubgrub::VersionSet;
 
@@ -9,11 +9,11 @@ use super::index_set::IndexSet;
 use super::provider::{Chosen, SolverProblem};
 use crate::index::CandidateIndex;
 
-/// What each plugin that has to be there could have, seen alone.
+/// The releases that each mandatory plugin could have, considered alone.
 pub(super) struct BestCase<'x, 'a> {
     world: &'x CandidateIndex<'a>,
     question: &'x SolverProblem,
-    /// Shelves of the plugins that have to be there, and their releases that may be used and are asked for.
+    /// Positions of the mandatory plugins, and their usable releases that match the request.
     wanted: Vec<(usize, IndexSet)>,
 }
 
@@ -24,7 +24,7 @@ impl<'x, 'a> BestCase<'x, 'a> {
         Self { world, question, wanted: wanted.collect() }
     }
 
-    /// The Papers on which each of them has a release. No answer has another one.
+    /// The Paper versions on which each of them has a release. Every solution has one of these.
     pub(super) fn papers(&self) -> IndexSet {
         let is_open = |paper: &usize| {
             let has_some = |(at, wanted): &(usize, IndexSet)| {
@@ -37,8 +37,8 @@ impl<'x, 'a> BestCase<'x, 'a> {
         IndexSet::of(self.question.papers.members(1, self.world.papers.len()).filter(is_open))
     }
 
-    /// The newest release of each of them on a Paper (by its place) and nothing else, if these go together: nothing is
-    /// better on that Paper.
+    /// The newest release of each of them on a Paper version (given by position), and no other plugin, if these are
+    /// compatible. No solution on that Paper version is better.
     pub(super) fn on(&self, paper: usize) -> Option<Chosen> {
         let mut releases: Vec<Option<usize>> = vec![None; self.world.shelves.len()];
         for (at, wanted) in &self.wanted {

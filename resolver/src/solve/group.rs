@@ -1,4 +1,4 @@
-//! Pure. The solve of many servers: those that share a plugin with strategy `latest` are solved together.
+//! Pure. Solves a fleet: servers that share a plugin with strategy `latest` are solved together.
 
 use jiff::Timestamp;
 
@@ -30,65 +30,68 @@ pub(crate) use partition::namespace;
 use exclusion::GroupDecision;
 use group_context::GroupContext;
 
-/// Servers and all that has to be read to decide what they should run.
+/// Servers with all data that is needed to solve them.
 ///
-/// Reading, deciding and explaining are apart, because they cost differently: a fleet is read and decided at once, and
-/// explained server by server, when somebody wants to know.
+/// Reading, deciding and explaining are separate, because their costs differ. A fleet is read and decided at once, and
+/// explained server by server on request.
 pub struct Fleet<'a> {
     catalog: &'a Catalog,
     now: Timestamp,
     requests: &'a [Request],
-    /// Places in `requests`, as [`groups`] gives them.
+    /// Positions in `requests`, as returned by [`groups`].
     groups: Vec<Vec<usize>>,
     tables: SharedTables<'a>,
-    /// Per group the seats of its servers, in its order; none for a group of one, which needs no tables.
+    /// Per group, the views of its servers, in its order. Empty for a group of one, which needs no tables.
     seats: Vec<Vec<ServerView<'a>>>,
 }
 
-/// What every server of a fleet should run.
+/// The decision for every server of a fleet.
 pub struct Decided<'f, 'a> {
     fleet: &'f Fleet<'a>,
     budget: Budget,
-    /// Per group; `None` for a group of one.
+    /// Per group. `None` for a group of one.
     outcomes: Vec<Option<GroupDecision<'a>>>,
 }
 
-/// What was decided about one server of a group.
+/// The decision for one server of a group.
 #[derive(Debug, Clone)]
 pub(crate) enum MemberDecision<'a> {
-    /// The group does not matter: there is no answer for it alone either.
+    /// The group does not matter: the server has no solution alone either.
     Alone,
-    /// It goes together with the others.
+    /// The server is solved with the others.
     Member(Choice<'a>),
-    /// It could run alone, but not with those that were taken before.
+    /// The server has a solution alone, but not with the servers that were accepted before.
     Aside,
     /// The budget was used up.
     GaveUp(BudgetExceeded),
 }
 
-/// The best set for one server of a group.
+/// The best version set for one server of a group.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice<'a> {
-    /// Index of its Paper.
+    /// Index of its Paper version.
     pub(crate) paper: usize,
-    /// Per shelf; `None`: not installed.
+    /// Per plugin. `None` means not installed.
     pub(crate) releases: Vec<Option<&'a Release>>,
-    /// Shelves that strategy `latest` left behind, and the release that stays.
+    /// Plugins that strategy `latest` left behind, with the release that stays.
     pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
-    /// Whether what nobody asked for may stay as it runs: strategy `latest` finds nothing for all that is asked for else.
+    /// Whether dependencies may stay at their running release: strategy `latest` finds no other solution for the
+    /// requested plugins.
     pub(crate) keeps: bool,
 }
 
-/// The one best set for each server, and why it is that one; in the order of the servers' names.
+/// Returns the single best version set for each server, with the explanation of the choice, in the order of the server
+/// names.
 ///
-/// Servers that share a Plugin with strategy `latest` get the same release of it, and are solved together (see
-/// [`groups`]); all others get what [`crate::resolve`] gives. Best is lexicographic: the newest Paper, server by server in
-/// the order of their names; then the newest release of each plugin asked for, in the order of the objects' names (of the
-/// servers' for one name), what is shared once; then what those need. The order of the input does not count.
+/// Servers that share a Plugin with strategy `latest` get the same release of it and are solved together (see
+/// [`groups`]). All others get the result of [`crate::resolve`]. The order is lexicographic. The newest Paper version
+/// comes first, server by server in the order of their names. Then follows the newest release of each requested plugin,
+/// in the order of the object names (for equal names, of the server names). A shared plugin counts once. The
+/// dependencies come last. The order of the input does not matter.
 ///
-/// A server without an answer is set aside: it never keeps the others of its group from moving (see `docs/concepts`). One
-/// that runs something newer than what the others have in common gets the answer that it has alone. One that takes too much
-/// alone is given up, and the others are decided about without it.
+/// A server without a solution is excluded: it never blocks the other servers of its group (see `docs/concepts`). A
+/// server that runs a newer release than the others have in common gets its own solution. A server that exceeds its
+/// budget alone is given up, and the others are decided without it.
 pub fn resolve_fleet(
     catalog: &Catalog,
     requests: &[Request],
@@ -99,7 +102,8 @@ pub fn resolve_fleet(
 }
 
 impl<'a> Fleet<'a> {
-    /// Reads what is needed. Cost grows with the servers and with the releases of the projects they ask for.
+    /// Reads the data that is needed. The cost grows with the servers and with the releases of the projects they
+    /// request.
     pub fn read(catalog: &'a Catalog, requests: &'a [Request], now: Timestamp) -> Self {
         let groups = groups(requests);
         let together: Vec<&Request> =
@@ -112,8 +116,8 @@ impl<'a> Fleet<'a> {
         Self { catalog, now, requests, groups, tables, seats }
     }
 
-    /// Decides for all servers that have to be solved together; the others are solved when they are asked about.
-    /// `budget` is that of one server; a group may take a little more for each further one.
+    /// Decides for all servers that have to be solved together. The others are solved when their answer is requested.
+    /// `budget` is that of one server. A group may use a little more for each further server.
     pub fn decide(&self, budget: Budget) -> Decided<'_, 'a> {
         let outcomes = self.seats.iter().map(|seats| {
             (!seats.is_empty()).then(|| exclusion::decide(self.catalog, &self.tables, seats, self.now, budget))
@@ -123,7 +127,7 @@ impl<'a> Fleet<'a> {
 }
 
 impl<'a> Decided<'_, 'a> {
-    /// The servers, by name, that were not set aside. Those without a group are among them, whatever their answer is.
+    /// The servers, by name, that were not excluded. Servers without a group are included, whatever their result is.
     pub fn together(&self) -> Vec<&'a str> {
         let member = |&(group, seat): &(usize, usize)| {
             self.outcomes[group]
@@ -144,18 +148,20 @@ impl<'a> Decided<'_, 'a> {
         answers
     }
 
-    /// The answer for one server; `None`: it is none of this fleet.
+    /// The answer for one server. `None` if it is not part of this fleet.
     pub fn answer(&self, server: &str) -> Option<Result<Resolution, Unsolvable>> {
         let (group, seat) = self.place_of(server)?;
         Some(self.answer_at(group, seat))
     }
 
-    /// Why a server does not run `target`, seen with the others of its group; `None`: it is none of this fleet.
+    /// Explains why a server does not run `target`, considering the others of its group. `None` if it is not part of
+    /// this fleet.
     pub fn why_not(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
         self.asked_about(server, |asked| explain::why_not_version::explain(asked, target))
     }
 
-    /// The same with the state of each plugin: who is ready for `target`, who is not, and since when they are silent.
+    /// Like `why_not`, with the state of each plugin: which support `target`, which do not, and how long those had no
+    /// release.
     pub fn readiness(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
         self.asked_about(server, |asked| {
             let why = explain::why_not_version::explain(asked, target)?;
@@ -163,8 +169,9 @@ impl<'a> Decided<'_, 'a> {
         })
     }
 
-    /// Why a server does not get this release of a plugin (by its object), seen with the others of its group. `pinned` are the same servers
-    /// with that release pinned. None: it is none of this fleet, or does not ask for the plugin.
+    /// Explains why a server does not get this release of a plugin (given by its object), considering the others of its
+    /// group. `pinned` holds the same servers with that release pinned. `None` if the server is not part of this fleet
+    /// or does not request the plugin.
     pub fn why_not_release(
         &self,
         server: &str,
@@ -197,8 +204,8 @@ impl<'a> Decided<'_, 'a> {
         Some(answer(&asked).map_err(Unsolvable::GaveUp))
     }
 
-    /// Whether the servers that go together share a plugin in a release below what runs on a server that was set aside:
-    /// it cannot follow them, and is not to be held by them.
+    /// Whether the group members share a plugin in a release older than the one that runs on an excluded server. Such a
+    /// server cannot follow them and must not be blocked by them.
     fn is_below(&self, group: usize, seat: usize) -> bool {
         let (Some(outcome), seats) = (&self.outcomes[group], &self.fleet.seats[group]) else { return false };
         let here = outcome.seat(seats, seat);
@@ -258,7 +265,8 @@ impl<'a> Decided<'_, 'a> {
         let choice = match company.verdict() {
             MemberDecision::Alone => return resolve_beside(catalog, request, now, self.budget, Some(&company)),
             MemberDecision::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
-            // What the others run is too old for it: plugins rarely read what a newer release of them wrote.
+            // The releases of the other servers are too old for this one. Plugins rarely read data that a newer release
+            // of them wrote.
             MemberDecision::Aside if self.is_below(group, seat) => {
                 return resolve_within(catalog, request, now, self.budget);
             }
@@ -283,7 +291,7 @@ impl<'a> Decided<'_, 'a> {
 }
 
 impl Choice<'_> {
-    /// The same in the numbers of the server's own world.
+    /// The same decision in the numbering of the server's own index.
     pub(crate) fn decision(&self, world: &CandidateIndex<'_>) -> Decision {
         let unfollowed: Vec<(usize, Option<usize>)> = self
             .unfollowed

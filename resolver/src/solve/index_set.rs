@@ -1,7 +1,7 @@
-//! Pure. Sets of version indexes, as pubgrub asks for them.
+//! Pure. Implements sets of version indexes for pubgrub.
 //!
-//! Own type instead of pubgrub's `Ranges`: those are dense, so a set of rejected neighbours stays hundreds of segments,
-//! and that costs 16 to 60 times the time (measured; `solver-notes.md`, trap 1). Equality is set equality, because the
+//! This type replaces pubgrub's `Ranges`. Those are dense, so a set of rejected neighbours keeps hundreds of segments.
+//! That takes 16 to 60 times as long (measured, see `solver-notes.md`, trap 1). Equality is set equality, because the
 //! form is canonical.
 
 use std::cell::Cell;
@@ -12,20 +12,20 @@ use pubgrub::VersionSet;
 
 /// A version: its index, or a whole class of versions that share one reason for being unusable.
 ///
-/// pubgrub takes a reason (`Dependencies::Unavailable`) for one version at a time. `Bulk` makes one version stand for all
-/// of its class: 587 beta releases become one fact instead of 587. It is sound because the class is a fact that depends
-/// on no range, and because pubgrub 0.4.0 builds that fact with `singleton` (a test guards it). A `Bulk` must never be
+/// pubgrub takes a reason (`Dependencies::Unavailable`) for one version at a time. `Bulk` makes one version represent
+/// all of its class: 587 beta releases become one fact instead of 587. It is sound because the class does not depend on
+/// any range, and because pubgrub 0.4.0 builds that fact with `singleton` (a test guards it). A `Bulk` must never be
 /// answered with `Available`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Index {
-    /// One version. 0 is "not installed"; real versions start at 1.
+    /// One version. 0 is "not installed", and real versions start at 1.
     One(u16),
     /// All members of a class of unusable versions, as bits.
     Bulk(Arc<[u64]>),
 }
 
 impl Index {
-    /// The one version with this index.
+    /// The version with this index.
     pub(crate) fn one(index: usize) -> Self {
         Self::One(u16::try_from(index).expect("shelves are cut at 60,000 releases"))
     }
@@ -34,18 +34,18 @@ impl Index {
 /// A set of indexes, possibly the complement of a finite one.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum IndexSet {
-    /// At most one word differs from `fill`. Canonical: `at` is 0 when none does.
+    /// At most one word differs from `fill`. Canonical form: `at` is 0 if none does.
     Small {
-        /// Which word.
+        /// The position of that word.
         at: u16,
-        /// Whether everything outside that word is in.
+        /// Whether the set contains everything outside that word.
         fill: bool,
         /// Its bits.
         word: u64,
     },
-    /// Two or more words differ from `fill`; trailing ones that do not are cut off.
+    /// Two or more words differ from `fill`. Trailing words that do not differ are cut off.
     Big {
-        /// Whether everything beyond is in.
+        /// Whether the set contains everything beyond the words.
         fill: bool,
         /// The words.
         words: Arc<[u64]>,
@@ -53,14 +53,14 @@ pub(crate) enum IndexSet {
 }
 
 thread_local! {
-    /// Words that sets have taken on this thread: what [`words_taken`] gives.
+    /// Words that sets have taken on this thread: the value of [`words_taken`].
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many words of 64 bits all sets made on this thread so far have taken; those that fit into themselves count none.
+/// The number of 64-bit words of all sets made on this thread so far. Sets that need no allocation count as 0.
 ///
-/// Only differences mean anything. It is what a search costs in memory, counted where nothing but a set is at hand:
-/// pubgrub asks whether to go on once a turn, and one turn can make thousands of facts.
+/// Only differences are meaningful. The counter measures the memory of a search, and it is updated where only a set is
+/// available. pubgrub calls its cancellation hook once per iteration, and one iteration can create thousands of facts.
 pub(crate) fn words_taken() -> u64 {
     TAKEN.get()
 }
@@ -103,7 +103,7 @@ impl IndexSet {
         Self::from_words(&words, false)
     }
 
-    /// Just "not installed".
+    /// Only "not installed".
     pub(crate) fn absent() -> Self {
         Self::Small { at: 0, fill: false, word: 1 }
     }
@@ -139,7 +139,7 @@ impl IndexSet {
         }
     }
 
-    /// Whether an index is in.
+    /// Whether the set contains an index.
     pub(crate) fn has(&self, index: usize) -> bool {
         self.word(index / 64) >> (index % 64) & 1 == 1
     }
@@ -175,7 +175,7 @@ impl IndexSet {
         Self::from_words(&words, fill)
     }
 
-    /// Whether `f` of the two is empty everywhere.
+    /// Whether `f` of the two sets is empty everywhere.
     fn none(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> bool {
         f(filled(self.fill()), filled(other.fill())) == 0
             && (0..self.len().max(other.len())).all(|at| f(self.word(at), other.word(at)) == 0)
@@ -207,7 +207,8 @@ impl VersionSet for IndexSet {
         self.combine(other, |a, b| a & b)
     }
 
-    /// For a class: whether any member is in. pubgrub asserts that a chosen version lies in the range it was chosen from.
+    /// For a class: whether the set contains any member. pubgrub asserts that a chosen version lies in the range it was
+    /// chosen from.
     fn contains(&self, version: &Index) -> bool {
         match version {
             Index::One(index) => self.has(usize::from(*index)),

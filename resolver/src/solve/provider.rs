@@ -1,8 +1,9 @@
-//! Pure. The problem as pubgrub sees it.
+//! Pure. Presents the problem of one server to pubgrub.
 //!
-//! Paper depends on every plugin, with the releases known to run on that Paper; releases depend on each other and never
-//! on Paper. The root names every package, and priorities are constant ranks: with both, the first solution pubgrub
-//! finds is the best one in the order of the ranks (checked against brute force; `solver-notes.md`, section 2).
+//! Paper depends on every plugin, with the releases known to run on that Paper version. Releases depend on each other
+//! and never on Paper. The root requires every package, and priorities are constant ranks. With both, the first
+//! solution that pubgrub finds is the best one in the order of the ranks. This was checked against brute force
+//! (`solver-notes.md`, section 2).
 
 use std::fmt;
 use std::rc::Rc;
@@ -17,14 +18,14 @@ use crate::catalog::Release;
 use crate::index::{CandidateIndex, PluginCandidates, UnusableClass, class_of};
 use crate::unusable::Unusable;
 
-/// What takes part in a solve.
+/// The packages of the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Package {
-    /// Stands for the request.
+    /// The request.
     Root,
     /// The server's Paper.
     Paper,
-    /// The plugin on this shelf.
+    /// The plugin at this position.
     Plugin(usize),
 }
 
@@ -34,7 +35,7 @@ impl fmt::Display for Package {
     }
 }
 
-/// `Unusable` for pubgrub, which wants to print it; only debug output ever does.
+/// `Unusable` for pubgrub, which requires `Display`. Only debug output prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DebugUnusable(pub(crate) Unusable);
 
@@ -44,21 +45,22 @@ impl fmt::Display for DebugUnusable {
     }
 }
 
-/// A question to the world: which Papers, and who insists.
+/// A problem on an index: the Paper versions and the mandatory plugins.
 #[derive(Debug, Clone)]
 pub(crate) struct SolverProblem {
-    /// The Papers to choose from.
+    /// The Paper versions to choose from.
     pub(crate) papers: IndexSet,
-    /// Per shelf, the versions that the request leaves open. Where "not installed" is not among them, it has to be there.
+    /// Per plugin, the versions that the request allows. A plugin is mandatory if "not installed" is not among them.
     pub(crate) root: Vec<IndexSet>,
-    /// Per shelf, releases that count as running on every Paper (what runs now, under strategy `latest`).
+    /// Per plugin, releases that count as running on every Paper version (the running ones, under strategy `latest`).
     pub(crate) stays: Vec<IndexSet>,
-    /// Whether Papers count that may not be used: the question is about the plugins then.
+    /// Whether unusable Paper versions count, too. The problem is about the plugins then.
     pub(crate) any_paper: bool,
 }
 
 impl SolverProblem {
-    /// What the request asks: every plugin it names, and what JARs of people's own need and have, on these Papers.
+    /// The problem of the request: every plugin that it names, and the needs of unmanaged JARs, on these Paper
+    /// versions.
     pub(crate) fn whole(world: &CandidateIndex<'_>, papers: IndexSet) -> Self {
         let left_open =
             |shelf: &Rc<PluginCandidates<'_>>| if shelf.is_wanted() { shelf.allowed.clone() } else { IndexSet::full() };
@@ -66,7 +68,8 @@ impl SolverProblem {
         Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()], any_paper: false }
     }
 
-    /// What is left of it when strategy `latest` leaves these plugins behind (those of a place stay with that release).
+    /// The remaining problem when strategy `latest` leaves these plugins behind. A plugin with a position stays at that
+    /// release.
     pub(crate) fn without(mut self, world: &CandidateIndex<'_>, behind: &[(usize, Option<usize>)]) -> Self {
         self.keep_running_needs(world);
         for &(shelf, stays) in behind {
@@ -81,8 +84,8 @@ impl SolverProblem {
         self
     }
 
-    /// What nobody asked for and runs counts as running on every Paper: else whoever needs it would go, although both run
-    /// now.
+    /// Running dependencies count as running on every Paper version. Otherwise their dependents would be removed,
+    /// although both run now.
     pub(crate) fn keep_running_needs(&mut self, world: &CandidateIndex<'_>) {
         for (at, shelf) in world.shelves.iter().enumerate().filter(|(_, shelf)| shelf.asked.is_none()) {
             let stays = shelf.runs(world).filter(|&runs| self.may_stay(world, at, runs));
@@ -90,49 +93,50 @@ impl SolverProblem {
         }
     }
 
-    /// Whether a release (its place) may stay as it runs although nobody lists it: not where the server refuses to load it.
+    /// Whether a release (given by position) may stay as it runs although no list names the Paper version. It may not
+    /// if the server refuses to load it.
     pub(crate) fn may_stay(&self, world: &CandidateIndex<'_>, at: usize, release: usize) -> bool {
         let mut papers = self.papers.members(1, world.papers.len());
         papers.all(|index| world.refuses(at, release, index - 1).is_none())
     }
 
-    /// The same about these Papers.
+    /// The same problem on these Paper versions.
     pub(crate) fn on(&self, papers: IndexSet) -> Self {
         Self { papers, ..self.clone() }
     }
 
-    /// The same about one Paper (by its place), as if it could be used.
+    /// The same problem on one Paper version (given by position), as if that version were usable.
     pub(crate) fn as_if_usable(&self, paper: usize) -> Self {
         Self { any_paper: true, ..self.on(IndexSet::of([paper + 1])) }
     }
 
-    /// The same with only these plugins asked for; pins of the others are forgotten.
+    /// The same problem with only these plugins mandatory. Pins of the others are ignored.
     pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
         let root = self.root.iter().enumerate().map(|(at, set)| if keep(at) { set.clone() } else { IndexSet::full() });
         Self { root: root.collect(), ..self.clone() }
     }
 
-    /// Whether the plugin has to be there.
+    /// Whether the plugin is mandatory.
     pub(crate) fn insists(&self, at: usize) -> bool {
         !self.root[at].has(0)
     }
 
-    /// The plugins that have to be there.
+    /// The mandatory plugins.
     pub(crate) fn insisted(&self) -> Vec<usize> {
         (0..self.root.len()).filter(|&shelf| self.insists(shelf)).collect()
     }
 }
 
-/// A solution, by place.
+/// A solution, by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) paper: usize,
-    /// Per shelf; `None`: not installed.
+    /// Per plugin. `None` means not installed.
     pub(crate) releases: Vec<Option<usize>>,
 }
 
 impl Chosen {
-    /// A Paper (by its place) with the releases that were chosen for a server with its group, per shelf.
+    /// A Paper version (given by position) with the releases that the group decision chose for a server, per plugin.
     pub(crate) fn of(world: &CandidateIndex<'_>, paper: usize, releases: &[Option<&Release>]) -> Self {
         let releases = world.shelves.iter().zip(releases);
         Self { paper, releases: releases.map(|(shelf, release)| shelf.place_of((*release)?)).collect() }
@@ -142,12 +146,12 @@ impl Chosen {
 /// pubgrub's proof that there is no solution.
 pub(crate) type Proof = pubgrub::DerivationTree<Package, IndexSet, DebugUnusable>;
 
-/// Why there is no solution.
+/// The reason why a search has no result.
 #[derive(Debug)]
 pub(crate) enum SolverFailure {
-    /// Proven.
+    /// There is no solution, with the proof.
     None(Box<Proof>),
-    /// Given up.
+    /// The search stopped at its budget.
     GaveUp(BudgetExceeded),
 }
 
@@ -158,7 +162,7 @@ struct Provider<'x, 'a> {
     clashes: Clashes,
 }
 
-/// The best answer to a question, if there is one: what [`solve`] gives, without a proof where there is none.
+/// The best solution of a problem, if there is one. Same result as [`solve`], but without a proof if there is none.
 pub(crate) fn find(
     world: &CandidateIndex<'_>,
     question: &SolverProblem,
@@ -177,7 +181,7 @@ pub(crate) fn find(
     }
 }
 
-/// The proof that a question has no answer, after [`find`] found none.
+/// The proof that a problem has no solution, after [`find`] found none.
 pub(crate) fn prove(
     world: &CandidateIndex<'_>,
     question: &SolverProblem,
@@ -190,7 +194,8 @@ pub(crate) fn prove(
     }
 }
 
-/// Searches for the answer to a question among all of its Papers, so that the proof that there is none says why not each.
+/// Searches for the solution of a problem among all of its Paper versions, so that a proof gives a reason for each of
+/// them.
 pub(crate) fn solve(
     world: &CandidateIndex<'_>,
     question: &SolverProblem,
@@ -219,7 +224,7 @@ pub(crate) fn solve(
 }
 
 impl Provider<'_, '_> {
-    /// The releases of a shelf that go with one Paper.
+    /// The releases of a plugin that are compatible with one Paper version.
     fn on_paper(&self, at: usize, paper: usize) -> IndexSet {
         let supports = &self.world.shelves[at].supports[paper];
         let absent = if self.question.insists(at) { IndexSet::empty() } else { IndexSet::absent() };
@@ -232,7 +237,7 @@ impl Provider<'_, '_> {
         std::iter::once((Package::Paper, self.question.papers.clone())).chain(plugins)
     }
 
-    /// The Papers that may not be used, by reason; none where that does not count.
+    /// The unusable Paper versions, by reason. Empty if usability does not count.
     fn paper_classes(&self) -> &[UnusableClass] {
         if self.question.any_paper { &[] } else { &self.world.paper_classes }
     }
@@ -254,7 +259,7 @@ impl DependencyProvider for Provider<'_, '_> {
     type M = DebugUnusable;
     type Err = BudgetExceeded;
 
-    /// A constant rank: anything that depends on the course of the search loses the best answer.
+    /// A constant rank: a rank that depends on the course of the search would lose the best solution.
     fn prioritize(&self, package: &Package, _: &IndexSet, statistics: &PackageResolutionStatistics) -> u32 {
         if let Package::Plugin(at) = package {
             self.clashes.saw(*at, statistics);
@@ -271,7 +276,7 @@ impl DependencyProvider for Provider<'_, '_> {
         Ok(match package {
             Package::Root => Some(Index::One(1)),
             Package::Paper => Self::best(self.paper_classes(), range.highest(self.world.papers.len())),
-            // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
+            // "Not installed" is in the range of an optional plugin as long as no other plugin needs it.
             Package::Plugin(_) if range.has(0) => Some(Index::One(0)),
             Package::Plugin(at) => {
                 let stock = &self.world.shelves[*at];

@@ -1,4 +1,4 @@
-//! Pure. Tests of the solve: against brute force, and the properties that must hold on any catalog.
+//! Pure. Tests of the solver, against brute force and against properties that must hold on any catalog.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ pub(super) mod small;
 
 use small::{Problem, best, problems};
 
-/// For tests that are not about it, in a build without optimisation on whatever machine.
+/// For tests that are not about the budget, in a build without optimisation on any machine.
 const ENDLESS: Budget = Budget { steps: u64::MAX, words: u64::MAX, time: Duration::MAX };
 
 fn solved(problem: &Problem) -> Result<Resolution, Unsolvable> {
@@ -75,7 +75,7 @@ proptest! {
         locked.release_id.clone_from(&release.id);
         locked.version.clone_from(&release.version);
         let unmet = crate::lock_check::unmet(&lock, &problem.catalog, &problem.request, problem.now).unwrap();
-        // A world in which nothing but the locked releases exists has an answer exactly if they go together.
+        // An index that contains only the locked releases has a solution exactly if they are compatible.
         let mut only = problem.clone();
         only.request.paper = PaperRequest::Pin { version: lock.minecraft.clone() };
         for project in &mut only.catalog.projects {
@@ -176,7 +176,7 @@ proptest! {
         prop_assert_eq!(running.lost.len(), kept.len());
         let another = Problem { request: Request { running: None, ..after.request.clone() }, ..after.clone() };
         after.request.running = Some(running);
-        // What runs goes together, so there is an answer.
+        // The running releases are compatible, so there is a solution.
         let lock = solved(&after).unwrap().lock;
         for locked in kept {
             prop_assert_eq!(lock.plugins.iter().find(|other| other.key == locked.key), Some(locked));
@@ -202,8 +202,9 @@ proptest! {
 
 #[test]
 fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
-    // Guards the trick of `set::Index::Bulk`: should pubgrub stop building custom facts with `singleton`, the reason
-    // would cover one release, the search would go on with the next, and this would count them.
+    // Guards the encoding of `index_set::Index::Bulk`. If pubgrub stopped building custom facts with `singleton`, a
+    // reason would cover one release only. The search would continue with the next release, and this test would count
+    // them.
     let problem = small::many_betas(500);
     let world =
         CandidateIndex::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
@@ -273,7 +274,7 @@ fn a_search_beyond_its_time_is_given_up_and_says_so() {
         panic!("no time is no step");
     };
     assert_eq!(clashing, [""; 0]);
-    // Under way, as soon as there is time for a first step.
+    // The search has begun as soon as there is time for a first step.
     let more = (0..20).map(|power| answer(Duration::from_micros(100 << power)));
     let begun =
         more.map(Result::unwrap_err).find(|why| !matches!(why, Unsolvable::GaveUp(BudgetExceeded { steps: 0, .. })));

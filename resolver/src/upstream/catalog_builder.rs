@@ -1,4 +1,4 @@
-//! Pure. What a pass over the upstreams came to: the catalog, and what did not go well.
+//! Pure. Assembles the catalog from the pages that were read, with the errors of that pass.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, Pr
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// A catalog, and what did not go well on the way to it.
+/// A catalog, with the errors that occurred while it was read.
 #[derive(Debug)]
 #[must_use = "the problems say which parts of the catalog are old or missing"]
 pub struct CatalogBuild {
-    /// What could be read, now or before.
+    /// All data that could be read, now or earlier.
     pub catalog: Catalog,
-    /// What could not be read now, by subject.
+    /// Errors of this pass, sorted by subject.
     pub problems: Vec<ReadError>,
 }
 
-/// Something that could not be read now.
+/// A part of the catalog that could not be read now.
 #[derive(Debug, Clone)]
 pub struct ReadError {
-    /// `fill/paper`, `fill/folia/1.21.8`, `purpur/purpur/26.2/2622`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
-    /// could be a project's slug.
+    /// `fill/paper`, `fill/folia/1.21.8`, `purpur/purpur/26.2/2622`, `modrinth/viaversion`, `url/https://…#sha256=…`,
+    /// `docker.io/itzg/minecraft-server`. It is never a bare word, because that could be a project's slug.
     pub subject: String,
-    /// Why.
+    /// Cause of the failure.
     pub error: Arc<FetchError>,
-    /// When what is used instead was last confirmed; None: there is nothing.
+    /// When the cached data that is used instead was last confirmed. `None` means that no cached data exists.
     pub cached_since: Option<Timestamp>,
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A file's subject is its address with its hash, and the error names that already.
+        // A file's subject is its URL with its hash, and the error names that already.
         if self.error.is_about_a_file() {
             return f.write_str(&in_words(&self.error));
         }
@@ -48,7 +48,7 @@ impl fmt::Display for ReadError {
     }
 }
 
-/// Paper, or other software, as far as it could be read.
+/// Builds of Paper, or of other software, as far as they could be read.
 pub(super) struct Paper {
     pub(super) software: Software,
     pub(super) read_at: Timestamp,
@@ -58,7 +58,7 @@ pub(super) struct Paper {
 
 /// A part of Paper that could not be read now.
 pub(super) struct ReadFailure {
-    /// None: the list of versions itself.
+    /// `None` means the list of versions itself.
     pub(super) minecraft: Option<Minecraft>,
     pub(super) error: Arc<FetchError>,
     pub(super) cached_since: Option<Timestamp>,
@@ -70,7 +70,7 @@ pub(super) struct Images {
     pub(super) found: Result<CachedPage<Vec<ImageTag>>, Arc<FetchError>>,
 }
 
-/// A project as it was asked for, and what came.
+/// The requested key of a project and the result of the request.
 pub(super) type FoundProject = (ProjectKey, Result<CachedPage<ProjectListing>, Arc<FetchError>>);
 
 impl CatalogBuild {
@@ -78,14 +78,14 @@ impl CatalogBuild {
         Self { catalog: Catalog::unread_at(now), problems: Vec::new() }
     }
 
-    /// Whichever answer came first: the same upstream gives the same catalog.
+    /// Sorts projects and errors, so that the catalog does not depend on the order in which responses arrived.
     pub(super) fn in_order(mut self) -> Self {
         self.catalog.projects.sort_by(|a, b| (a.key.source, &a.id).cmp(&(b.key.source, &b.id)));
         self.problems.sort_by(|a, b| a.subject.cmp(&b.subject));
         self
     }
 
-    /// Notes what could not be read now. Offline, that what is stored is old is no news.
+    /// Records a read failure. Offline, the age of cached data is expected and not recorded.
     pub(super) fn note(&mut self, subject: String, error: Arc<FetchError>, cached_since: Option<Timestamp>) {
         if matches!((&*error, cached_since), (FetchError::Offline { .. }, Some(_))) {
             return;
@@ -111,7 +111,8 @@ impl CatalogBuild {
         }
     }
 
-    /// Nobody says which Java Purpur needs; it is Paper with patches on top, so it is that of Paper of the same Minecraft.
+    /// Copies the Java requirement of Paper to Purpur of the same Minecraft. PurpurMC publishes no requirement, and
+    /// Purpur is Paper with patches.
     pub(super) fn lend_java(&mut self) {
         let Catalog { paper, others, .. } = &mut self.catalog;
         let purpur = others.get_mut(&Software::Purpur).map(|purpur| &mut purpur.versions);
@@ -147,7 +148,7 @@ impl CatalogBuild {
                         .iter()
                         .all(|other| (other.key.source, &other.id) != (key.source, &project.id))
                     {
-                        // A project that was renamed is known under the name that it was asked for with.
+                        // A renamed project keeps the name that it was requested with.
                         let known = [&project.id, &project.key.project, &project.name];
                         if !known.iter().any(|known| known.eq_ignore_ascii_case(&key.project)) {
                             project.key.project.clone_from(&key.project);

@@ -1,10 +1,10 @@
-//! Edge (writes). What was read, on disk: one small file per page, replaced as a whole.
+//! Edge (writes). Caches pages on disk, one small file per page that is replaced as a whole.
 //!
-//! They are MessagePack and not JSON: a command reads them each time that it is asked, and reading text takes longer than all
-//! that the answer rests on (`benches/README.md`).
+//! The files are MessagePack and not JSON: a command reads them on each run, and parsing text takes longer than all
+//! other input of the answer (`benches/README.md`).
 //!
-//! It is a cache: a file that is missing, cut off, of another format or unreadable is a miss and nothing more. So nothing is
-//! fsynced either.
+//! This is a cache: a file that is missing, truncated, of another format or unreadable is a miss and has no other
+//! effect. For the same reason writes are not fsynced.
 
 use std::fs;
 use std::io::Write;
@@ -18,29 +18,29 @@ use sha2::{Digest, Sha256};
 
 use super::StartError;
 
-/// Raised when the stored form changes; older files are then misses.
+/// Incremented when the stored form changes. Older files are then misses.
 const FORMAT: u32 = 4;
 
-/// What the files' names end with.
+/// Extension of the files.
 const ENDING: &str = ".msgpack";
 
-/// File systems allow 255 bytes a name; the suffix and the temporary name need some.
+/// File systems allow 255 bytes a name. The extension and the temporary name need some of them.
 const LONGEST_NAME: usize = 200;
 
-/// Where a page came from and how old it is.
+/// Source and age of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PageOrigin {
-    /// The address it was read from: with another base it is another page.
+    /// URL that the page was read from. With another base URL it is another page.
     pub(super) url: String,
-    /// What to ask with.
+    /// Value for `If-None-Match`.
     pub(super) etag: Option<String>,
-    /// When these bytes came.
+    /// When these bytes were fetched.
     pub(super) fetched_at: Timestamp,
-    /// When the upstream last said that they are still so.
+    /// When the upstream last confirmed that the page is unchanged.
     pub(super) checked_at: Timestamp,
 }
 
-/// A page as it is held.
+/// A page with its origin.
 #[derive(Debug)]
 pub(super) struct StoredPage<T> {
     pub(super) stamp: PageOrigin,
@@ -53,7 +53,7 @@ impl<T> Clone for StoredPage<T> {
     }
 }
 
-/// As it is read; not flattened, which would parse everything twice.
+/// The form that is read. It is not flattened, which would parse every page twice.
 #[derive(Deserialize)]
 struct CacheFile<T> {
     format: u32,
@@ -61,7 +61,7 @@ struct CacheFile<T> {
     body: T,
 }
 
-/// As it is written.
+/// The form that is written.
 #[derive(Serialize)]
 struct FileRef<'a, T> {
     format: u32,
@@ -69,7 +69,7 @@ struct FileRef<'a, T> {
     body: &'a T,
 }
 
-/// The directory.
+/// The cache directory.
 #[derive(Debug, Clone)]
 pub(super) struct DiskStore {
     dir: PathBuf,
@@ -81,12 +81,12 @@ impl DiskStore {
         Ok(Self { dir: dir.to_owned() })
     }
 
-    /// One that is only read; the directory need not exist.
+    /// A store that is only read. The directory need not exist.
     pub(super) fn existing(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }
 
-    /// The page, or None for whatever reason. Blocks.
+    /// Returns the page, or None if it is missing or unreadable. Blocks.
     pub(super) fn read<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Option<StoredPage<T>> {
         let path = self.path(folder, name);
         let bytes = fs::read(&path).ok()?;
@@ -100,7 +100,8 @@ impl DiskStore {
         }
     }
 
-    /// Puts the page in place of an older one. Blocks. A failure costs a request after the next restart, so it is only said.
+    /// Writes the page over an older one. Blocks. A failure costs one request after the next restart, so it is only
+    /// logged.
     pub(super) fn write<T: Serialize>(&self, folder: &str, name: &str, held: &StoredPage<T>) {
         let path = self.path(folder, name);
         if let Err(error) = write(&path, held) {
@@ -108,7 +109,7 @@ impl DiskStore {
         }
     }
 
-    /// The names of all pages in a folder, in order, but those too long to be kept in a file name. Blocks.
+    /// Names of all pages in a folder, sorted, except those too long for a file name. Blocks.
     pub(super) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.dir.join(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -126,20 +127,20 @@ fn write<T: Serialize>(path: &Path, held: &StoredPage<T>) -> std::io::Result<()>
     let dir = path.parent().expect("a folder and a file were joined");
     fs::create_dir_all(dir)?;
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    // By the names of their fields, as JSON would have them: some are left out where they hold nothing.
+    // Named fields, as in JSON, because fields that hold no value are left out.
     let bytes = rmp_serde::to_vec_named(&FileRef { format: FORMAT, stamp: &held.stamp, body: held.body.as_ref() });
     file.write_all(&bytes.map_err(std::io::Error::other)?)?;
     file.persist(path)?;
     Ok(())
 }
 
-/// A name as a file name: other characters and capitals are escaped, so that two names never share a file, not even where
-/// the file system ignores case.
+/// Encodes a name as a file name. Capitals and other characters are escaped, so that two names never share a file, not
+/// even where the file system ignores case.
 fn file_name(name: &str) -> String {
     let mut escaped = String::new();
     for byte in name.bytes() {
         let plain = byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
-        // A dot at the start would hide the file, or be a folder.
+        // A leading dot would hide the file or name a folder.
         if plain || (byte == b'.' && !escaped.is_empty()) {
             escaped.push(char::from(byte));
         } else {
@@ -150,7 +151,7 @@ fn file_name(name: &str) -> String {
     if escaped.len() > LONGEST_NAME { hex::encode(Sha256::digest(name)) } else { escaped }
 }
 
-/// The name that [`file_name`] escaped; None when it is none of ours.
+/// Decodes a name that [`file_name`] escaped. `None` means that the file was not written by this module.
 fn name_of(escaped: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = escaped;

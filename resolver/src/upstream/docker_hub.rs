@@ -1,4 +1,4 @@
-//! Edge (reads). Docker Hub: the release tags of the server image, with the digest that each stands for.
+//! Edge (reads). Docker Hub: reads the release tags of the server image and the digest of each.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use super::page_cache::Fetched;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::ImageTag;
 
-/// The documented most for one page.
+/// The documented maximum for one page.
 const PAGE: &str = "100";
 
-/// Newest pages only: Docker Hub refuses deep anonymous paging, and what is older was stored or is not wanted.
+/// Only the newest pages are read: Docker Hub refuses deep anonymous paging, and older tags are cached already or not
+/// needed.
 const PAGES: u32 = 3;
 
 /// A repository on Docker Hub.
@@ -24,7 +25,8 @@ pub(super) struct DockerHubRepository {
 }
 
 impl DockerHubRepository {
-    /// `itzg/minecraft-server`, `docker.io/itzg/minecraft-server`; None for another registry or no repository at all.
+    /// Parses `itzg/minecraft-server` or `docker.io/itzg/minecraft-server`. `None` for another registry or for text that
+    /// is no repository.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix("docker.io/").or_else(|| text.strip_prefix("index.docker.io/")).unwrap_or(text);
         let parts: Vec<&str> = text.split('/').collect();
@@ -42,7 +44,7 @@ impl DockerHubRepository {
         (plain(namespace) && plain(name)).then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
-    /// With its registry, as it goes into a pod.
+    /// Name with its registry, as it is written to the pod.
     pub(super) fn full(&self) -> String {
         format!("docker.io/{}/{}", self.namespace, self.name)
     }
@@ -52,7 +54,7 @@ impl DockerHubRepository {
     }
 }
 
-/// The newest pages over what is held, until a page brings nothing new.
+/// Reads the newest pages and merges them into the cached tags, until a page contains no new tag.
 pub(super) async fn fetch_tags(
     http: &Http,
     url: &reqwest::Url,
@@ -71,7 +73,7 @@ pub(super) async fn fetch_tags(
         let body = match http.get(Upstream::DockerHub, &url, None, now).await {
             Ok(HttpResponse::New { body, etag: _ }) => body,
             Ok(HttpResponse::Same) => unreachable!("nothing conditional was asked"),
-            // As far as anonymous readers may see; and a page that is past the end.
+            // The limit of anonymous paging, or a page past the end.
             Err(FetchError::Status { status: 403 | 404, .. }) if number > 1 => break,
             Err(error) => return Err(error),
         };
@@ -102,21 +104,21 @@ pub(super) fn page_of(
     Ok((results.into_iter().filter_map(|tag| read_tag(repository, tag)).collect(), next.is_none()))
 }
 
-/// None for a moving tag, another variant, or one without an index digest: it could not be pinned.
+/// `None` for a moving tag, another variant, or a tag without an index digest, because it could not be pinned.
 fn read_tag(repository: &DockerHubRepository, tag: wire::DockerHubTag) -> Option<ImageTag> {
     let digest = super::project_page::hash("sha256", 32, tag.digest?.strip_prefix("sha256:"))?;
     is_release(&tag.name).then_some(())?;
     Some(ImageTag { repository: repository.full(), tag: tag.name, digest, pushed: tag.pushed.or(tag.last_updated)? })
 }
 
-/// `2026.8.1-java21`: a release and a plain Java, nothing before and nothing after.
+/// Accepts `2026.8.1-java21`: exactly a release and a plain Java version.
 fn is_release(tag: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     tag.split_once("-java")
         .is_some_and(|(release, java)| number(java) && release.contains('.') && release.split('.').all(number))
 }
 
-/// As Docker Hub writes it: only what we use.
+/// Response format of Docker Hub, reduced to the fields that are used.
 mod wire {
     use jiff::Timestamp;
     use serde::Deserialize;
@@ -130,7 +132,7 @@ mod wire {
     #[derive(Deserialize)]
     pub(super) struct DockerHubTag {
         pub(super) name: String,
-        /// Of the index; answers of older days have none.
+        /// Digest of the index. Older responses have none.
         pub(super) digest: Option<String>,
         #[serde(rename = "tag_last_pushed")]
         pub(super) pushed: Option<Timestamp>,

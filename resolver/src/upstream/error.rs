@@ -1,4 +1,4 @@
-//! Pure. What can go wrong while reading an upstream: which one, at which address, and what came instead.
+//! Pure. Errors of reading an upstream: which upstream, which URL and the response that came instead.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,135 +10,135 @@ use crate::download::DownloadError;
 use crate::jar::FactsError;
 use crate::untrusted_text::shortened;
 
-/// Why one page of one upstream could not be read.
+/// Why a page of an upstream could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The upstream answered, and there is no such project.
+    /// The upstream responded that the project does not exist.
     #[error("{upstream} has no project `{project}` (asked at {url})")]
     NotFound {
-        /// Who was asked.
+        /// The upstream that was read.
         upstream: Upstream,
-        /// The address.
+        /// The URL.
         url: String,
         /// The slug or id as the user wrote it.
         project: String,
     },
-    /// The text can be no slug and no id, so nobody was asked.
+    /// The text cannot be a slug or an id, so no request was sent.
     #[error("`{project}` can be no project of {upstream}: write its slug, the last part of the project page's address")]
     NotAName {
-        /// Who would have been asked.
+        /// The upstream that would have been read.
         upstream: Upstream,
         /// The text as the user wrote it.
         project: String,
     },
-    /// No connection, or it broke, or it took too long.
+    /// The connection failed, broke or timed out.
     #[error("{upstream} could not be reached at {url}")]
     Unreachable {
-        /// Who was asked.
+        /// The upstream that was read.
         upstream: Upstream,
-        /// The address.
+        /// The URL.
         url: String,
-        /// What the connection said.
+        /// Error of the connection.
         #[source]
         source: reqwest::Error,
     },
-    /// An answer that is no success, after all tries.
+    /// A status that is not success, after all retries.
     #[error("{upstream} answered {status} at {url}: {said}")]
     Status {
-        /// Who was asked.
+        /// The upstream that was read.
         upstream: Upstream,
-        /// The address.
+        /// The URL.
         url: String,
         /// The HTTP status.
         status: u16,
-        /// How its body starts.
+        /// The beginning of the body.
         said: String,
     },
-    /// It has asked for a pause (429, `Retry-After`) that is longer than we wait in one pass.
+    /// The upstream demanded a pause (429, `Retry-After`) that is longer than one pass waits.
     #[error("{upstream} has asked us to stay away until {until}")]
     Resting {
-        /// Who asked for it.
+        /// The upstream that demanded it.
         upstream: Upstream,
-        /// When it may be asked again.
+        /// When requests are allowed again.
         until: Timestamp,
     },
-    /// More bytes than any honest answer has.
+    /// The response has more bytes than any valid response.
     #[error("{upstream} sent more than {limit} bytes at {url}")]
     TooLarge {
-        /// Who was asked.
+        /// The upstream that was read.
         upstream: Upstream,
-        /// The address.
+        /// The URL.
         url: String,
         /// The limit, in bytes.
         limit: u64,
     },
-    /// The body is not what the API describes, as with an HTML page of a proxy in front.
+    /// The body is not what the API documents, for example an HTML page of a proxy.
     #[error("{upstream} sent something that is not its API's answer at {url}: {said}")]
     Unreadable {
-        /// Who was asked.
+        /// The upstream that was read.
         upstream: Upstream,
-        /// The address.
+        /// The URL.
         url: String,
-        /// How the body starts.
+        /// The beginning of the body.
         said: String,
-        /// What the parser said.
+        /// Error of the parser.
         #[source]
         source: serde_json::Error,
     },
-    /// JSON of the right shape in which nothing is usable.
+    /// JSON of the right shape without a usable entry.
     #[error("{upstream} sent {rows} entries at {url}, and none has all that is needed")]
     Hollow {
-        /// Who was asked.
+        /// The upstream that was read.
         upstream: Upstream,
-        /// The address.
+        /// The URL.
         url: String,
-        /// How many entries there were.
+        /// Number of entries in the response.
         rows: usize,
     },
-    /// Nothing may be asked, and nothing is stored.
+    /// The command is offline and the page is not cached.
     #[error("nothing is stored of {upstream} at {url}; fetch the catalog once with a network")]
     Offline {
-        /// Who would have been asked.
+        /// The upstream that would have been read.
         upstream: Upstream,
-        /// The address.
+        /// The URL.
         url: String,
     },
-    /// The key of a file without an address or a hash.
+    /// The key of a file lacks a URL or a hash.
     #[error("`{project}` names no file: it has to be an https address with `#sha256=` and 64 hex digits")]
     NotAFile {
         /// The text.
         project: String,
     },
-    /// A file that was named by its address could not be brought.
+    /// A file that is named by its URL could not be downloaded.
     #[error(transparent)]
     Download(#[from] DownloadError),
-    /// The bytes that were named are no plugin that can be read; asking again brings the same.
+    /// The downloaded file is not a readable plugin. A retry downloads the same bytes.
     #[error("`{url}` is no plugin that can be read")]
     NotAPlugin {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What is wrong with the JAR.
+        /// The defect of the JAR.
         #[source]
         source: FactsError,
     },
-    /// Nothing may be downloaded, and the file is not stored.
+    /// Downloads are not allowed and the file is not stored.
     #[error("nothing is stored of `{url}`; fetch the catalog once with a network")]
     FileOffline {
-        /// The address.
+        /// The URL.
         url: String,
     },
-    /// The image's registry has no list of tags that we can read.
+    /// The image's registry has no list of tags in a format that is supported.
     #[error(
         "the tags of `{repository}` cannot be listed: only repositories on Docker Hub can; pin `spec.image` by digest instead"
     )]
     NotOnDockerHub {
-        /// As configured.
+        /// The repository as configured.
         repository: String,
     },
 }
 
 impl FetchError {
-    /// A word for metrics: a closed set.
+    /// Label for metrics, from a closed set.
     pub fn category(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not-found",
@@ -157,12 +157,12 @@ impl FetchError {
         }
     }
 
-    /// Whether it is about a file that was named by its address; the text names it.
+    /// Whether the error concerns a file that is named by its URL. The error text then contains that URL.
     pub(super) fn is_about_a_file(&self) -> bool {
         matches!(self, Self::NotAFile { .. } | Self::Download(_) | Self::NotAPlugin { .. } | Self::FileOffline { .. })
     }
 
-    /// Who can do something about it.
+    /// The party that can resolve the error.
     pub fn blame(&self) -> Blame {
         match self {
             Self::NotFound { .. }
@@ -190,50 +190,51 @@ impl FetchError {
     }
 }
 
-/// Who can do something about an error.
+/// The party that can resolve an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blame {
-    /// The user, by another spec or command.
+    /// The user, with another spec or command.
     User,
-    /// Whoever runs the cluster or the machine.
+    /// The admin of the cluster or the machine.
     Cluster,
-    /// Nobody here: it has to come back by itself.
+    /// The upstream. It has to recover by itself.
     Upstream,
 }
 
-/// Why a fetcher could not be made. Whoever runs the machine is to blame.
+/// Why a fetcher could not be created. The cause is always on the machine.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No HTTP client.
+    /// The HTTP client could not be created.
     #[error("could not make an HTTP client")]
     Client(#[source] reqwest::Error),
-    /// No directory for what is read.
+    /// The directory of the catalog cache could not be created.
     #[error("could not make the catalog's directory `{path}`")]
     Directory {
         /// The directory.
         path: String,
-        /// What the file system said.
+        /// Error of the file system.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl StartError {
-    /// Always the machine.
+    /// Always [`Blame::Cluster`].
     pub fn blame(&self) -> Blame {
         Blame::Cluster
     }
 }
 
-/// The most of one cause, in characters: some repeat what they could not read, be it a megabyte, and all are kept in a status.
+/// Maximum length of one cause, in characters. Some causes repeat an input of a megabyte, and all are stored in a
+/// status.
 const LONGEST: usize = 500;
 
-/// An error and its causes in one line, for the places that keep text.
+/// Formats an error and its causes in one line.
 pub fn in_words(error: &dyn Error) -> String {
     let mut words = shortened(&error.to_string(), LONGEST).into_owned();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        // Some causes repeat what the layer above has said already.
+        // Some causes repeat the text of the layer above.
         let text = inner.to_string();
         let text = shortened(&text, LONGEST);
         if !words.contains(&*text) {

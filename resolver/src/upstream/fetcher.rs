@@ -1,4 +1,4 @@
-//! Edge (reads). The catalog put together: Paper, the projects asked for, what they need in turn, and the image's tags.
+//! Edge (reads). Reads the whole catalog: Paper, the requested projects with their dependencies, and the image's tags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,25 +28,27 @@ use verify_builds::VerifiedBuild;
 mod hash_lookup;
 mod verify_builds;
 
-/// Pages read at the same time.
+/// Pages that are read at the same time.
 const AT_ONCE: usize = 8;
 
-/// How many Paper versions, newest first, are looked at as often as the list of versions: their builds change channel.
+/// The builds of this many Paper versions, newest first, are read as often as the list of versions, because their
+/// builds change channel.
 const LIVELY: usize = 3;
 
-/// How often what was found may name further projects before we stop; real chains have two or three links.
+/// Limit of the rounds in which the catalog names further projects. Real chains of dependencies have two or three
+/// links.
 const ROUNDS: usize = 16;
 
-/// How long what was read counts as new.
+/// How long cached data counts as fresh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ttl {
-    /// Paper's versions and the builds of the newest few: as long as Fill itself lets them be cached.
+    /// Paper's versions and the builds of the newest few: as long as Fill itself allows them to be cached.
     pub paper: SignedDuration,
-    /// Builds of older versions, whose numbers are in the list of versions already: only a channel can change.
+    /// Builds of older versions. The list of versions has their numbers already, so only a channel can change.
     pub old_builds: SignedDuration,
     /// A project's releases.
     pub releases: SignedDuration,
-    /// Which project a slug means, and all pages of a Hangar project instead of the first.
+    /// The project that a slug means, and all pages of a Hangar project instead of the first.
     pub project: SignedDuration,
     /// The image's tags.
     pub images: SignedDuration,
@@ -64,27 +66,28 @@ impl Default for Ttl {
     }
 }
 
-/// How a [`Fetcher`] is set up.
+/// Configuration of a [`Fetcher`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the APIs are.
+    /// Base URLs of the APIs.
     pub upstreams: Upstreams,
-    /// The directory that what was read is kept in; it is made if it is missing.
+    /// The cache directory. It is created if it is missing.
     pub store: PathBuf,
-    /// The directory for files that are named by their address, as [`crate::download`] lays it out.
+    /// The directory for files that are named by their URL, in the layout of [`crate::download`].
     pub files: PathBuf,
-    /// A mail address or page of whoever runs this, for the `User-Agent`.
+    /// Mail address or page of the admin, for the `User-Agent`.
     pub contact: Option<String>,
-    /// How long what was read counts as new.
+    /// How long cached data counts as fresh.
     pub ttl: Ttl,
-    /// How failed requests are tried again.
+    /// How failed requests are retried.
     pub patience: RetryPolicy,
-    /// Whether what was read stays in memory. Not for a process that reads one catalog and ends: it would hold all of it twice.
+    /// Whether pages stay in memory. Set it to false in a process that reads one catalog and exits, because it would
+    /// hold all pages twice.
     pub remembers: bool,
 }
 
 impl Settings {
-    /// The usual ones, with this directory and files in its `files`.
+    /// The default settings with this cache directory. Files are in its `files` subdirectory.
     pub fn new(store: impl Into<PathBuf>) -> Self {
         let store = store.into();
         Self {
@@ -99,32 +102,34 @@ impl Settings {
     }
 }
 
-/// What a catalog is to hold.
+/// The data that a catalog must contain.
 #[derive(Debug, Clone, Copy)]
 pub struct CatalogQuery<'a> {
-    /// The software whose builds are wanted.
+    /// The software whose builds are read.
     pub software: &'a [Software],
     /// The projects that the requests name.
     pub projects: &'a [ProjectKey],
-    /// The image whose tags are wanted: `itzg/minecraft-server`.
+    /// The image whose tags are read: `itzg/minecraft-server`.
     pub images: Option<&'a str>,
-    /// Builds that a set would have, and of which it has to be known what they are: one whose bytes nobody has seen is brought.
+    /// Builds that a version set would contain and whose hash must be known. A build that is not verified yet is
+    /// downloaded.
     pub see: &'a [PaperName],
-    /// JARs of people's own: whose they are is asked, and those projects are read too.
+    /// Unmanaged JARs. Their projects are looked up by hash and read too.
     pub own: &'a [UnmanagedJar],
-    /// No server can run an older Minecraft than this (the lowest floor or pin of all), so builds of older ones are not
-    /// read: those versions are in the catalog without builds. None: all are read, once. Of a proxy they always are.
+    /// The oldest Minecraft that any server can run (the lowest floor or pin of all servers). Builds of older versions
+    /// are not read: those versions are in the catalog without builds. `None` means that the builds of all versions are
+    /// read, once. For a proxy all builds are always read.
     pub oldest: Option<&'a Minecraft>,
 }
 
 impl Default for CatalogQuery<'_> {
-    /// All of Paper.
+    /// All versions of Paper.
     fn default() -> Self {
         Self { software: &[Software::Paper], projects: &[], images: None, see: &[], own: &[], oldest: None }
     }
 }
 
-/// Reads the upstreams, and remembers. One for the whole process; all methods take `&self`.
+/// Reads the upstreams and caches their pages. One instance serves the whole process. All methods take `&self`.
 pub struct Fetcher {
     upstreams: Upstreams,
     ttl: Ttl,
@@ -134,9 +139,9 @@ pub struct Fetcher {
     names: Pages<Name>,
     listings: Pages<ProjectListing>,
     tags: Pages<Vec<ImageTag>>,
-    /// Whose a file is, by its sha256.
+    /// Owner of a file, by its sha256.
     owners: Pages<Option<Owner>>,
-    /// What builds are that are announced by an md5 only, by version, number and md5: kept for ever.
+    /// Verified builds of a source that publishes only an md5, by version, number and md5. Entries do not expire.
     seen: Pages<VerifiedBuild>,
     files: Files,
 }
@@ -148,7 +153,7 @@ impl fmt::Debug for Fetcher {
 }
 
 impl Fetcher {
-    /// One that asks the upstreams.
+    /// Creates a fetcher that reads the upstreams.
     pub fn new(settings: Settings) -> Result<Self, StartError> {
         let Settings { upstreams, store, files, contact, ttl, patience, remembers } = settings;
         let store = DiskStore::open(&store)?;
@@ -157,8 +162,8 @@ impl Fetcher {
         Ok(Self::with(upstreams, ttl, http, files, &store, remembers))
     }
 
-    /// One that never touches a network: it knows what another one has stored in this directory, however old, and reads it
-    /// anew each time.
+    /// Creates a fetcher that uses no network. It reads the pages that another fetcher stored in this directory,
+    /// however old, and reads them again on each call.
     pub fn offline(store: &Path) -> Self {
         let pages = DiskStore::existing(store);
         let files = Files::offline(&files_in(store), &pages);
@@ -176,7 +181,7 @@ impl Fetcher {
             versions: Pages::new("paper", most(3), store, small, offline),
             builds: Pages::new("builds", most(300), store, small, offline),
             names: Pages::new("names", most(4_000), store, small, offline),
-            // A big one is 4 MB in memory, a usual one 50 KB.
+            // A large listing takes 4 MB in memory, a typical one 50 KB.
             listings: Pages::new("releases", most(1_000), store, Reads::Aside, offline),
             tags: Pages::new("images", most(20), store, small, offline),
             owners: Pages::new("owners", most(10_000), store, small, offline),
@@ -190,7 +195,7 @@ impl Fetcher {
         self.http.requests()
     }
 
-    /// Every slug and id that is known to name a project, from what is stored: for "did you mean". Blocks.
+    /// All slugs and ids in the store that name a project, for "did you mean". Blocks.
     pub fn stored_projects(&self) -> Vec<ProjectKey> {
         let key = |name: String| {
             let (source, project) = name.split_once('/')?;
@@ -200,10 +205,12 @@ impl Fetcher {
         self.names.names().into_iter().filter_map(key).collect()
     }
 
-    /// Everything `wanted`, as new as the TTLs ask for; `missing` is given the catalog as far as it is and names the projects
-    /// that it lacks still ([`needed_projects`](crate::needed_projects) for each request), until it names none.
+    /// Reads all data of `wanted`, as fresh as the TTLs demand. `missing` receives the catalog so far and returns the
+    /// projects that it still lacks ([`needed_projects`](crate::needed_projects) for each request), until it returns
+    /// none.
     ///
-    /// It never fails as a whole: what cannot be read is used as it was read before, and stands in `unread` if it never was.
+    /// It never fails as a whole. A page that cannot be read is replaced by its cached form, and listed in `unread` if
+    /// none exists.
     pub async fn catalog(
         &self,
         wanted: CatalogQuery<'_>,
@@ -214,7 +221,7 @@ impl Fetcher {
         reading.catalog.owners = self.owners(wanted.own, now).await;
         let owners = reading.catalog.owners.values().map(|owner| &owner.project);
         let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
-        // The projects first: their big pages are read aside while this thread reads those of Paper.
+        // Projects are first: their large pages are read on other threads while this thread reads those of Paper.
         let (projects, software, tags) = futures::join!(
             self.projects(asked.iter().cloned().collect(), now),
             self.software(wanted.software, wanted.oldest, now),
@@ -240,7 +247,7 @@ impl Fetcher {
         reading.in_order()
     }
 
-    /// One after the other: nearly always there is one, and it is asked for all its versions at once.
+    /// Reads one software after the other. Nearly always there is one, and all its versions are requested at once.
     async fn software(&self, wanted: &[Software], oldest: Option<&Minecraft>, now: Timestamp) -> Vec<Paper> {
         let mut read = Vec::with_capacity(wanted.len());
         for software in wanted {
@@ -268,7 +275,8 @@ impl Fetcher {
         };
         let read_at = list.held.stamp.checked_at;
         let count = list.held.body.len();
-        // Made before they are streamed: a closure in a stream that borrows its items keeps the future from being spawned.
+        // Created before they are streamed: a closure in a stream that borrows its items keeps the future from being
+        // spawned.
         let reads: Vec<_> = (list.held.body.iter().enumerate())
             .map(|(place, listed)| async move {
                 let has_builds = listed.builds.as_ref().is_none_or(|builds| !builds.is_empty());
@@ -317,7 +325,8 @@ impl Fetcher {
         };
         let ttl = if lively { self.ttl.paper } else { self.ttl.old_builds };
         let fresh = |held: &StoredPage<FillBuilds>| {
-            // Two caches in front of Fill may disagree for a while: never more often than the list itself.
+            // Two caches in front of Fill may disagree for a while, so builds are never read more often than the list
+            // itself.
             let confirmed = younger(&held.stamp, self.ttl.paper, now);
             let as_listed = listed.builds.as_ref().is_none_or(|builds| *builds == held.body.numbers);
             confirmed || (as_listed && younger(&held.stamp, ttl, now))
@@ -389,8 +398,8 @@ impl Fetcher {
         Ok(found)
     }
 
-    /// Which project a slug or id means. What is found is known by slug and by id from then on, so that a dependency on a
-    /// project that somebody named by its slug costs no request, online and offline.
+    /// Resolves a slug or id to a project. The result is stored by slug and by id, so that a dependency on a project
+    /// that a user named by its slug costs no request, online and offline.
     async fn name(&self, site: Site, project: &str, now: Timestamp) -> Result<CachedPage<Name>, Arc<FetchError>> {
         let url_of = |asked: &str| match site {
             Site::Hangar => hangar::name_url(&self.upstreams, asked),
@@ -406,7 +415,7 @@ impl Fetcher {
             .map_err(|error| not_found(error, project))
         };
         let found = self.names.get(&format!("{site}/{project}"), &url, now, fresh, fetch).await?;
-        // One that was read from disk was put there under all its names when it came.
+        // A page from the disk was stored under all its names when it was fetched.
         let came_now = found.held.stamp.checked_at == now;
         for other in [&found.held.body.id, &found.held.body.slug] {
             if came_now && other != project {
@@ -419,12 +428,12 @@ impl Fetcher {
     }
 }
 
-/// What a page of builds is called in the store: Paper's by what it is about alone.
+/// Name of a page of builds in the store. Pages of Paper have no prefix.
 fn page_of(software: Software, about: &str) -> String {
     if software.is_paper() { about.to_owned() } else { format!("{}/{about}", software.project()) }
 }
 
-/// The upstream's 404 in the user's terms.
+/// Converts the upstream's 404 to an error that names the project as the user wrote it.
 fn not_found(error: FetchError, project: &str) -> FetchError {
     if let FetchError::Status { upstream, url, status: 404, said: _ } = error {
         FetchError::NotFound { upstream, url, project: project.to_owned() }
@@ -449,14 +458,14 @@ impl Site {
     }
 }
 
-/// As its pages are named in the store.
+/// The prefix of its pages in the store.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.upstream().as_str())
     }
 }
 
-/// Where the files are beside a catalog.
+/// The directory of files below the cache directory.
 fn files_in(store: &Path) -> PathBuf {
     store.join("files")
 }

@@ -1,4 +1,4 @@
-//! Edge (reads). Fill v3, PaperMC's build service: which builds of Paper, and of other software, there are.
+//! Edge (reads). Fill v3, PaperMC's build service: reads the builds of Paper and of other software.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +16,17 @@ pub(super) struct Listed {
     pub(super) java: Option<u32>,
     pub(super) jvm_flags: Vec<String>,
     pub(super) unsupported: bool,
-    /// Build numbers, ascending. (Upstream they have no defined order.) None: the list does not name them.
+    /// Build numbers, ascending. Fill returns them in no defined order. `None` means that the list does not name them.
     pub(super) builds: Option<Vec<u32>>,
 }
 
 /// `/projects/{project}/versions/{version}/builds`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FillBuilds {
-    /// All numbers in it, usable or not, ascending: what [`Listed::builds`] is compared with, where it names any.
+    /// All build numbers in the response, usable or not, ascending. They are compared with [`Listed::builds`], where
+    /// the list names any.
     pub(super) numbers: Vec<u32>,
-    /// Those with a server JAR, by number, ascending.
+    /// Builds with a server JAR, by number, ascending.
     pub(super) builds: Vec<Build>,
 }
 
@@ -37,17 +38,17 @@ pub(super) fn builds_url(upstreams: &Upstreams, software: Software, version: &Mi
     upstreams.at(Upstream::Fill, &["projects", software.project(), "versions", version.as_str(), "builds"], &[])
 }
 
-/// The versions in an answer, oldest first; at least one.
+/// The versions in a response, oldest first, at least one.
 pub(super) fn versions_of(url: &reqwest::Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
     let listed = read_versions(parse(Upstream::Fill, url, body)?);
     if listed.is_empty() {
-        // No software will ever have no version at all; an empty list would take every server's away.
+        // Every software has at least one version. An empty list would remove the version of every server.
         return Err(FetchError::Hollow { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
     }
     Ok(listed)
 }
 
-/// The builds in an answer.
+/// The builds in a response.
 pub(super) fn builds_of(url: &reqwest::Url, body: &[u8]) -> Result<FillBuilds, FetchError> {
     Ok(read_builds(parse(Upstream::Fill, url, body)?))
 }
@@ -85,7 +86,7 @@ fn read_builds(answer: Vec<wire::FillBuild>) -> FillBuilds {
     FillBuilds { numbers, builds }
 }
 
-/// None for a build without a server JAR.
+/// `None` for a build without a server JAR.
 fn read_build(build: wire::FillBuild) -> Option<Build> {
     let file = build.downloads.server?;
     Some(Build {
@@ -95,7 +96,7 @@ fn read_build(build: wire::FillBuild) -> Option<Build> {
             "RECOMMENDED" => BuildChannel::Recommended,
             "STABLE" => BuildChannel::Stable,
             "BETA" => BuildChannel::Beta,
-            // ALPHA, and a channel that we do not know yet: whoever wants it has to ask for the least stable.
+            // ALPHA, and every unknown channel: users have to request the least stable channel to get such a build.
             _ => BuildChannel::Alpha,
         },
         file: Artifact {
@@ -107,7 +108,7 @@ fn read_build(build: wire::FillBuild) -> Option<Build> {
     })
 }
 
-/// As Fill writes it: only what we use.
+/// Response format of Fill, reduced to the fields that are used.
 mod wire {
     use jiff::Timestamp;
     use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Edge (reads). Hangar v1: a project and its versions, 25 at a time.
+//! Edge (reads). Hangar v1: reads a project and its versions, 25 at a time.
 
 use std::collections::BTreeSet;
 
@@ -13,26 +13,27 @@ use super::project_page::{Name, ProjectListing, hash};
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
-/// Hangar's largest page; a larger one is cut to it without a word.
+/// Hangar's largest page. Hangar silently reduces a larger one to it.
 const PAGE: usize = 25;
 
-/// The most pages we walk through, also where they are made smaller than we ask for: at Hangar's pace this is a minute.
+/// Maximum number of pages in one scan, also where Hangar's pages are smaller than requested. At Hangar's rate limit
+/// this takes a minute.
 const PAGES: usize = MOST / PAGE;
 
-/// Pages asked for at once during a walk.
+/// Pages that a scan requests at the same time.
 const PAGES_AT_ONCE: usize = 3;
 
-/// The most versions we walk through: Hangar itself ends its lists at 5,000.
+/// Maximum number of versions in one scan. Hangar itself ends its lists at 5,000.
 const MOST: usize = 5_000;
 
-/// What a walk through all pages found, so that a look at the first page is enough afterwards.
+/// State of the last scan of all pages. With it, the first page is enough for later updates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PageScan {
-    /// When all pages were read: lists of Minecraft versions and channels are edited afterwards, also on old releases.
+    /// When all pages were read. Authors edit lists of Minecraft versions and channels later, also of old releases.
     at: Timestamp,
-    /// How many versions Hangar said there were, on any platform, when it was last asked.
+    /// Number of versions on all platforms that Hangar reported in its latest response.
     count: usize,
-    /// Ids of the versions that have a download for no software of ours.
+    /// Ids of the versions without a download for a supported software.
     others: BTreeSet<String>,
 }
 
@@ -44,7 +45,7 @@ pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
     upstreams.at(Upstream::Hangar, &["projects", id, "versions"], &[])
 }
 
-/// The project behind a slug or id.
+/// Resolves a slug or id to a project.
 pub(super) async fn fetch_name(
     http: &Http,
     url: &reqwest::Url,
@@ -54,13 +55,14 @@ pub(super) async fn fetch_name(
     http.renew(Upstream::Hangar, url, held, now, |body| name_of(url, body)).await
 }
 
-/// The project that an answer names.
+/// The project in a response.
 pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
     let project: wire::HangarProject = parse(Upstream::Hangar, url, body)?;
     Ok(Name { id: project.id.to_string(), slug: project.namespace.slug, title: project.name })
 }
 
-/// All releases of a project: the first page over what is held, or all pages when that is not enough or `walk_every` is over.
+/// All releases of a project. Reads the first page and merges it into the cached list, or reads all pages when that is
+/// not enough or `walk_every` has passed.
 pub(super) async fn fetch_list(
     http: &Http,
     url: &reqwest::Url,
@@ -82,13 +84,13 @@ pub(super) async fn fetch_list(
     Ok(Fetched::New { body: listing(name, releases, walk, now), etag: None })
 }
 
-/// What was found, in order.
+/// The listing of these releases, sorted.
 pub(super) fn listing(name: &Name, releases: Vec<Release>, walk: PageScan, now: Timestamp) -> ProjectListing {
     ProjectListing { project: name.project(Source::Hangar, releases, now), walk: Some(walk) }
 }
 
-/// The first page over what is held. None when more may have changed than it shows: a version was withdrawn, or so many are
-/// new that the page does not reach the known ones.
+/// Merges the first page into the cached list. `None` means that more may have changed than the page shows: a version
+/// was withdrawn, or so many are new that the page contains no known one.
 pub(super) fn merge(
     first: &HangarPage,
     mut releases: Vec<Release>,
@@ -110,7 +112,8 @@ pub(super) fn merge(
     Some((releases, walk))
 }
 
-/// All pages, and the first one again at the end: a version published meanwhile shifts all others.
+/// Reads all pages, and the first one again at the end, because a version that is published meanwhile shifts all
+/// others.
 async fn walk(
     http: &Http,
     url: &reqwest::Url,
@@ -130,7 +133,7 @@ async fn walk(
     Ok(together(pages, now))
 }
 
-/// What these pages, the newest first, hold together.
+/// Joins the pages, newest first, to one list.
 pub(super) fn together(pages: Vec<HangarPage>, now: Timestamp) -> (Vec<Release>, PageScan) {
     let count = pages[0].count;
     let (mut releases, mut others, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
@@ -142,11 +145,11 @@ pub(super) fn together(pages: Vec<HangarPage>, now: Timestamp) -> (Vec<Release>,
     (releases, PageScan { at: now, count, others })
 }
 
-/// One page, read.
+/// One parsed page.
 pub(super) struct HangarPage {
     rows: Vec<HangarRow>,
     offset: usize,
-    /// As Hangar really used it.
+    /// The limit that Hangar applied.
     limit: usize,
     count: usize,
 }
@@ -155,7 +158,8 @@ pub(super) struct HangarPage {
 #[derive(Debug, Clone)]
 struct HangarRow {
     id: String,
-    /// One for each platform of ours; none when it is for others only, or lacks what a release needs.
+    /// One release per supported platform. Empty when the version is for other platforms only or lacks a required
+    /// field.
     releases: Vec<Release>,
 }
 
@@ -168,11 +172,11 @@ impl HangarRow {
     }
 }
 
-/// Ends the id of what a version has for Velocity, which has a file, a list and dependencies of its own. No id or name of
-/// Hangar's has an `@`.
+/// Suffix of the id of a version's release for Velocity, which has its own file, list and dependencies. Ids and names
+/// of Hangar contain no `@`.
 const FOR_VELOCITY: &str = "@velocity";
 
-/// The id of the version that a release is of.
+/// The id of the version that a release belongs to.
 fn version_of(release: &Release) -> &str {
     release.id.strip_suffix(FOR_VELOCITY).unwrap_or(&release.id)
 }
@@ -182,12 +186,13 @@ impl HangarPage {
         self.rows.iter().map(|row| row.id.as_str())
     }
 
-    /// Where the pages after this first one begin.
+    /// Offsets of the pages after the first one.
     pub(super) fn further(&self) -> impl Iterator<Item = usize> + use<> {
         (self.limit..self.count.min(MOST)).step_by(self.limit).take(PAGES - 1)
     }
 
-    /// By the count, never by its length: hidden channels make pages short.
+    /// Whether this is the last page. Decided by the count and not by the page's length, because hidden channels make
+    /// pages short.
     fn is_last(&self) -> bool {
         self.offset + self.limit >= self.count
     }
@@ -196,14 +201,14 @@ impl HangarPage {
 async fn page(http: &Http, url: &reqwest::Url, offset: usize, now: Timestamp) -> Result<HangarPage, FetchError> {
     let mut url = url.clone();
     url.query_pairs_mut().append_pair("limit", &PAGE.to_string()).append_pair("offset", &offset.to_string());
-    // No etag: Hangar sends none.
+    // Without an ETag: Hangar sends none.
     let HttpResponse::New { body, etag: _ } = http.get(Upstream::Hangar, &url, None, now).await? else {
         unreachable!("nothing conditional was asked");
     };
     page_of(&url, &body, offset)
 }
 
-/// The page that an answer is.
+/// Parses a page.
 pub(super) fn page_of(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<HangarPage, FetchError> {
     let answer: wire::HangarVersions = parse(Upstream::Hangar, url, body)?;
     let rows = answer.result.into_iter().map(read_version).collect();
@@ -212,17 +217,17 @@ pub(super) fn page_of(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<
 }
 
 fn read_version(mut version: wire::HangarVersion) -> HangarRow {
-    // Answers before 2025 had no id; the name is unique within the project.
+    // Responses before 2025 had no id. The name is unique within the project.
     let id = version.id.map_or_else(|| version.name.clone(), |id| id.to_string());
     let mut loaders: Vec<_> = version.downloads.keys().map(|platform| platform.to_ascii_lowercase()).collect();
-    // What it has for Velocity is a release of its own.
+    // The Velocity download becomes a separate release.
     loaders.retain(|platform| !platform.eq_ignore_ascii_case(VELOCITY));
     let paper = read_platform(&mut version, PAPER, id.clone(), loaders);
     let velocity = read_platform(&mut version, VELOCITY, format!("{id}{FOR_VELOCITY}"), vec!["velocity".to_owned()]);
     HangarRow { id, releases: paper.into_iter().chain(velocity).collect() }
 }
 
-/// What a version has for a platform, if anything.
+/// The release of a version for one platform, if it has one.
 fn read_platform(
     version: &mut wire::HangarVersion,
     platform: &str,
@@ -259,7 +264,7 @@ fn read_platform(
 const PAPER: &str = "PAPER";
 const VELOCITY: &str = "VELOCITY";
 
-/// Authors name their channels as they like; only the flag is for machines.
+/// Channel names are free text of the authors. Only the flag is machine-readable.
 fn read_channel(channel: &wire::HangarChannel) -> Channel {
     match channel.name.to_ascii_lowercase().as_str() {
         "alpha" => Channel::Alpha,
@@ -269,7 +274,8 @@ fn read_channel(channel: &wire::HangarChannel) -> Channel {
     }
 }
 
-/// None when the author hosts it elsewhere: there is no hash, no size, maybe not even a JAR behind that link.
+/// `None` when the author hosts the file elsewhere: hash and size are unknown, and the link may lead to something other
+/// than a JAR.
 fn read_file(download: wire::HangarDownload) -> Option<Artifact> {
     let (file, url) = (download.file_info?, download.download_url?);
     let checked = hash("sha256", 32, file.sha256_hash.as_deref());
@@ -285,7 +291,8 @@ fn read_dependency(dependency: wire::HangarDependency) -> Dependency {
     }
 }
 
-/// As Hangar writes it: only what we use. `platformDependenciesFormatted` has had two shapes and is left alone.
+/// Response format of Hangar, reduced to the fields that are used. `platformDependenciesFormatted` has had two shapes
+/// and is ignored.
 mod wire {
     use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Edge (reads). One request to an upstream: paced, limited in size and time, tried again a few times.
+//! Edge (reads). Sends one request to an upstream, with rate limit, size limit, timeout and retries.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,31 +16,31 @@ use super::page_cache::Fetched;
 use super::rate_limit::RateLimiter;
 use super::{FetchError, StartError, Upstream};
 
-/// The largest body we read: forty times the largest list known (`ViaVersion`'s with change logs, 1.5 MB).
+/// The largest body that is read: forty times the largest known list (`ViaVersion`'s with change logs, 1.5 MB).
 const LARGEST_BODY: u64 = 64 << 20;
 
-/// Until a connection stands.
+/// Timeout of the connection setup.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// From the first byte sent to the last byte read, for each try.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many redirects are followed. None of the APIs uses any; a mirror may.
+/// Maximum number of redirects. The APIs use none, but a mirror may.
 const REDIRECTS: usize = 5;
 
-/// How much of an unexpected body goes into an error.
+/// Bytes of an unexpected body that go into an error.
 const EXCERPT: usize = 160;
 
-/// How often and how patiently a failed request is tried again.
+/// How often and after which pauses a failed request is retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Requests in all for one page; at least 1.
+    /// Requests in all for one page, at least 1.
     pub tries: u32,
-    /// The pause before the second try; it doubles with each further one, and up to half of it is added at random.
+    /// The pause before the second try. It doubles with each further try, and up to half of it is added at random.
     pub first_pause: Duration,
-    /// The longest pause in one pass. An upstream that asks for a longer one is not asked again until then.
+    /// The longest pause in one pass. An upstream that demands a longer one gets no request until it is over.
     pub longest_pause: Duration,
-    /// What the random part grows from: replicas with different seeds do not come back in step.
+    /// Seed of the random part. Replicas with different seeds do not retry in step.
     pub seed: u64,
 }
 
@@ -49,7 +49,7 @@ impl Default for RetryPolicy {
         Self {
             tries: 3,
             first_pause: Duration::from_millis(500),
-            // A pass that is held up longer delays every server; the cached page is good enough until the next one.
+            // A longer pause delays every server. The cached page is good enough until the next pass.
             longest_pause: Duration::from_secs(5),
             seed: 0,
         }
@@ -57,7 +57,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The pause before try number `next` (2, 3, …); `draw` makes it differ from others with the same number.
+    /// The pause before try number `next` (2, 3, …). `draw` varies the pause between requests with the same number.
     fn pause(&self, next: u32, draw: u64) -> Duration {
         let doubled = self.first_pause.saturating_mul(1 << next.saturating_sub(2).min(16)).min(self.longest_pause);
         // SplitMix64's mixer: any two draws differ in about half of the bits.
@@ -69,36 +69,37 @@ impl RetryPolicy {
     }
 }
 
-/// What came.
+/// Response of an upstream.
 pub(super) enum HttpResponse {
-    /// 304: what is held is still so.
+    /// 304: the cached page is unchanged.
     Same,
     /// A body.
     New {
         /// Its bytes.
         body: Vec<u8>,
-        /// Its `ETag`, to ask with next time.
+        /// Its `ETag`, for the next request.
         etag: Option<String>,
     },
 }
 
-/// What is asked.
+/// A request.
 enum HttpRequest<'a> {
-    /// A page; with the `ETag` of what is held, if anything is.
+    /// A page, with the `ETag` of the cached page, if there is one.
     Page { etag: Option<&'a str> },
-    /// A body of JSON.
+    /// A JSON body.
     Posted { body: Vec<u8> },
 }
 
-/// The client with what it remembers of each upstream.
+/// The HTTP client with the state of each upstream.
 pub(super) struct Http {
-    /// None: offline, nothing is ever asked.
+    /// `None` means offline: no request is ever sent.
     caller: Option<HttpClient>,
     patience: RetryPolicy,
     sides: BTreeMap<Upstream, HostState>,
 }
 
-/// Who asks. Its client is made for the first question: reading the CA certificates takes longer than an answer from what is stored.
+/// Creates the HTTP client for the first request, because reading the CA certificates takes longer than an answer from
+/// the cache.
 struct HttpClient {
     contact: Option<String>,
     client: OnceLock<Client>,
@@ -123,7 +124,7 @@ impl HttpClient {
     }
 }
 
-/// What is remembered of one upstream.
+/// State of one upstream.
 struct HostState {
     pace: RateLimiter,
     requests: AtomicU64,
@@ -136,7 +137,7 @@ impl Http {
         Self { caller: Some(caller), patience, sides: sides() }
     }
 
-    /// One that never asks anybody.
+    /// A client that sends no requests.
     pub(super) fn offline() -> Self {
         Self { caller: None, patience: RetryPolicy::default(), sides: sides() }
     }
@@ -150,7 +151,7 @@ impl Http {
         self.sides.iter().map(|(upstream, side)| (*upstream, side.requests.load(Ordering::Relaxed))).collect()
     }
 
-    /// Reads one page. `etag` is the one of what is held, if anything is.
+    /// Reads one page. `etag` is that of the cached page, if there is one.
     pub(super) async fn get(
         &self,
         upstream: Upstream,
@@ -161,7 +162,7 @@ impl Http {
         self.ask(upstream, url, HttpRequest::Page { etag }, now).await
     }
 
-    /// Reads one page anew, unless it is still the one that is held.
+    /// Reads one page again, unless it is unchanged.
     pub(super) async fn renew<T>(
         &self,
         upstream: Upstream,
@@ -177,7 +178,7 @@ impl Http {
         }
     }
 
-    /// Asks a question that is too long for an address. It changes nothing there, so it is tried again like a page.
+    /// Sends a query that is too long for a URL. It changes no data at the upstream, so it is retried like a page.
     pub(super) async fn post(
         &self,
         upstream: Upstream,
@@ -255,25 +256,25 @@ fn sides() -> BTreeMap<Upstream, HostState> {
     Upstream::ALL.into_iter().map(|upstream| (upstream, side(upstream))).collect()
 }
 
-/// A client that says who we are (`contact`: a mail address or page of whoever runs this), set up further by `more`. The one
-/// place where the process gets its crypto provider.
+/// Creates a client with our `User-Agent` (`contact`: a mail address or page of the admin), configured further by
+/// `more`. This is the only place where the process installs its crypto provider.
 pub fn client(contact: Option<&str>, more: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, StartError> {
     make_client(contact, more).map_err(StartError::Client)
 }
 
 fn make_client(contact: Option<&str>, more: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, reqwest::Error> {
-    // Fails when a provider is installed already, which is as good: kube and we use the same one.
+    // Fails when a provider is installed already. That is fine, because kube uses the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || more(Client::builder().user_agent(user_agent(contact)).connect_timeout(CONNECT_TIMEOUT));
     builder().build().or_else(|error| {
-        // The usual cause is an image without CA certificates. A mirror over http works without them, and https
-        // fails with an error that says so.
+        // The usual cause is an image without CA certificates. A mirror over http works without them, and https fails
+        // with a clear error.
         tracing::warn!(error = %super::in_words(&error), "no CA certificates: https upstreams will fail");
         builder().tls_certs_only([]).build()
     })
 }
 
-/// Who we are and where to complain: Fill and Modrinth refuse clients that do not say it.
+/// Product, project page and contact. Fill and Modrinth reject clients that do not send them.
 fn user_agent(contact: Option<&str>) -> String {
     let contact: String =
         contact.into_iter().flat_map(str::chars).filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
@@ -281,16 +282,16 @@ fn user_agent(contact: Option<&str>) -> String {
     format!("nightshift/{} (+https://github.com/nightshift-mc/nightshift{more})", env!("CARGO_PKG_VERSION"))
 }
 
-/// A try that brought nothing.
+/// A failed try.
 struct FailedRequest {
     error: FetchError,
-    /// Whether the same request may do better a moment later.
+    /// Whether the same request may succeed a moment later.
     again: bool,
-    /// The pause it asked for.
+    /// The pause that the upstream demands.
     wait: Option<RetryWait>,
 }
 
-/// A pause as upstreams write it.
+/// A pause in the format of the upstreams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RetryWait {
     /// `Retry-After: 120`
@@ -326,7 +327,7 @@ async fn once(
     question: &HttpRequest<'_>,
 ) -> Result<HttpResponse, FailedRequest> {
     let broken = |source: reqwest::Error| FailedRequest {
-        // The address is said once, by us.
+        // The error contains the URL already.
         error: FetchError::Unreachable { upstream, url: url.to_string(), source: source.without_url() },
         again: true,
         wait: None,
@@ -376,7 +377,7 @@ async fn once(
     })
 }
 
-/// The start of a body, fit for one line. What a page for browsers says, as one of a proxy does, tells nobody anything.
+/// The beginning of a body, on one line. An HTML page, for example of a proxy, is replaced by a description.
 fn excerpt(body: &[u8]) -> String {
     if body.trim_ascii_start().starts_with(b"<") {
         return "a page for browsers, as of a proxy in front of it".to_owned();
@@ -387,7 +388,7 @@ fn excerpt(body: &[u8]) -> String {
     if line.is_empty() { "an empty body".to_owned() } else { line }
 }
 
-/// Parses a body as one of the API's answers.
+/// Parses a body as a response of the API.
 pub(super) fn parse<T: DeserializeOwned>(upstream: Upstream, url: &Url, body: &[u8]) -> Result<T, FetchError> {
     serde_json::from_slice(body).map_err(|source| FetchError::Unreadable {
         upstream,

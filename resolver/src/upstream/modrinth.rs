@@ -1,4 +1,4 @@
-//! Edge (reads). Modrinth v2: a project and all its versions.
+//! Edge (reads). Modrinth v2: reads a project and all its versions.
 
 use jiff::Timestamp;
 
@@ -13,13 +13,13 @@ pub(super) fn name_url(upstreams: &Upstreams, asked: &str) -> reqwest::Url {
     upstreams.at(Upstream::Modrinth, &["project", asked], &[])
 }
 
-/// All versions in one answer. No loader filter: Modrinth drops one that it cannot parse without a word, and one version may
-/// be plugin and mod at once. Without the change logs it is a third of the size.
+/// All versions in one response. Without a loader filter: Modrinth silently ignores a filter that it cannot parse, and
+/// one version may be plugin and mod at once. Without the change logs the response is a third of the size.
 pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
     upstreams.at(Upstream::Modrinth, &["project", id, "version"], &[("include_changelog", "false")])
 }
 
-/// The project behind a slug or id.
+/// Resolves a slug or id to a project.
 pub(super) async fn fetch_name(
     http: &Http,
     url: &reqwest::Url,
@@ -40,14 +40,14 @@ pub(super) async fn fetch_list(
     http.renew(Upstream::Modrinth, url, held, now, |body| list_of(url, body, name, now)).await
 }
 
-/// The project that an answer names.
+/// The project in a response.
 pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
     let wire::ModrinthProject { id, slug, title } = parse(Upstream::Modrinth, url, body)?;
     let slug = slug.filter(|slug| !slug.is_empty()).unwrap_or_else(|| id.clone());
     Ok(Name { id, slug, title })
 }
 
-/// The releases in an answer.
+/// The releases in a response.
 pub(super) fn list_of(
     url: &reqwest::Url,
     body: &[u8],
@@ -83,7 +83,7 @@ fn read_version(version: wire::ModrinthVersion) -> Release {
         channel: match version.kind.as_str() {
             "release" => Channel::Release,
             "beta" => Channel::Beta,
-            // `alpha`, and a type that we do not know yet.
+            // `alpha`, and every unknown type.
             _ => Channel::Alpha,
         },
         minecraft,
@@ -94,7 +94,7 @@ fn read_version(version: wire::ModrinthVersion) -> Release {
     }
 }
 
-/// The primary file (where none is marked, the first), and what else a server could load, by name.
+/// The primary file (the first one where none is marked), and the other files that a server could load, by name.
 fn read_files(mut files: Vec<wire::ModrinthFile>) -> (Option<Artifact>, Vec<FurtherJar>) {
     if files.is_empty() {
         return (None, Vec::new());
@@ -116,8 +116,8 @@ fn read_file(file: wire::ModrinthFile) -> Artifact {
     }
 }
 
-/// Whether it is a JAR to run, and not one to read or to build with: by its type, and by its name, because most authors
-/// give no type.
+/// Whether the file is a JAR to run, and not sources or documentation. Decided by type and by name, because most
+/// authors give no type.
 fn is_for_servers(file: &wire::ModrinthFile) -> bool {
     let kind = file.kind.as_deref().unwrap_or_default();
     let name = file.filename.to_ascii_lowercase();
@@ -126,7 +126,7 @@ fn is_for_servers(file: &wire::ModrinthFile) -> bool {
         && jar.is_some_and(|jar| !matches!(jar.rsplit(['-', '_', '.']).next(), Some("sources" | "javadoc")))
 }
 
-/// None for a kind that we do not know yet: nothing true can be made of it.
+/// `None` for an unknown kind, because its meaning is unknown.
 fn read_dependency(dependency: wire::ModrinthDependency) -> Option<Dependency> {
     let kind = match dependency.kind.as_str() {
         "required" => DependencyKind::Required,
@@ -137,14 +137,14 @@ fn read_dependency(dependency: wire::ModrinthDependency) -> Option<Dependency> {
     };
     Some(Dependency {
         project_id: dependency.project_id,
-        // All there is of a dependency that is not on Modrinth.
+        // The only field of a dependency that is not on Modrinth.
         name: dependency.file_name,
         version_id: dependency.version_id,
         kind,
     })
 }
 
-/// As Modrinth writes it: only what we use.
+/// Response format of Modrinth, reduced to the fields that are used.
 mod wire {
     use jiff::Timestamp;
     use serde::Deserialize;
@@ -190,7 +190,7 @@ mod wire {
         #[serde(default)]
         pub(super) primary: bool,
         pub(super) size: Option<u64>,
-        /// What it is for; null for most.
+        /// Purpose of the file. Most files have null.
         #[serde(rename = "file_type")]
         pub(super) kind: Option<String>,
         #[serde(default)]

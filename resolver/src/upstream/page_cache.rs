@@ -1,4 +1,5 @@
-//! Edge (writes). Pages of one kind, in memory and on disk, each read by one caller at a time and old ones kept for bad days.
+//! Edge (writes). Caches pages of one kind in memory and on disk, merges concurrent reads, and keeps old pages for
+//! outages.
 
 use std::sync::Arc;
 
@@ -11,20 +12,20 @@ use serde::de::DeserializeOwned;
 use super::FetchError;
 use super::disk_cache::{DiskStore, PageOrigin, StoredPage};
 
-/// How far a caller's clock may lie behind another's before a page counts as from the future, and is read again.
+/// Tolerated difference between the clocks of callers. A page further in the future is read again.
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(1);
 
-/// How long a failure is remembered, so that a thousand servers do not each wait for the same dead upstream.
+/// How long a failure is cached, so that a thousand servers do not each wait for the same unavailable upstream.
 const REMEMBER_FAILURE: SignedDuration = SignedDuration::from_secs(30);
 
-/// How long "no such project" is believed.
+/// How long "no such project" is cached.
 const REMEMBER_NOT_FOUND: SignedDuration = SignedDuration::from_mins(10);
 
-/// What an upstream's answer comes to.
+/// Result of reading an upstream.
 pub(super) enum Fetched<T> {
-    /// 304, or nothing new.
+    /// 304, or an unchanged page.
     Same,
-    /// Another page.
+    /// A changed page.
     New { body: T, etag: Option<String> },
 }
 
@@ -32,11 +33,11 @@ pub(super) enum Fetched<T> {
 #[derive(Debug)]
 pub(super) struct CachedPage<T> {
     pub(super) held: StoredPage<T>,
-    /// Why it is not as fresh as it should be.
+    /// The error because of which the page is older than it should be.
     pub(super) stale: Option<Arc<FetchError>>,
 }
 
-/// What is known of one page.
+/// Cached state of one page.
 struct CacheEntry<T> {
     held: Option<StoredPage<T>>,
     failure: Option<ReadFailed>,
@@ -55,7 +56,7 @@ impl<T> Clone for CacheEntry<T> {
 }
 
 impl<T> CacheEntry<T> {
-    /// Whether it is used as it is. A failure is final for its time, even beside an old page.
+    /// Whether the entry is used as it is. A failure is final for its time, even if an old page exists.
     fn stands(&self, fresh: &impl Fn(&StoredPage<T>) -> bool, now: Timestamp) -> bool {
         match (&self.failure, &self.held) {
             (Some(failure), _) => now < failure.again_at && failure.again_at <= now + REMEMBER_NOT_FOUND + CLOCK_SLACK,
@@ -65,13 +66,13 @@ impl<T> CacheEntry<T> {
     }
 }
 
-/// Where stored pages are read.
+/// The thread on which stored pages are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// On threads of their own.
+    /// A blocking thread.
     Aside,
-    /// Where they are asked for: small ones, by a process that has nothing else to do. To hand one over takes longer than to
-    /// read it.
+    /// The caller's thread: for small pages, in a process without other work. Handing one over takes longer than
+    /// reading it.
     Here,
 }
 
@@ -79,25 +80,25 @@ pub(super) enum Reads {
 pub(super) struct Pages<T> {
     /// The folder on disk.
     folder: &'static str,
-    /// None: nobody asks twice, so that what was read belongs to who asked.
+    /// `None`: no page is requested twice, so the caller owns what was read.
     memory: Option<Cache<String, CacheEntry<T>>>,
     store: DiskStore,
     reads: Reads,
-    /// Offline every address is right: nobody knows which base was used.
+    /// Offline every URL is accepted, because the base URL that was used is unknown.
     offline: bool,
 }
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
-    /// `capacity`: how many stay in memory (0: none at all); the others are read from disk when they are wanted.
+    /// `capacity` is the number of pages that stay in memory (0: none). The others are read from disk on each use.
     pub(super) fn new(folder: &'static str, capacity: u64, store: &DiskStore, reads: Reads, offline: bool) -> Self {
         let memory = (capacity > 0).then(|| Cache::new(capacity));
         Self { folder, memory, store: store.clone(), reads, offline }
     }
 
-    /// The page called `name`, which is at `url`: the held one while it is `fresh`, else what `fetch` brings when it is given
-    /// the held one; the held one again when that fails.
+    /// Returns the page `name` at `url`: the cached page while it is `fresh`, else the result of `fetch`, which
+    /// receives the cached page. If `fetch` fails, the cached page is returned as stale.
     ///
-    /// Callers that ask for the same page at the same time wait for one `fetch`, if pages stay in memory.
+    /// Callers that request the same page at the same time wait for one `fetch`, if pages stay in memory.
     pub(super) async fn get<F>(
         &self,
         name: &str,
@@ -139,12 +140,12 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
         }
     }
 
-    /// The names of the pages on disk, in order. Blocks.
+    /// Names of the pages on disk, sorted. Blocks.
     pub(super) fn names(&self) -> Vec<String> {
         self.store.names(self.folder)
     }
 
-    /// Puts a page that came by the way, if none is known under this name.
+    /// Adds a page that another request returned, if none is in memory under this name.
     pub(super) async fn add(&self, name: &str, held: &StoredPage<T>) {
         if self.memory.as_ref().is_some_and(|memory| memory.contains_key(name)) {
             return;
@@ -202,7 +203,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
 
     async fn write(&self, name: &str, held: &StoredPage<T>) {
         let (store, folder, name, held) = (self.store.clone(), self.folder, name.to_owned(), held.clone());
-        // It fails only if the task panicked or the runtime ends: then the page is fetched again some day.
+        // It fails only if the task panicked or the runtime ends. The page is then fetched again later.
         let _ = tokio::task::spawn_blocking(move || store.write(folder, &name, &held)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Pure. What the two plugin sources have in common: a project's name, its list of releases, and their order.
+//! Pure. Shared form of a project of Hangar or Modrinth: its name and its sorted list of releases.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use super::hangar::PageScan;
 use crate::catalog::{Project, ProjectKey, Release, Source};
 use crate::version::lenient;
 
-/// Which project a slug or id means.
+/// The project that a slug or id means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Name {
-    /// Stable: what the list is asked with from then on.
+    /// Stable id. The list of releases is requested with it.
     pub(super) id: String,
     pub(super) slug: String,
-    /// What people call it.
+    /// Display name.
     pub(super) title: String,
 }
 
 impl Name {
-    /// The project of this name with these releases, in order.
+    /// The project of this name with these releases, sorted.
     pub(super) fn project(&self, source: Source, mut releases: Vec<Release>, now: Timestamp) -> Project {
         put_in_order(&mut releases);
         let key = ProjectKey { source, project: self.slug.clone() };
@@ -29,7 +29,7 @@ impl Name {
     }
 }
 
-/// A project's releases, with what the source needs to read them again cheaply.
+/// A project's releases, with the state that a cheap update needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProjectListing {
     #[serde(with = "disk_format")]
@@ -38,8 +38,8 @@ pub(super) struct ProjectListing {
     pub(super) walk: Option<PageScan>,
 }
 
-/// Newest first, by publication, then by version; the id makes the order total. The same id twice is one release, and the
-/// newest row of it counts: a lock names releases by their ids.
+/// Sorts newest first: by publication, then by version, then by id, which makes the order total. Rows with the same id
+/// are one release, and the newest row wins, because a lock names releases by their ids.
 fn put_in_order(releases: &mut Vec<Release>) {
     releases.sort_by(|a, b| {
         b.published
@@ -51,7 +51,7 @@ fn put_in_order(releases: &mut Vec<Release>) {
     releases.retain(|release| ids.insert(release.id.clone()));
 }
 
-/// Whether this text can be a slug or an id at all. Both sources allow less; what is kept out has a meaning in addresses.
+/// Whether the text can be a slug or an id. Both sources allow less. The rejected characters have a meaning in URLs.
 pub(super) fn can_be_a_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 64
@@ -59,7 +59,8 @@ pub(super) fn can_be_a_name(text: &str) -> bool {
         && !text.bytes().all(|b| b == b'.')
 }
 
-/// `<algorithm>:<hex>`, or None unless the text is exactly so many bytes in hex: a hash we cannot check is none.
+/// Formats `<algorithm>:<hex>`. `None` unless the text is exactly this many bytes in hex, because such a hash cannot be
+/// checked.
 pub(super) fn hash(algorithm: &str, bytes: usize, text: Option<&str>) -> Option<String> {
     let text = text?.trim().to_ascii_lowercase();
     (text.len() == bytes * 2 && text.bytes().all(|b| b.is_ascii_hexdigit())).then(|| format!("{algorithm}:{text}"))

@@ -1,7 +1,7 @@
-//! Edge (reads). PurpurMC's API v2: which builds of Purpur there are.
+//! Edge (reads). PurpurMC's API v2: reads the builds of Purpur.
 //!
-//! What it answers is read from the source of its server (PurpurMC/papyrus) and of its site (PurpurMC/PurpurWebsite): the real one was
-//! never asked from here.
+//! The response format is taken from the source of its server (PurpurMC/papyrus) and of its site
+//! (PurpurMC/PurpurWebsite). The real API was never called during development.
 
 use jiff::Timestamp;
 use reqwest::Url;
@@ -13,25 +13,25 @@ use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
 use crate::version::Minecraft;
 
-/// What the project is called there.
+/// Name of the project in the API.
 const PROJECT: &str = "purpur";
 
 pub(super) fn versions_url(upstreams: &Upstreams) -> Url {
     upstreams.at(Upstream::Purpur, &[PROJECT], &[])
 }
 
-/// Without `detailed` it names numbers only, and each build would be a question.
+/// Without `detailed` the response contains only numbers, and each build would need a request.
 pub(super) fn builds_url(upstreams: &Upstreams, version: &Minecraft) -> Url {
     upstreams.at(Upstream::Purpur, &[PROJECT, version.as_str()], &[("detailed", "true")])
 }
 
-/// The versions in an answer, oldest first; at least one. It says nothing of Java and names no builds.
+/// The versions in a response, oldest first, at least one. The response contains no Java version and no builds.
 pub(super) fn versions_of(url: &Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
     let wire::PurpurProject { versions } = parse(Upstream::Purpur, url, body)?;
     let rows = versions.len();
     let mut versions: Vec<Minecraft> = versions.iter().filter_map(|version| version.parse().ok()).collect();
     if versions.is_empty() {
-        // An empty list would take every server's away.
+        // An empty list would remove the version of every server.
         return Err(FetchError::Hollow { upstream: Upstream::Purpur, url: url.to_string(), rows });
     }
     versions.sort();
@@ -40,7 +40,7 @@ pub(super) fn versions_of(url: &Url, body: &[u8]) -> Result<Vec<Listed>, FetchEr
     Ok(versions.into_iter().map(listed).collect())
 }
 
-/// The builds in an answer.
+/// The builds in a response.
 pub(super) fn builds_of(
     url: &Url,
     upstreams: &Upstreams,
@@ -58,7 +58,7 @@ pub(super) fn builds_of(
     Ok(FillBuilds { numbers, builds })
 }
 
-/// None for a build that failed, which has no JAR, and for one without a number or a date.
+/// `None` for a failed build, which has no JAR, and for one without a number or a date.
 fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::PurpurBuild) -> Option<Build> {
     let number: u32 = build.number.parse().ok().filter(|_| build.result == "SUCCESS")?;
     let text = number.to_string();
@@ -66,9 +66,9 @@ fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::PurpurBui
         number,
         published: Timestamp::from_millisecond(build.timestamp).ok()?,
         channel: match build.metadata.and_then(|metadata| metadata.kind) {
-            // It has no channels: what its site offers to everybody is meant for everybody.
+            // PurpurMC has no channels. Builds that its site offers without a mark are stable.
             None => BuildChannel::Stable,
-            // `experimental`, which its site calls not ready for production; and a word that we do not know yet.
+            // `experimental`, which its site calls not ready for production, and every unknown type.
             Some(_) => BuildChannel::Alpha,
         },
         file: Artifact {
@@ -80,7 +80,7 @@ fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::PurpurBui
     })
 }
 
-/// As PurpurMC writes it: only what we use.
+/// Response format of PurpurMC, reduced to the fields that are used.
 mod wire {
     use serde::Deserialize;
 

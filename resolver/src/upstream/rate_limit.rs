@@ -1,4 +1,4 @@
-//! Edge (reads). How fast one upstream is asked: a burst, then evenly spaced.
+//! Edge (reads). Limits the request rate of one upstream: a burst, then evenly spaced requests.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::Upstream;
 
 /// Spaces requests so that a cold start does not run into the upstream's own limit.
 ///
-/// It keeps the instant at which the allowance would be used up exactly ("theoretical arrival time"): a request may go when
-/// that lies at most a burst ahead.
+/// It stores the instant at which the allowance would be used up exactly ("theoretical arrival time"). A request may be
+/// sent when that instant is at most a burst ahead.
 #[derive(Debug)]
 pub(super) struct RateLimiter {
     every: Duration,
@@ -20,11 +20,12 @@ pub(super) struct RateLimiter {
 
 impl RateLimiter {
     pub(super) fn of(upstream: Upstream) -> Self {
-        // Upstreams' own limits: Hangar 100 at once, then 4/s; Modrinth 300 a minute. Fill, PurpurMC and Docker Hub state none
-        // or only by header; theirs are what a polite client would take. All stay below, for others behind the same address.
+        // The upstreams' own limits: Hangar 100 at once, then 4/s. Modrinth 300 a minute. Fill, PurpurMC and Docker Hub
+        // state none or only by header, and their values here are those of a polite client. All values stay below the
+        // limits, because other clients may share the address.
         let (burst, per_second) = match upstream {
             Upstream::Fill => (80, 10),
-            // A full answer about one version is some hundred kilobytes, and 40 versions are all there are.
+            // A full response about one version is some hundred kilobytes, and there are 40 versions in all.
             Upstream::Purpur => (10, 4),
             Upstream::Hangar => (60, 4),
             Upstream::Modrinth => (100, 4),
@@ -33,7 +34,7 @@ impl RateLimiter {
         Self { every: Duration::from_secs(1) / per_second, burst, used_until: Mutex::new(None) }
     }
 
-    /// Waits until one more request may go.
+    /// Waits until one more request may be sent.
     pub(super) async fn wait(&self) {
         let wait = self.take(Instant::now());
         if !wait.is_zero() {
@@ -41,7 +42,7 @@ impl RateLimiter {
         }
     }
 
-    /// Books one request; how long it has to wait.
+    /// Reserves one request and returns how long it has to wait.
     fn take(&self, now: Instant) -> Duration {
         let mut used_until = self.used_until.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = used_until.map_or(now, |until| until.max(now));

@@ -1,4 +1,4 @@
-//! Edge (reads). The fetcher against the replaying upstream, in process.
+//! Edge (reads). Tests the fetcher against the replaying upstream, in process.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ mod purpur;
 mod software;
 mod strange;
 
-/// The day after the last recorded answer.
+/// The day after the last recorded response.
 const NOW: &str = "2026-01-22T00:00:00Z";
 
 fn instant(text: &str) -> Timestamp {
@@ -43,15 +43,15 @@ fn key(text: &str) -> ProjectKey {
     ProjectKey { source, project: project.to_owned() }
 }
 
-/// For tests in which nothing is missing.
+/// For tests in which no project is missing.
 fn none(_: &Catalog) -> Vec<ProjectKey> {
     Vec::new()
 }
 
-/// One request as it arrived, and the status that it got.
+/// One request and the status of its response.
 type Seen = (String, bool, u16);
 
-/// A server with what it was asked: path with query, whether conditionally, and the status of the answer.
+/// A server that records its requests: path with query, whether conditional, and the status of the response.
 struct Server {
     base: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -76,7 +76,7 @@ impl Server {
         Self { base, seen }
     }
 
-    /// Everything asked since the last call.
+    /// All requests since the last call.
     fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
@@ -110,7 +110,7 @@ impl Replay {
     }
 }
 
-/// As usual, but in no mood to wait.
+/// The default settings, with short pauses.
 fn settings(store: &Path, base: &str) -> Settings {
     let url = |path: &str| Url::parse(&format!("{base}/{path}")).unwrap();
     let mut settings = Settings::new(PathBuf::from(store));
@@ -125,7 +125,7 @@ fn settings(store: &Path, base: &str) -> Settings {
     settings
 }
 
-/// Projects only: no images, and of Paper only what every catalog has.
+/// Reads projects only: no images, and of Paper only the list of versions.
 async fn projects(fetcher: &Fetcher, keys: &[&str], now: Timestamp) -> CatalogBuild {
     let keys: Vec<ProjectKey> = keys.iter().map(|text| key(text)).collect();
     let oldest = "99.0".parse().unwrap();

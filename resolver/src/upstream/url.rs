@@ -1,8 +1,9 @@
-//! Edge (writes). Files that were named by their address and hash, as projects with one release: brought once, read once. And builds
-//! that are announced by an md5 only: brought once, to see what they are.
+//! Edge (writes). Downloads and reads files that are named by URL and hash, each as a project with one release.
 //!
-//! They lie in a directory as [`crate::download`] lays it out; the operator's store works in the same one. What a JAR says
-//! is kept for ever: its name is its hash.
+//! Builds for which only an md5 is published are downloaded once, to find their sha256 and size.
+//!
+//! The files are in a directory with the layout of [`crate::download`]. The operator's store uses the same one. The
+//! content of a JAR is cached forever, because its name is its hash.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,7 +25,7 @@ use crate::download::{DownloadError, DownloadPolicy, Downloads, path_of};
 use crate::jar::plugin_descriptor::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hash};
 
-/// What is kept of a JAR.
+/// Cached content of a JAR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Read {
@@ -32,27 +33,28 @@ struct Read {
     facts: PluginFacts,
 }
 
-/// The files.
+/// The directory of files with its cache.
 pub(super) struct Files {
     dir: PathBuf,
-    /// Who brings them, made for the first one; its policy. None: offline, nothing is ever brought.
+    /// Download policy and client. The client is created for the first download. `None` means offline: nothing is
+    /// downloaded.
     downloads: Option<(DownloadPolicy, OnceLock<Downloads>)>,
     read: Pages<Read>,
 }
 
 impl Files {
-    /// Ones that are brought; whatever has the origin of an upstream is trusted as that one is.
+    /// Files that may be downloaded. A URL with the origin of an upstream is trusted as that upstream is.
     pub(super) fn new(dir: &Path, upstreams: &Upstreams, contact: Option<&str>, store: &DiskStore) -> Self {
         let policy = DownloadPolicy { contact: contact.map(str::to_owned), ..DownloadPolicy::new(upstreams.all()) };
         Self { downloads: Some((policy, OnceLock::new())), ..Self::offline(dir, store) }
     }
 
-    /// Ones that are here already.
+    /// Files that exist already.
     pub(super) fn offline(dir: &Path, store: &DiskStore) -> Self {
         Self { dir: dir.to_owned(), downloads: None, read: Pages::new("jars", 1_000, store, Reads::Aside, false) }
     }
 
-    /// The project that a file is.
+    /// The project of a file.
     pub(super) async fn project(
         &self,
         key: &ProjectKey,
@@ -63,7 +65,7 @@ impl Files {
         let hash = Hash::of_parts("sha256", sha256).ok_or_else(not_a_file)?;
         let page = Url::parse(url).map_err(|_| not_a_file())?;
         let fetch = |_| async { self.bring(url, &hash).await.map(|body| Fetched::New { body, etag: None }) };
-        // The address is part of the name: another one may have the right bytes where this one failed.
+        // The URL is part of the name: another URL may have the right bytes where this one failed.
         let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
         let StoredPage { stamp, body } = found.held;
         let project = project(key, url, &hash, &body, stamp.checked_at);
@@ -71,9 +73,10 @@ impl Files {
         Ok(CachedPage { held, stale: None })
     }
 
-    /// Adds what the JARs say that lie here already, because somebody staged or downloaded them: no page says it.
+    /// Adds the metadata of the JARs in the directory to the catalog. They were staged or downloaded earlier, and
+    /// upstream pages do not contain this metadata.
     ///
-    /// Every JAR is read once. One that cannot be read teaches nothing; it is told where the file is used.
+    /// Every JAR is read once. An unreadable JAR adds no metadata. The error is reported where the file is used.
     pub(super) async fn teach(&self, catalog: &mut Catalog, now: Timestamp) {
         let here = self.here().await;
         if here.is_empty() {
@@ -97,7 +100,7 @@ impl Files {
         }
     }
 
-    /// What a JAR says that lies `here`; None for another one.
+    /// Metadata of a JAR that is in `here`. `None` for any other.
     async fn known(&self, file: &Artifact, here: &BTreeSet<Hash>, now: Timestamp) -> Option<PluginFacts> {
         let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| here.contains(hash))?;
         let page = Url::parse(&file.url).ok()?;
@@ -112,7 +115,7 @@ impl Files {
         Some(found.held.body.facts.clone())
     }
 
-    /// The files that lie here, by what their names say.
+    /// Hashes of the files in the directory, by file name.
     async fn here(&self) -> BTreeSet<Hash> {
         let dir = self.dir.clone();
         let listed = tokio::task::spawn_blocking(move || {
@@ -135,14 +138,14 @@ impl Files {
         Self::read_jar(url, path).await
     }
 
-    /// Brings what is announced by an md5 only, and says what it is: its sha256 and its size.
+    /// Downloads a build for which only an md5 is published, and returns its sha256 and size.
     pub(super) async fn see(&self, url: &str, md5: &str) -> Result<(Hash, u64), FetchError> {
         let (hash, size) = self.downloads(url)?.see(url, md5).await?;
         tracing::info!(url, %hash, size, "downloaded a build to see its bytes: they are trusted from now on");
         Ok((hash, size))
     }
 
-    /// Who brings the file at `url`.
+    /// The download client for the file at `url`.
     fn downloads(&self, url: &str) -> Result<&Downloads, FetchError> {
         let Some((policy, made)) = &self.downloads else {
             return Err(FetchError::FileOffline { url: url.to_owned() });
@@ -167,14 +170,14 @@ impl Files {
     }
 }
 
-/// Whether the file is here with the right content; anything else is brought again.
+/// Whether the file exists with the right content. Otherwise it is downloaded again.
 async fn is_there(path: &Path, hash: &Hash) -> bool {
     let (path, hash) = (path.to_owned(), hash.clone());
     let same = tokio::task::spawn_blocking(move || hash.of_file(&path)).await;
     same.is_ok_and(|same| same.is_ok_and(|same| same))
 }
 
-/// The names in a JAR.
+/// Names that a JAR declares.
 fn names(facts: &PluginFacts) -> Declared {
     let PluginFacts { name, provides, depend, .. } = facts;
     Declared { name: name.clone(), provides: provides.clone(), depend: depend.clone() }
@@ -191,12 +194,13 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
         name: facts.name.clone(),
         read_at,
         releases: vec![Release {
-            // Not the address: the same bytes from a mirror are no news for a server.
+            // Not the URL: the same bytes from a mirror are not a change for a server.
             id: hash.to_string(),
-            // No date is true for it: those inside a zip are whatever its maker's clock said, and an address has none.
+            // A file has no reliable date: those inside a zip depend on the clock of the build machine, and a URL has
+            // none.
             published: None,
             channel: Channel::Release,
-            // A JAR has no list. What it says is the least version, and that binds.
+            // A JAR has no list of Minecraft versions. It declares a minimum version, and that is binding.
             minecraft: Vec::new(),
             api_version: facts.api_version.as_deref().and_then(|version| version.parse().ok()),
             loaders: vec!["paper".to_owned()],
@@ -205,7 +209,7 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
             declared: Some(names(facts)),
             dependencies: Vec::new(),
             file: Some(Artifact {
-                // By what it is: the end of an address may be anything, `download?id=7` for one.
+                // Named by its content: a URL may end in anything, for example `download?id=7`.
                 name: format!("{}-{version}.jar", facts.name),
                 url: url.to_owned(),
                 size: Some(*size),

@@ -1,10 +1,10 @@
-//! Pure. Patterns over Minecraft versions, as `compatibilityOverride` takes them.
+//! Pure. Matches patterns over Minecraft versions, as in `compatibilityOverride`.
 
 use super::Minecraft;
 
-/// Whether `version` is meant by `pattern`: an exact version, `1.21.x` (also `1.21.*`), or `*`.
+/// Whether `pattern` matches `version`: an exact version, `1.21.x` (also `1.21.*`), or `*`.
 ///
-/// `1.21.x` means 1.21 itself and every 1.21.n; never 1.210 or a snapshot.
+/// `1.21.x` means 1.21 itself and every 1.21.n. It never means 1.210 or a snapshot.
 pub fn matches(pattern: &str, version: &Minecraft) -> bool {
     let pattern = pattern.trim();
     if matches!(pattern, "*" | "x") {

@@ -1,4 +1,4 @@
-//! Pure. Hotfix siblings: Minecraft versions that speak the same network protocol.
+//! Pure. Lists hotfix siblings: Minecraft versions with the same network protocol.
 
 use std::sync::LazyLock;
 
@@ -6,12 +6,12 @@ use super::Minecraft;
 
 /// Releases that share one network protocol number, one hotfix apart.
 ///
-/// A plugin page that lists one of a pair and not the other has almost never meant to exclude it: on the recorded lists
-/// of 2023-2026 trusting them takes 97 days of waiting down to 4. Paper never built 1.20.3, 1.21.2 and 26.1 at all, so
-/// what is listed for those alone would be listed for nothing.
+/// A plugin page that lists only one version of a pair almost never means to exclude the other. On the recorded lists
+/// of 2023-2026, trusting siblings reduces the waiting time from 97 days to 4. Paper never built 1.20.3, 1.21.2 and
+/// 26.1 at all, so releases listed only for those would have no Paper version.
 ///
-/// The numbers are recorded in `fixtures/recorded/minecraft/protocols.json`, with where they come from; a test holds this table to
-/// them. 764, 769 to 771 and 774 belong to one release each.
+/// The numbers are recorded in `fixtures/recorded/minecraft/protocols.json`, with their origin, and a test compares
+/// this table with them. 764, 769 to 771 and 774 belong to one release each.
 const SAME_PROTOCOL: &[(&str, &str)] = &[
     ("1.16.4", "1.16.5"),  // 754
     ("1.18", "1.18.1"),    // 757
@@ -27,7 +27,7 @@ const SAME_PROTOCOL: &[(&str, &str)] = &[
     ("26.1.1", "26.1.2"),  // 775
 ];
 
-/// The releases that a listing for `version` counts for as well, the older one first.
+/// The releases that an entry for `version` counts for as well, the older one first.
 pub fn siblings(version: &Minecraft) -> impl Iterator<Item = &'static Minecraft> {
     PAIRS.iter().filter_map(move |(older, newer)| {
         if version == older {
@@ -40,7 +40,7 @@ pub fn siblings(version: &Minecraft) -> impl Iterator<Item = &'static Minecraft>
     })
 }
 
-/// The same, read once: every solve asks for each Paper there is.
+/// The parsed table. It is parsed once, because every solve looks up each Paper version.
 static PAIRS: LazyLock<Vec<(Minecraft, Minecraft)>> =
     LazyLock::new(|| SAME_PROTOCOL.iter().map(|&(older, newer)| (parsed(older), parsed(newer))).collect());
 

@@ -1,13 +1,12 @@
-//! Pure. The order of version strings as plugin authors write them, where semver's does not fit.
+//! Pure. Orders version strings as plugin authors write them, where semver does not apply.
 
 use std::cmp::Ordering;
 
-/// Compares two version strings: numbers as numbers, words as stages, `+build` counted.
+/// Compares two version strings: numbers as numbers, words as stages, and `+build` counts.
 ///
 /// `5.7.2-SNAPSHOT+906 < 5.7.2`, `5.7.2-SNAPSHOT+905 < 5.7.2-SNAPSHOT+906` (semver calls those two equal), `v24.0 ==
-/// 24.0.0`, `3.0.0-beta.9 < 3.0.0-beta.39 < 3.0.0`. It is a
-/// total order on all texts and agrees with semver's (build metadata included) where both are semver: a test asks the
-/// `semver` crate.
+/// 24.0.0`, `3.0.0-beta.9 < 3.0.0-beta.39 < 3.0.0`. It is a total order on all texts and agrees with semver (build
+/// metadata included) where both are semver. A test compares it with the `semver` crate.
 pub fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (split(a), split(b));
     core(a.core, b.core).then_with(|| stage(a.stage, b.stage)).then_with(|| tokens(a.build, b.build))
@@ -29,7 +28,7 @@ fn split(text: &str) -> Parts<'_> {
     Parts { core, stage, build }
 }
 
-/// Dotted parts; one that is missing is 0.
+/// Dotted parts. A missing part is 0.
 fn core(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.split('.'), b.split('.'));
     loop {
@@ -43,7 +42,7 @@ fn core(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// A stage is less than none, as in semver; `-Release` is no stage.
+/// A stage is less than no stage, as in semver. `-Release` is no stage.
 fn stage(a: &str, b: &str) -> Ordering {
     let final_word = |text: &str| text.is_empty() || text.eq_ignore_ascii_case("release");
     match (final_word(a), final_word(b)) {
@@ -55,7 +54,7 @@ fn stage(a: &str, b: &str) -> Ordering {
 }
 
 fn tokens(a: &str, b: &str) -> Ordering {
-    // No text at all has no first token either: `1.1` is older than `1.1+4`.
+    // An empty text has no first token: `1.1` is older than `1.1+4`.
     if a.is_empty() || b.is_empty() {
         return b.is_empty().cmp(&a.is_empty());
     }
@@ -74,7 +73,7 @@ fn tokens(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Numbers before words, numbers by value (of any length), words without case.
+/// Numbers before words, numbers by value (of any length), words case-insensitively.
 fn token(a: &str, b: &str) -> Ordering {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match (number(a), number(b)) {
@@ -88,7 +87,8 @@ fn token(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Whether `version` is a preview (`-SNAPSHOT`, `-beta.2`) of exactly what `bound` names, and `bound` is none itself.
+/// Whether `version` is a preview (`-SNAPSHOT`, `-beta.2`) of exactly the version in `bound`, and `bound` is no preview
+/// itself.
 pub(super) fn is_preview_of(version: &str, bound: &str) -> bool {
     let (version, bound) = (split(version), split(bound));
     let of_same = core(version.core, bound.core).is_eq();
@@ -101,7 +101,8 @@ pub(super) fn is_of_line(version: &str, line: &str) -> bool {
     split(line).core.split('.').all(|part| version.next().is_some_and(|own| token(own, part).is_eq()))
 }
 
-/// Whether the string names a Minecraft snapshot (`4.10.0-24w05b-SNAPSHOT+210`): built for that, whatever its list says.
+/// Whether the string names a Minecraft snapshot (`4.10.0-24w05b-SNAPSHOT+210`). Such a release is built for that
+/// snapshot, regardless of its list.
 pub fn names_a_snapshot(version: &str) -> bool {
     version.split(['-', '+', '_', '.', ' ']).any(|token| {
         let bytes = token.as_bytes();
@@ -112,7 +113,7 @@ pub fn names_a_snapshot(version: &str) -> bool {
     })
 }
 
-/// Whether `newer` differs from `older` by a higher patch number only (`4.9.1` and `4.9.0`; `5.0.1` and `5.0`).
+/// Whether `newer` differs from `older` by a higher patch number only (`4.9.1` and `4.9.0`, `5.0.1` and `5.0`).
 pub fn is_patch_of(newer: &str, older: &str) -> bool {
     let numbers = |text: &str| {
         let numbers: Option<Vec<u32>> = split(text).core.split('.').map(|part| part.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! Pure. Ranges of versions as people write them: `>=7.4, <7.5`.
+//! Pure. Parses version ranges such as `>=7.4, <7.5`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::lenient;
 
-/// A range of versions: conditions with commas between them, all of which hold. Printed as it was written.
+/// A range of versions: comma-separated conditions that all have to hold. Printed as it was written.
 ///
 /// | written | means |
 /// |---|---|
@@ -17,7 +17,7 @@ use super::lenient;
 /// | `7.4.x`, `7.4.*` | every version whose numbers begin so |
 /// | `*` | every version |
 ///
-/// `<7.5` leaves out `7.5.0-SNAPSHOT` too: a preview of 7.5 is no 7.4. `<7.5-beta` means what it says.
+/// `<7.5` excludes `7.5.0-SNAPSHOT`, too: a preview of 7.5 is no 7.4. `<7.5-beta` is taken literally.
 #[derive(Debug, Clone)]
 pub struct Range {
     written: Box<str>,
@@ -35,20 +35,20 @@ enum Term {
     Below(String),
 }
 
-/// Text that is no range, and the place in it.
+/// Text that is no range, and the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no version range: {fault}")]
 pub struct NotARange {
     text: String,
-    /// Which character, from 0.
+    /// Index of the character, from 0.
     at: usize,
     fault: RangeFault,
 }
 
-/// What is wrong with a range.
+/// The error in a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeFault {
-    /// Nothing, where a condition should be.
+    /// A condition is missing.
     #[error("a condition is missing; write one such as `>=7.4`")]
     NoCondition,
     /// A comparison without a version.
@@ -74,16 +74,16 @@ pub enum RangeFault {
     TooLong,
 }
 
-/// Longer ones are refused: ranges go into explanations.
+/// Limit of characters, because explanations contain ranges.
 const MOST: usize = 128;
 
 impl NotARange {
-    /// What is wrong.
+    /// The error.
     pub fn fault(&self) -> &RangeFault {
         &self.fault
     }
 
-    /// The text, and below it a `^` at the place; two lines.
+    /// The text, and below it a `^` at the position. Two lines.
     pub fn pointed(&self) -> String {
         let text: String = self.text.chars().take(MOST).collect();
         format!("    {text}\n    {:1$}^", "", self.at)
@@ -106,12 +106,13 @@ impl Range {
         Self { written: version.into(), terms: vec![Term::Exactly(version.to_owned())] }
     }
 
-    /// Whether a release of this version is in it.
+    /// Whether the range contains this version.
     pub fn has(&self, version: &str) -> bool {
         self.terms.iter().all(|term| term.has(version))
     }
 
-    /// Those of `sorted`, the lowest version first, whose version is in it: [`Self::has`], without asking each of them.
+    /// The elements of `sorted` (lowest version first) whose version is in the range. Same result as [`Self::has`],
+    /// without checking each element.
     pub(crate) fn among<'s, 'v, T>(
         &self,
         sorted: &'s [T],
@@ -133,7 +134,7 @@ impl Range {
         sorted[from.min(to)..to].iter().filter(move |it| self.terms.iter().all(|term| term.has_within(version(it))))
     }
 
-    /// As it was written.
+    /// The range as written.
     pub fn as_str(&self) -> &str {
         &self.written
     }
@@ -159,7 +160,7 @@ impl Term {
         }
     }
 
-    /// Whether a version between the bounds is in.
+    /// Whether the range contains a version between the bounds.
     fn has_within(&self, version: &str) -> bool {
         match self {
             Self::Any | Self::Exactly(_) | Self::AtLeast(_) | Self::Above(_) | Self::AtMost(_) => true,
@@ -168,7 +169,7 @@ impl Term {
         }
     }
 
-    /// The bound below which nothing is in, and whether the bound itself is.
+    /// The lower bound, and whether the range contains the bound itself.
     fn lower(&self) -> Option<(&str, bool)> {
         match self {
             Self::AtLeast(bound) | Self::Exactly(bound) => Some((bound, true)),
@@ -185,7 +186,7 @@ impl Term {
         }
     }
 
-    /// Whether nothing can be in both.
+    /// Whether no version can meet both conditions.
     fn excludes(&self, other: &Self) -> bool {
         let crossed = |a: &Self, b: &Self| match (a.lower(), b.upper()) {
             (Some((low, with_low)), Some((high, with_high))) => match lenient::compare(low, high) {
@@ -226,7 +227,7 @@ impl FromStr for Range {
     }
 }
 
-/// A letter as it may be printed: none that moves a cursor or ends the line.
+/// A character for display: none that moves the cursor or ends the line.
 fn shown(letter: char) -> char {
     match letter {
         _ if !letter.is_control() => letter,
@@ -286,7 +287,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// As written: what is printed has to be the same for the same range.
+/// Compares the written form, because equal ranges have to be printed in the same way.
 impl PartialEq for Range {
     fn eq(&self, other: &Self) -> bool {
         self.written == other.written

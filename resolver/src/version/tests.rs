@@ -125,7 +125,7 @@ fn siblings_share_a_protocol_and_neighbours_do_not() {
     }
 }
 
-/// Before it a page that lists one hotfix lists them all, or was written before there were any.
+/// A page before this version lists all hotfixes, or was written before there were any.
 const FIRST_OF_THE_TABLE: &str = "1.16";
 
 #[test]
@@ -201,7 +201,7 @@ proptest! {
         b in "[0-9]\\.[0-9]\\.[0-3](-[a-c]{1,3}(\\.[1-9])?)?(\\+[1-9][0-9]?)?",
         same in any::<bool>(),
     ) {
-        // Two texts of one number, every second time: the rest counts there only.
+        // Every second time, two texts with the same number: only the rest differs there.
         let b = if same { format!("{}{}", &a[..5], &b[5..]) } else { b };
         if let (Ok(x), Ok(y)) = (semver::Version::parse(&a), semver::Version::parse(&b)) {
             prop_assert_eq!(lenient::compare(&a, &b), x.cmp(&y), "{} {}", a, b);

@@ -1,5 +1,5 @@
-//! Pure. That a newer release was not taken, and a newer Paper is held, for the reason that is said, on random small problems: by the
-//! rules of the page alone.
+//! Pure. Tests on random small problems that the stated reasons are true, by the rules of the page: why a newer release
+//! was not chosen, and what blocks a newer Paper.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,12 +25,12 @@ use super::properties::{always, answer};
 use super::rules::{Book, age, runs};
 use super::stands::{Against, Asked};
 
-/// How often each kind of reason was tried.
+/// How often each kind of reason was tested.
 #[derive(Default)]
 pub(super) struct Tried(RefCell<BTreeMap<String, u64>>);
 
 impl Tried {
-    /// Counts one reason by the name that it has in JSON.
+    /// Counts one reason by its name in JSON.
     pub(super) fn count(&self, reason: &impl Serialize) {
         let value = serde_json::to_value(reason).unwrap();
         let tag = ["why", "reason"].into_iter().find_map(|tag| value[tag].as_str()).unwrap();
@@ -38,12 +38,13 @@ impl Tried {
         self.note(&format!("{tag}{inside}"));
     }
 
-    /// Counts one of what goes by this name.
+    /// Counts one case of this kind.
     pub(super) fn note(&self, kind: &str) {
         *self.0.borrow_mut().entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Fails when one of these kinds has come up less often than this in a thorough run; see [`least_of`] for other runs.
+    /// Fails when one of these kinds occurred less often than the minimum of a thorough run. See [`least_of`] for other
+    /// runs.
     pub(super) fn are_enough(&self, least: &[(&str, u64)]) {
         let tried = self.0.borrow();
         for (kind, least) in least {
@@ -61,7 +62,7 @@ pub(super) fn up_to(release: &Release) -> Option<&Minecraft> {
     releases.or_else(|| release.minecraft.iter().max())
 }
 
-/// The chosen set, by the places of members.
+/// The chosen version set, by the places of members.
 pub(super) fn chosen<'a>(book: &Book<'a>, lock: &Lock) -> BTreeMap<usize, &'a Release> {
     let of = |(at, member): (usize, &super::rules::Member<'a>)| {
         let locked = lock.plugins.iter().find(|plugin| plugin.project_id == member.project.id)?;
@@ -71,8 +72,8 @@ pub(super) fn chosen<'a>(book: &Book<'a>, lock: &Lock) -> BTreeMap<usize, &'a Re
     book.members.iter().enumerate().filter_map(of).collect()
 }
 
-/// What stands between a release and the others as they were chosen: those that are there and do not go with it, and those
-/// that it needs and that are not there.
+/// The conflicts of a release with the chosen version set: the installed plugins that are incompatible, and the missing
+/// plugins that it needs.
 pub(super) fn apart(
     book: &Book<'_>,
     set: &BTreeMap<usize, &Release>,
@@ -101,7 +102,8 @@ pub(super) fn apart(
     [with, needs]
 }
 
-/// Whether those who are told to stand against a release are just those, with the facts that say so, and it cannot be had with them.
+/// Checks that exactly the incompatible plugins are reported, with the facts behind it, and that the release cannot be
+/// chosen with them.
 fn others_are_true(
     asked: Asked<'_>,
     problem: &Problem,
@@ -123,13 +125,13 @@ fn others_are_true(
     let set = chosen(&book, lock);
     let [with, needs] = apart(&book, &set, at, release);
     let [told_with, told_needs] = told.map(|names| names.iter().cloned().collect::<BTreeSet<_>>());
-    // Of one that is not there nothing is said beside one that is.
+    // If an installed plugin is incompatible, missing plugins are not reported.
     if told_with != with || with.is_empty() && told_needs != needs || with.is_empty() && needs.is_empty() {
         return Err(format!("{name}: {told:?} are told, {with:?} do not go with it, and it lacks {needs:?}"));
     }
     facts_part(&book, &set, (at, release), facts)?;
     facts.iter().try_for_each(|fact| is_said(problem, &book, fact))?;
-    // As long as everybody whom `latest` could leave behind is there, the best set is the first in order.
+    // If all plugins that `latest` could exclude are installed, the best version set is the first in order.
     if set.len() < book.members.iter().filter(|member| !member.objects.is_empty()).count() {
         return Ok(());
     }
@@ -146,8 +148,8 @@ fn others_are_true(
     Ok(())
 }
 
-/// Whether of the newer releases just the newest is told and, where something about itself stands against it on this Paper, also the
-/// newest that only a date or others keep back.
+/// Checks that only the newest newer release is reported. If it is ineligible on this Paper, the newest release that
+/// only a date or other plugins block is reported too.
 fn next_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &Tried) -> Result<(), String> {
     let asked = |version: &str, published| Asked::of(problem, &plugin.name, (version, published), &lock.minecraft);
     let newer = |newer: &NewerRelease| asked(&newer.version, newer.published);
@@ -180,7 +182,8 @@ fn next_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &T
     }
 }
 
-/// Whether a release (its plugin, with the objects that ask for it, its version and its date) is not in the set for the reason that is said.
+/// Checks the reason why a release is not in the version set. The release is given by its plugin, the objects that
+/// request it, its version and its date.
 pub(super) fn because_is_true(
     problem: &Problem,
     lock: &Lock,
@@ -222,7 +225,7 @@ pub(super) fn because_is_true(
     }
 }
 
-/// Whether a plugin holds a Paper for the reason that is said.
+/// Checks the reason why a plugin blocks a Paper.
 fn holder_is_true(problem: &Problem, holder: &Blocker, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
     let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
     let at = book.members.iter().position(|member| member.project.name == holder.name);
@@ -278,7 +281,7 @@ fn holder_is_true(problem: &Problem, holder: &Blocker, minecraft: &Minecraft, tr
     asked.is_kept_by(problem, Against::Unusable(&nearly.unusable))
 }
 
-/// Whether its list keeps a release, and the other reason alone as well.
+/// Checks that both the list and the other reason alone exclude a release.
 pub(super) fn kept_twice(
     problem: &Problem,
     plugin: &str,
@@ -292,7 +295,7 @@ pub(super) fn kept_twice(
     asked.is_kept_by(problem, Against::Unusable(&both.unusable))
 }
 
-/// Whether a pin is said to be of a release that does not exist where that is so, and what is named instead does.
+/// Checks that a pin is reported as nonexistent exactly if it is, and that the suggested releases exist.
 fn pin_is_real(problem: &Problem, book: &Book<'_>, at: usize, nearest: &[String], tried: &Tried) -> Result<(), String> {
     let project = book.members[at].project;
     let is_out = |release: &&Release| {
@@ -312,7 +315,7 @@ fn pin_is_real(problem: &Problem, book: &Book<'_>, at: usize, nearest: &[String]
     }
 }
 
-/// Whether what a holder would take of another plugin is kept from this Paper by what is said.
+/// Checks the reason why the release that a blocker needs of another plugin is excluded on this Paper.
 fn lack_is_true(problem: &Problem, lack: &UnmetNeed, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
     let Some(release) = &lack.release else {
         tried.note("lacks, and there is none");
@@ -329,7 +332,7 @@ fn lack_is_true(problem: &Problem, lack: &UnmetNeed, minecraft: &Minecraft, trie
     asked.is_kept_by(problem, Against::List)
 }
 
-/// Whether what is told of with a date has that alone against it: no list keeps it from this Paper (by place).
+/// Checks that only the date excludes the reported release: its list allows this Paper (by place).
 fn date_brings_it(book: &Book<'_>, lack: &UnmetNeed, paper: usize) -> Result<(), String> {
     let (Some(release), Some(Unusable::HeldBack { .. })) = (&lack.release, &lack.unusable) else { return Ok(()) };
     let Some(at) = book.members.iter().position(|member| member.project.name == lack.name) else { return Ok(()) };

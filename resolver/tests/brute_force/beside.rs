@@ -1,5 +1,5 @@
-//! Pure. Whether what stands beside a reason is so: the facts that no page states, and since when the authors of a plugin are silent. By
-//! the rules of the page alone.
+//! Pure. Tests the details of a reason by the rules of the page: facts that no page contains, and since when the
+//! authors of a plugin have been silent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use super::properties::objects_of;
 use super::rules::Book;
 use super::texts;
 
-/// A fact in words: whose release, which, whom it needs, and in which versions.
+/// A fact as text: plugin, version, needed plugin, accepted range.
 type Word = [String; 4];
 
 fn word(fact: &UsedFact) -> Word {
     [fact.plugin.clone(), fact.version.clone(), fact.needs.clone(), fact.range.to_string()]
 }
 
-/// What facts have a release of a member ask of another one, each with whether this release of that one will do.
+/// The facts about a release of a member: the other member, the fact, and the accepted releases.
 fn words_about<'b>(book: &'b Book<'_>, at: usize, release: &Release) -> Vec<(usize, Word, &'b BTreeSet<&'b str>)> {
     let member = &book.members[at];
     let place = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
@@ -33,7 +33,7 @@ fn words_about<'b>(book: &'b Book<'_>, at: usize, release: &Release) -> Vec<(usi
     asks.collect()
 }
 
-/// Whether the facts that are told beside a release that does not go with a set are just those that part them.
+/// Checks that the reported facts are exactly those that make the release incompatible with the version set.
 pub(super) fn facts_part(
     book: &Book<'_>,
     set: &BTreeMap<usize, &Release>,
@@ -57,7 +57,7 @@ pub(super) fn facts_part(
     if words == parting { Ok(()) } else { Err(format!("{words:?} are told, and {parting:?} part them")) }
 }
 
-/// Whether a fact is the last word about its two plugins, and of him who is said to say it.
+/// Checks that a fact is the last word about its two plugins, and comes from the reported source.
 pub(super) fn is_said(problem: &Problem, book: &Book<'_>, fact: &UsedFact) -> Result<(), String> {
     let members = || book.members.iter().enumerate().filter(|(_, member)| member.project.name == fact.plugin);
     let counts = members().any(|(at, member)| {
@@ -85,7 +85,7 @@ pub(super) fn is_said(problem: &Problem, book: &Book<'_>, fact: &UsedFact) -> Re
             };
             objects_of(problem, &fact.plugin).contains(object) && own.any(says)
         }
-        // Which tables are built in `words_about` knows; the one of this plugin is read here.
+        // `words_about` knows the built-in tables. Only the table of this plugin is read here.
         FactSource::BuiltIn { .. } if fact.plugin == "ViaBackwards" => {
             least_viaversion(&fact.version).is_some_and(|least| fact.range.to_string() == format!(">={least}"))
         }
@@ -94,7 +94,7 @@ pub(super) fn is_said(problem: &Problem, book: &Book<'_>, fact: &UsedFact) -> Re
     if counts && said { Ok(()) } else { Err(format!("{fact:?}: counts {counts}, said {said}")) }
 }
 
-/// Whether the authors of a plugin that holds a Paper are called silent since they last published, where it is for them to do something.
+/// Checks since when the authors of a blocker are reported as silent, in cases where they have to act.
 pub(super) fn silence_is_true(problem: &Problem, holder: &Blocker, minecraft: &Minecraft) -> Result<(), String> {
     let project = problem.catalog.projects.iter().find(|project| project.key == holder.key).unwrap();
     let dates = project.releases.iter().filter_map(|release| release.published);
@@ -107,12 +107,12 @@ pub(super) fn silence_is_true(problem: &Problem, holder: &Blocker, minecraft: &M
     if holder.silent_since != expected {
         return Err(format!("{} is silent since {expected:?}, not {:?}", holder.name, holder.silent_since));
     }
-    // A page of Modrinth lists nothing for a proxy.
+    // A Modrinth page lists no versions of a proxy.
     let unlistable = problem.request.software == Software::Velocity && holder.key.source != Source::Hangar;
     if otherwise || unlistable || holder.newest.is_none() {
         return Ok(());
     }
-    // A line on its list is all that is missing.
+    // Adding the version to the list must be sufficient.
     let mut listed = problem.clone();
     for wish in listed.request.plugins.iter_mut().filter(|wish| holder.object.as_ref() == Some(&wish.object)) {
         wish.compatibility = None;

@@ -1,4 +1,4 @@
-//! Pure. How many of the random problems hold what they are there for: what never comes up is not tried.
+//! Pure. Counts the features of the random problems, because a feature that never occurs is not tested.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::problem::Problem;
 use super::rules::{Book, place_of, runs};
 use super::texts;
 
-/// Kinds of problems and answers, and in how many of ten thousand problems each has to come up.
+/// Kinds of problems and answers, with the minimum number of each in ten thousand problems.
 const LEAST: [(&str, u64); 53] = [
     ("a project of Hangar", 1500),
     ("a project of Hangar that needs another one", 300),
@@ -73,7 +73,7 @@ const LEAST: [(&str, u64); 53] = [
     ("two servers that keep one release that its page has lost", 1),
 ];
 
-/// How often each kind has come up.
+/// Number of problems of each kind.
 #[derive(Default)]
 pub(crate) struct Census(BTreeMap<&'static str, u64>);
 
@@ -82,7 +82,7 @@ impl Census {
         *self.0.entry(kind).or_default() += u64::from(there);
     }
 
-    /// Notes what a problem and its answer hold.
+    /// Counts the features of a problem and its answer.
     pub(crate) fn count(&mut self, problem: &Problem, outcome: &Outcome) {
         let Problem { catalog, request, now: _ } = problem;
         let chosen: &[String] = if let Outcome::Chosen { releases, .. } = outcome { releases } else { &[] };
@@ -137,7 +137,7 @@ impl Census {
         self.count_words(problem, chosen);
     }
 
-    /// Notes what releases say of themselves and of each other.
+    /// Counts properties of releases and their relations.
     fn count_releases(&mut self, problem: &Problem, chosen: &[String]) {
         let Problem { catalog, request, now } = problem;
         let is_chosen = |release: &Release| chosen.contains(&release.id);
@@ -184,7 +184,7 @@ impl Census {
         self.note("a chosen module beside EssentialsX", module.is_some());
     }
 
-    /// Notes what people say.
+    /// Counts settings of users.
     fn count_words(&mut self, problem: &Problem, chosen: &[String]) {
         let Problem { catalog, request, now: _ } = problem;
         let of = |wish: &PluginRequest| place_of(catalog, &wish.key).map(|place| &catalog.projects[place]);
@@ -223,7 +223,7 @@ impl Census {
         self.note("published images", !catalog.images.is_empty());
     }
 
-    /// Notes what pages of files require.
+    /// Counts requirements of files' pages.
     fn count_for_pages(&mut self, Problem { catalog, request, now }: &Problem, chosen: &[String]) {
         let book = Book::open(catalog, request, *now).ok().filter(|_| !chosen.is_empty());
         let by_pages = book.iter().flat_map(|book| book.by_pages.iter().map(move |want| (book, want)));
@@ -238,7 +238,7 @@ impl Census {
         self.note("a plugin that the page of such a file requires and nobody is", lacks);
     }
 
-    /// Notes what two servers came to.
+    /// Counts the outcomes of two servers.
     pub(crate) fn count_pair(&mut self, pair: &Pair, outcomes: &[Outcome; 2]) {
         let moves = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Chosen { .. })).count();
         self.note("two servers", true);
@@ -257,8 +257,8 @@ impl Census {
         self.note("two servers that keep one release that its page has lost", most == Some(2));
     }
 
-    /// Fails when one of the kinds has come up too rarely in so many problems: in fewer than half of those in which it is expected, where few are
-    /// tried.
+    /// Fails when one of the kinds occurred too rarely: less often than expected in a thorough run, or less than half
+    /// as often in others.
     pub(crate) fn is_enough(&self, problems: u64) {
         for (kind, least) in LEAST {
             let found = self.0.get(kind).copied().unwrap_or_default();
@@ -273,12 +273,12 @@ impl Census {
     }
 }
 
-/// The ids of what runs and pages have lost, as far as the lock that runs knows it.
+/// The ids of the running releases that are delisted, as far as the lock knows them.
 fn lost(request: &Request) -> impl Iterator<Item = &String> {
     request.running.iter().flat_map(|running| &running.lost).map(|lost| &lost.release.id)
 }
 
-/// Whether a release is old enough itself, and what came out of a plugin that belongs to it in the same hour is not.
+/// Whether a release is old enough itself, but a release of a plugin in its group from the same hour is not.
 fn held_back_together(problem: &Problem) -> bool {
     let Problem { catalog, request, now } = problem;
     let asked: Vec<(&PluginRequest, &Project)> = (request.plugins.iter())

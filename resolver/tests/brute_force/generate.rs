@@ -1,4 +1,4 @@
-//! Pure. Random small problems: everything the page speaks of, in worlds small enough to try everything.
+//! Pure. Generates random small problems with every feature of the page, small enough for exhaustive search.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use super::projects::{link, project};
 use super::wishes::request;
 use super::{inside, jars, known, rarer, sites, software};
 
-/// Papers that are built together, and what lists name beside them.
+/// Paper versions of a problem, and further versions on lists.
 const LINES: [(&[&str], &[&str]); 5] = [
-    // No siblings, nothing skipped.
+    // Without siblings and skipped versions.
     (&["1.21.4", "1.21.5", "1.21.6", "1.21.11"], &["1.20.6"]),
-    // 1.20.3 was never built; 1.20.5 and 1.20.6 are siblings.
+    // 1.20.3 was never built, and 1.20.5 and 1.20.6 are siblings.
     (&["1.20.2", "1.20.4", "1.20.5", "1.20.6"], &["1.20.3", "1.20.1"]),
     (&["1.21.7", "1.21.8", "1.21.9", "1.21.10", "1.21.11"], &["1.21.9-rc1"]),
-    // The new scheme; 26.1 was never built.
+    // The new scheme. 26.1 was never built.
     (&["1.21.11", "26.1.1", "26.1.2", "26.2"], &["26.1"]),
     (&["1.21.10", "1.21.11", "26.2-rc-2", "26.2"], &["1.21.9", "26.1"]),
 ];
 
-/// What projects are called, beside two that are known.
+/// Names of projects, besides two known ones.
 pub(crate) const NAMES: [&str; 4] = ["arena", "books", "crops", "doors"];
 
-/// A seeded source of choices (`SplitMix64`).
+/// A seeded random number generator (`SplitMix64`).
 pub(crate) struct Dice(u64);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        // Mixed first: else the choices of one seed are those of its neighbour, one later.
+        // Mixed first, because adjacent seeds would otherwise make the same choices with an offset of one.
         Self(Self(seed).next())
     }
 
@@ -46,7 +46,7 @@ impl Dice {
         usize::try_from(self.next() >> 33).unwrap() % end
     }
 
-    /// True in so many of 100 cases.
+    /// True in this many of 100 cases.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -66,7 +66,7 @@ impl Dice {
     }
 }
 
-/// The instant of all questions.
+/// The time of all queries.
 pub(crate) fn now() -> Timestamp {
     Timestamp::constant(1_781_524_800, 0)
 }
@@ -173,7 +173,7 @@ fn images(dice: &mut Dice) -> Vec<ImageTag> {
     chosen.into_iter().map(tag).collect()
 }
 
-/// A site knows whose a JAR of people's own is: mostly a release that is there.
+/// Sets the owners of unmanaged JARs, usually to an existing release.
 fn own(dice: &mut Dice, problem: &mut Problem) {
     let Problem { catalog, request, now: _ } = problem;
     for jar in request.unmanaged.iter().filter_map(|jar| jar.sha256.clone()) {

@@ -1,5 +1,5 @@
-//! Pure. What must hold for every answer to servers that are solved together, and for every word said about it: on random small
-//! pairs, and on three servers.
+//! Pure. Tests properties of every answer to servers that are solved together, and of its texts, on random small pairs
+//! and on three servers.
 
 use std::cell::Cell;
 
@@ -17,8 +17,8 @@ use super::{least_of, share_of};
 /// Seeds of each property.
 const SEEDS: u64 = 300;
 
-/// A pair, or the same with a third server that shares what the second has: pinned to an old Paper, so that it often stands
-/// against the others.
+/// A pair, or the same with a third server that shares the plugins of the second. It is pinned to an old Paper, so that
+/// it often conflicts with the others.
 fn group(pair: &Pair) -> Vec<Request> {
     let mut requests = pair.requests.to_vec();
     let oldest = pair.catalog.paper.iter().map(|paper| &paper.minecraft).min();
@@ -34,7 +34,7 @@ fn group(pair: &Pair) -> Vec<Request> {
 
 type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
 
-/// The answers by server, and why not the newest Paper.
+/// The answers by server, and the "why not" answers for the newest Paper.
 fn answers(pair: &Pair, requests: &[Request]) -> (Answers, Vec<(String, Explanation)>) {
     let fleet = Fleet::read(&pair.catalog, requests, pair.now);
     let decided = fleet.decide(Budget::default());
@@ -54,7 +54,7 @@ fn answers(pair: &Pair, requests: &[Request]) -> (Answers, Vec<(String, Explanat
     (answers, explained)
 }
 
-/// All that is said to all servers, as bytes.
+/// All output for all servers, as text.
 fn said(pair: &Pair, requests: &[Request]) -> String {
     let (answers, explained) = answers(pair, requests);
     let locks = answers.iter().map(|(server, answer)| {

@@ -1,4 +1,4 @@
-//! Pure. That everything that is said to be in the way is in the way, on random small problems: force it, and see it fail.
+//! Pure. Tests on random small problems that every reported blocker is one: a solve that is forced past it fails.
 
 use resolver::Resolution;
 use resolver::explain::{Blocker, ChosenPlugin, Explanation, HintStep, SolvedExplanation, WhyNot, WhyOlder};
@@ -12,22 +12,22 @@ use super::properties::{always, answer, can_stand_alone, forced, is_no, is_yes, 
 use super::ready::{are_ready, made_usable};
 use super::rules::{self, Book};
 
-/// Whether a plugin holds a Paper, or needs who does.
+/// Whether a plugin blocks a Paper, or needs a blocker.
 fn holds(holders: &[Blocker], name: &str) -> bool {
     holders.iter().any(|holder| holder.name == name || holder.needed_by.iter().any(|by| by == name))
 }
 
-/// The plugins asked for that do not.
+/// The requested plugins that do not.
 fn the_rest<'p>(problem: &'p Problem, holders: &[Blocker]) -> Vec<&'p str> {
     let asked = problem.catalog.projects.iter().filter(|project| !objects_of(problem, &project.name).is_empty());
     asked.map(|project| project.name.as_str()).filter(|name| !holds(holders, name)).collect()
 }
 
-/// All who hold are named: with them taken away, the Paper can be had.
+/// Checks that all blockers are reported: without them, the Paper can be chosen.
 fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Blocker]) -> Result<(), String> {
     let rest = the_rest(problem, holders);
     let mut without = problem.clone();
-    // One that runs for a JAR of people's own is taken away as well.
+    // Also removes a plugin that is running for an unmanaged JAR.
     if let Some(running) = &mut without.request.running {
         running.unasked.retain(|key| {
             let place = rules::place_of(&problem.catalog, key);
@@ -56,7 +56,7 @@ fn holders_hold(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) ->
         for holder in &newer.held_by {
             let mut objects = objects_of(problem, &holder.name);
             if objects.is_empty() {
-                // Nobody asks for it: those that need it hold with it.
+                // The plugin is not requested, so the plugins that need it block together with it.
                 objects = holder.needed_by.iter().flat_map(|name| objects_of(problem, name)).collect();
                 let is_own = |name: &String| problem.request.unmanaged.iter().any(|jar| jar.file == *name);
                 if objects.is_empty() && !holder.needed_by.iter().any(is_own) {
@@ -104,7 +104,8 @@ fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
             if !unlisted || objects.len() != 1 || !unique(&newer.version) || !solved.unfollowed.is_empty() {
                 continue;
             }
-            // What comes before it in the order stays as it is: only at its cost could a newer one be had.
+            // Plugins before it in the order keep their releases, because a newer release may be possible at their
+            // cost.
             let mut changed = forced(problem, &lock.minecraft, &|_| true);
             for wish in &mut changed.request.plugins {
                 let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
@@ -178,7 +179,7 @@ fn target_is_true(problem: &Problem, why: &WhyNot, tried: &Tried) -> Result<(), 
     for hint in &why.hints {
         let mut pinned = problem.clone();
         if why.pinned.is_none() && !hint.steps.contains(&HintStep::UnpinServer) {
-            // Where the version cannot be had at all, they lead to the nearest that can.
+            // If the version cannot be chosen at all, the hints lead to the nearest one that can.
             pinned = forced(&pinned, why.nearest.first().unwrap_or(&why.target), &|_| true);
         }
         keeps_its_word(&pinned, hint)?;

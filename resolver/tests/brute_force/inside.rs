@@ -1,5 +1,5 @@
-//! Pure. What stands in the JARs of random problems: their names, and whom they do not load without. By dice of their own, so that
-//! all else of a problem stays what it was before there were any.
+//! Pure. Adds names and required names to the JARs of random problems. It uses its own random numbers, so that the rest
+//! of a problem does not change.
 
 use resolver::catalog::{Catalog, Declared, Dependency, DependencyKind, Project, Source};
 use resolver::unmanaged_jar::UnmanagedJar;
@@ -7,10 +7,10 @@ use resolver::unmanaged_jar::UnmanagedJar;
 use super::generate::{Dice, NAMES};
 use super::problem::Problem;
 
-/// Who may be needed and is never managed.
+/// A name that may be needed and is never managed.
 const ELSEWHERE: &str = "PlugOfElsewhere";
 
-/// Lets JARs be read: those of files always, the others in some problems, of which some releases are known then.
+/// Marks JARs as read: those of files always, the others in some problems and for some releases.
 pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
     let read = *dice.one(&[0, 0, 0, 70, 100]);
     let called: Vec<(Source, String, String)> = (problem.catalog.projects.iter())
@@ -30,7 +30,7 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
             }
             let lines = release.declared.iter().flat_map(|declared| declared.depend.clone()).collect::<Vec<_>>();
             for name in lines {
-                // What a JAR needs, its page mostly has, as often as not as an optional one.
+                // The page usually contains the needs of a JAR, often as optional ones.
                 let known = called.iter().find(|(of, _, other)| *of == source && other.eq_ignore_ascii_case(&name));
                 let id = match known {
                     Some((_, id, _)) => id.clone(),
@@ -49,7 +49,7 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
     needs_of_own(dice, problem);
 }
 
-/// Lets JARs of people's own need others, mostly what runs and nobody asks for.
+/// Adds needs to unmanaged JARs, usually for running, unrequested plugins.
 fn needs_of_own(dice: &mut Dice, Problem { catalog, request, now: _ }: &mut Problem) {
     let Some(running) = request.running.as_mut() else { return };
     let asked = |project: &&Project| !request.plugins.iter().any(|wish| wish.key == project.key);
@@ -79,7 +79,7 @@ fn declared(dice: &mut Dice, name: &str, called: &[(Source, String, String)]) ->
     }
 }
 
-/// Names for JARs of people's own, and now and then one more that runs on everything.
+/// Adds names to unmanaged JARs, and sometimes another JAR that runs on every version.
 fn own(dice: &mut Dice, unmanaged: &mut Vec<UnmanagedJar>) {
     let named = |dice: &mut Dice| if dice.chance(50) { ELSEWHERE } else { *dice.one(&NAMES) }.to_owned();
     for jar in unmanaged.iter_mut() {
@@ -106,7 +106,7 @@ fn own(dice: &mut Dice, unmanaged: &mut Vec<UnmanagedJar>) {
     }
 }
 
-/// The same world whose JARs need nobody.
+/// Removes the needs of all JARs from the catalog.
 pub(crate) fn forget_needs(catalog: &mut Catalog) {
     for release in catalog.projects.iter_mut().flat_map(|project| &mut project.releases) {
         let further = release.further.iter_mut().filter_map(|jar| jar.declared.as_mut());

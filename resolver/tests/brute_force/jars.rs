@@ -1,12 +1,12 @@
-//! Pure. Releases of random problems with several JARs, and Plugins that name some. By dice of their own, so that all else of a
-//! problem stays what it was before there were any.
+//! Pure. Adds further JARs to releases of random problems, and `jars` to Plugins. It uses its own random numbers, so
+//! that the rest of a problem does not change.
 
 use resolver::catalog::{FurtherJar, Source};
 
 use super::generate::{Dice, file};
 use super::problem::Problem;
 
-/// Gives some releases of Modrinth further JARs, and lets some Plugins name what they want.
+/// Adds further JARs to some Modrinth releases, and `jars` to some Plugins.
 pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem, named: &[&str]) {
     let sites = problem.catalog.projects.iter_mut().filter(|project| project.key.source == Source::Modrinth);
     for project in sites {
@@ -38,7 +38,7 @@ fn further(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Vec<Fur
     jars.collect()
 }
 
-/// Mostly what some release has.
+/// Patterns that usually match a file of some release.
 fn wanted(dice: &mut Dice, project: &str) -> Vec<String> {
     let plain = project.to_lowercase();
     let all =

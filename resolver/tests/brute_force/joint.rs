@@ -1,4 +1,5 @@
-//! Pure. Two servers that share plugins with strategy `latest`, against trying everything: who goes with whom, and how.
+//! Pure. Compares two servers that share plugins with strategy `latest` with exhaustive search: which servers are
+//! solved together, and the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,7 +26,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// The smallest pair in reach for which `fails` still holds: parts are dropped one by one.
+    /// Shrinks the pair while `fails` holds, by removing parts one by one.
     pub(crate) fn shrunk(self, fails: impl Fn(&Self) -> bool) -> Self {
         let mut smallest = self;
         while let Some(smaller) = smallest.smaller().into_iter().find(&fails) {
@@ -34,7 +35,7 @@ impl Pair {
         smallest
     }
 
-    /// This pair with one part less each: what is known is one for both.
+    /// All pairs with one part less. The catalog is shared.
     fn smaller(&self) -> Vec<Self> {
         let of = |seat: usize| {
             let Self { catalog, requests, now } = self.clone();
@@ -50,18 +51,18 @@ impl Pair {
         all
     }
 
-    /// As a file for `tests/scenarios`, and as `resolver explain --problem FILE` reads it.
+    /// The pair as a file for `tests/scenarios`, and as input for `resolver explain --problem FILE`.
     pub(crate) fn to_scenario(&self, name: &str) -> String {
         let scenario = written::scenario(name, &self.catalog, &self.requests, self.now);
         format!("{scenario}\n\n{}", saved(&self.catalog, &self.requests, self.now))
     }
 }
 
-/// Tries a property on the pairs of these seeds; what fails is shrunk and written down.
+/// Tests a property on the pairs of these seeds. A failing pair is shrunk and printed.
 pub(crate) fn always(seeds: Range<u64>, property: impl Fn(&Pair) -> Result<(), String>) {
     for seed in seeds {
         let Some(mut pair) = pair(seed) else { continue };
-        // A build that nobody has seen is looked at before anything is said of it.
+        // Unverified builds are verified first.
         software::see_all(&mut pair.catalog);
         if let Err(fault) = property(&pair) {
             let small = pair.shrunk(|smaller| property(smaller).is_err());
@@ -71,7 +72,7 @@ pub(crate) fn always(seeds: Range<u64>, property: impl Fn(&Pair) -> Result<(), S
     }
 }
 
-/// The pair of a seed; `None`: its servers share nothing.
+/// The pair of a seed. `None` if its servers share no plugin.
 pub(crate) fn pair(seed: u64) -> Option<Pair> {
     let Problem { catalog, mut request, now } = generate::problem(seed);
     let mut dice = Dice::new(seed ^ 0x5EED);
@@ -108,12 +109,12 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
     shared.then_some(Pair { catalog, requests: [other, request], now })
 }
 
-/// What two servers should come to, in their order; `None`: something is not read, which is tried with one server.
+/// The expected outcomes of two servers, in their order. `None` if data is missing, which is tested with one server.
 pub(crate) fn expected(pair: &Pair) -> Option<[Outcome; 2]> {
     let Pair { catalog, requests, now } = pair;
     let book = |at: usize| Book::open(catalog, &requests[at], *now).ok();
     let books = [book(0)?, book(1)?];
-    // What a server leaves behind is a matter of that server alone, and the others have no part in it.
+    // Excluded plugins concern only their own server, and the other server ignores them.
     let questions = [0, 1].map(|at: usize| Question::of(&books[at]));
     let search = |seats, papers, within| Search { pair, books: &books, questions: &questions, seats, papers, within };
     let none = BTreeMap::new();
@@ -121,7 +122,7 @@ pub(crate) fn expected(pair: &Pair) -> Option<[Outcome; 2]> {
     if let Some(found) = both.best() {
         return Some([0, 1].map(|seat| both.outcome(&found, seat)));
     }
-    // Each has as many strangers as the other, so the first by name goes first.
+    // Both have the same number of conflicting servers, so the first by name wins.
     let alone = [0, 1].map(|at: usize| oracle::best(&books[at]));
     let able = [0, 1].map(|seat: usize| matches!(alone[seat], Outcome::Chosen { .. }));
     let Some(taken) = (0..2).find(|&seat| able[seat]) else { return Some(alone) };
@@ -141,8 +142,8 @@ pub(crate) fn expected(pair: &Pair) -> Option<[Outcome; 2]> {
     Some(outcomes)
 }
 
-/// Whether both servers can have something at once: on these Papers, where one is given, and of what they share only these
-/// releases, by the place of their project. `None`: that is not to be known.
+/// Whether both servers can be solved together: on these Papers, if given, and with only these releases of shared
+/// plugins, by the place of their project. `None` if that is unknown.
 pub(crate) fn go_together(
     pair: &Pair,
     papers: [Option<&Minecraft>; 2],
@@ -162,7 +163,7 @@ pub(crate) fn go_together(
 
 /// One plugin on one server, or on both.
 struct Slot {
-    /// Per seat, the place of the member.
+    /// The place of the member for each server.
     at: [Option<usize>; 2],
 }
 
@@ -181,9 +182,9 @@ struct Search<'s, 'a> {
     books: &'s [Book<'a>; 2],
     questions: &'s [Question<'a>; 2],
     seats: &'s [usize],
-    /// Papers that are settled.
+    /// Papers that are fixed.
     papers: [Option<usize>; 2],
-    /// By the place of a project, the ids within which what is shared stays.
+    /// The allowed ids of shared plugins, by the place of their project.
     within: &'s BTreeMap<usize, BTreeSet<&'a str>>,
 }
 
@@ -198,8 +199,8 @@ impl<'a> Search<'_, 'a> {
         oracle::outcome(&self.books[seat], found.papers[seat], &found.releases[seat], unfollowed)
     }
 
-    /// The objects that want one release for all, of a member of a seat. A server that holds what it runs has no part in it,
-    /// and neither has one that leaves the plugin behind.
+    /// The objects that demand one release for all servers, for a member of a server. A server that holds its running
+    /// release does not count, nor does one that excludes the plugin.
     fn latest(&self, seat: usize, member: usize) -> BTreeSet<&'a str> {
         let Pair { catalog, requests, .. } = self.pair;
         let one = &self.books[seat].members[member];
@@ -212,14 +213,14 @@ impl<'a> Search<'_, 'a> {
         of_it().filter(|wish| wish.version == VersionRequest::Latest).map(|wish| wish.object.as_str()).collect()
     }
 
-    /// The member of the other seat that is one with this.
+    /// The member of the other server that must have the same release.
     fn partner(&self, seat: usize, member: usize) -> Option<usize> {
         let place = self.books[seat].members[member].place;
         let other = self.books[1 - seat].members.iter().position(|member| member.place == place)?;
         (!self.latest(seat, member).is_disjoint(&self.latest(1 - seat, other))).then_some(other)
     }
 
-    /// All plugins, in the order in which they count.
+    /// All plugins, in their order of priority.
     fn slots(&self) -> Vec<Slot> {
         let mut slots = Vec::new();
         for &seat in self.seats {
@@ -301,7 +302,7 @@ impl<'a> Search<'_, 'a> {
         usable && self.questions[seat].suits(book, member, release, paper)
     }
 
-    /// Whether all that is decided on a server goes together.
+    /// Whether all decided releases of a server are compatible.
     fn holds(&self, seat: usize, decided: &[Slot], releases: &[Option<&'a Release>]) -> bool {
         let members: Vec<usize> = decided.iter().filter_map(|slot| slot.at[seat]).collect();
         members.iter().all(|&asking| {
@@ -316,8 +317,8 @@ impl<'a> Search<'_, 'a> {
         })
     }
 
-    /// What would work on a server that is set aside, of what it shares: what it runs, and what may be used and is listed for
-    /// the Paper that runs. Nothing for a server on which nothing runs.
+    /// The releases of shared plugins that would work on an excluded server: the running ones, and the usable ones that
+    /// are listed for its running Paper. Empty for a server without a running version set.
     fn bounds(&self, aside: usize) -> BTreeMap<usize, BTreeSet<&'a str>> {
         let (book, request) = (&self.books[aside], &self.pair.requests[aside]);
         let mut bounds = BTreeMap::new();
@@ -338,7 +339,8 @@ impl<'a> Search<'_, 'a> {
         bounds
     }
 
-    /// Whether what is shared is older there than what runs on the server that is set aside, and too old for it.
+    /// Whether a shared plugin is older on the other server than the running release of the excluded server, and too
+    /// old for it.
     fn is_below(&self, aside: usize, taken: usize, found: &Found<'a>) -> bool {
         (0..self.books[aside].members.len()).any(|at| {
             let Some(chosen) = self.partner(aside, at).and_then(|other| found.releases[taken][other]) else {

@@ -1,5 +1,5 @@
-//! Pure. The hints that are given to servers which are solved together, on random small pairs: follow one, ask for both again, and see
-//! the answer that was promised.
+//! Pure. Tests the hints for servers that are solved together, on random small pairs: following a hint must give the
+//! promised answer.
 
 use std::cell::Cell;
 
@@ -12,18 +12,18 @@ use super::joint::{self, Pair};
 use super::properties::{left_behind, take};
 use super::{least_of, share_of};
 
-/// Pairs of the property: each hint is one more solve of two servers.
+/// Pairs of the property. Each hint is one more solve of two servers.
 const PAIRS: u64 = 3_000;
 
 type Answer = Result<Resolution, Unsolvable>;
 
-/// By name, as the requests of a pair are.
+/// Sorted by name, as the requests of a pair.
 fn answers(pair: &Pair) -> Vec<Answer> {
     let answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, Budget::default());
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// What is written on a Plugin counts for each server that it matches; all else for one server.
+/// Whether a step changes a Plugin, and so all servers that it selects. Other steps change one server.
 fn is_about_a_plugin(step: &HintStep) -> bool {
     match step {
         HintStep::AllowMinecraft { .. }
@@ -56,7 +56,7 @@ fn is_about_a_plugin(step: &HintStep) -> bool {
     }
 }
 
-/// The pair when the owner of the server at `seat` has followed a hint.
+/// The pair after the user of the server at `seat` followed a hint.
 fn followed(pair: &Pair, seat: usize, hint: &Hint) -> Pair {
     let (mut requests, mut now) = (pair.requests.clone(), pair.now);
     take(&mut requests[seat], &mut now, &hint.steps);
@@ -65,7 +65,7 @@ fn followed(pair: &Pair, seat: usize, hint: &Hint) -> Pair {
     Pair { catalog: pair.catalog.clone(), requests, now }
 }
 
-/// Whether the answer for a server becomes the promised one, which is another than before.
+/// Checks that the server gets the promised answer, and that it differs from the previous one.
 fn keeps_its_word(pair: &Pair, seat: usize, before: &Answer, hint: &Hint) -> Result<(), String> {
     let after = followed(pair, seat, hint);
     let then = answers(&after).swap_remove(seat).map_err(|no| format!("{:?} leads to: {no}", hint.steps))?;
@@ -96,7 +96,7 @@ fn hints(answer: &Answer) -> Vec<Hint> {
     }
 }
 
-/// The answers for both, in words.
+/// The answers for both, as text.
 fn said(pair: &Pair) -> String {
     let explanation = |answer: Answer| answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation);
     answers(pair).into_iter().map(|answer| text::render(&explanation(answer), pair.now)).collect::<Vec<_>>().join("\n")

@@ -1,5 +1,7 @@
-//! Pure. JARs of people's own in random problems whose release is known and whose plugin nobody asks for, with what pages and facts
-//! say of them and of the managed ones. By dice of their own, so that all else of a problem stays what it was before there were any.
+//! Pure. Adds unmanaged JARs with a known release to random problems, with dependency lines and facts about them. Their
+//! plugin is not requested.
+//!
+//! It uses its own random numbers, so that the rest of a problem does not change.
 
 use resolver::catalog::{Dependency, DependencyKind, Owner, Source};
 use resolver::compatibility_facts::{Requirement, VersionFact};
@@ -10,7 +12,7 @@ use super::problem::Problem;
 use super::rules::place_of;
 use super::wishes::range;
 
-/// In some problems somebody has put a plugin there as a file instead of asking for it.
+/// In some problems, installs a plugin as an unmanaged file instead of requesting it.
 pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
     let Problem { catalog, request, now: _ } = problem;
     if !dice.chance(25) || catalog.projects.len() < 2 {
@@ -36,7 +38,7 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
         java: None,
         trusted: if dice.chance(80) { vec!["*".to_owned()] } else { Vec::new() },
     });
-    // Pages of files and of Hangar say less, see `sites`.
+    // Pages of files and of Hangar have fewer lines, see `sites`.
     for other in (0..catalog.projects.len()).filter(|other| *other != at) {
         let by_page = [at, other].iter().all(|place| catalog.projects[*place].key.source == Source::Modrinth);
         if by_page && dice.chance(40) {
@@ -71,7 +73,7 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
     }
 }
 
-/// What one page says of another project, mostly that it excludes it.
+/// A line of one page about another project, usually an incompatibility.
 fn line(dice: &mut Dice, to: &resolver::catalog::Project) -> Dependency {
     let kind = *dice.one(&[
         DependencyKind::Incompatible,

@@ -1,5 +1,5 @@
-//! Pure. Random problems in which pages have lost what runs. By dice of their own, so that all else of a problem stays what it is
-//! without.
+//! Pure. Generates random problems with delisted running releases. It uses its own random numbers, so that the rest of
+//! a problem does not change.
 
 use resolver::catalog::{Catalog, Release, Source};
 use resolver::request::{DelistedRelease, Request, RunsOn};
@@ -10,7 +10,7 @@ use super::papers::verifiable;
 use super::problem::Problem;
 use super::rules::{all_that_runs, place_of, runs};
 
-/// The problem of a seed, in which pages may have lost something.
+/// The problem of a seed, possibly with delisted releases.
 pub(crate) fn problem(seed: u64) -> Problem {
     let mut problem = generate::problem(seed);
     let Problem { catalog, request, now: _ } = &mut problem;
@@ -21,7 +21,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     problem
 }
 
-/// The pair of a seed, in which pages may have lost something; `None`: its servers share nothing.
+/// The pair of a seed, possibly with delisted releases. `None` if its servers share no plugin.
 pub(crate) fn pair(seed: u64) -> Option<Pair> {
     let mut pair = joint::pair(seed)?;
     let mut dice = Dice::new(seed ^ 0x0010_57E2);
@@ -31,17 +31,18 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
     Some(pair)
 }
 
-/// Takes releases that run from some of the pages. All servers that run one know the same of it.
+/// Delists running releases on some of the pages. All servers with the same running release know the same data about
+/// it.
 fn scatter(dice: &mut Dice, catalog: &mut Catalog, requests: &mut [Request]) {
     for at in 0..catalog.projects.len() {
-        // A file by its URL is its own page.
+        // A file by URL is its own page.
         if catalog.projects[at].key.source == Source::Url || !dice.chance(50) {
             continue;
         }
         let run = |release: &Release| requests.iter().any(|request| runs(request, release));
         let Some(place) = catalog.projects[at].releases.iter().position(run) else { continue };
         let gone = catalog.projects[at].releases.remove(place);
-        // A proxy keeps nothing so.
+        // A proxy does not keep a delisted release.
         let keeps = |request: &Request| {
             let running = request.running.as_ref().filter(|_| runs(request, &gone));
             running.is_some_and(|running| running.software.is_minecraft())
@@ -56,7 +57,7 @@ fn scatter(dice: &mut Dice, catalog: &mut Catalog, requests: &mut [Request]) {
     }
 }
 
-/// What the lock of a server knows of a release of the project at this place.
+/// The data in a server's lock about a release of the project at this place.
 fn known_by(
     dice: &mut Dice,
     catalog: &Catalog,
@@ -73,7 +74,7 @@ fn known_by(
             came_for_it.push(other.id.clone());
         }
     }
-    // A lock has no file without a checksum.
+    // A lock contains no file without a checksum.
     let files = gone.file.iter().chain(gone.further.iter().map(|jar| &jar.file)).filter(|file| verifiable(file));
     DelistedRelease::new(
         project.key.clone(),

@@ -1,5 +1,5 @@
-//! Pure. "Why not this release?" on random small problems: what keeps it out is so, and what is told of it pinned is what trying everything
-//! finds of the request with the pin.
+//! Pure. Tests "why not this release?" on random small problems: the reported reason is true, and the answer for the
+//! pinned release is that of exhaustive search.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -17,7 +17,7 @@ use super::properties::{always, answer};
 use super::rules::{Book, age, runs};
 use super::stands::Asked;
 
-/// The same with every wish for this project pinned to a version.
+/// The problem with every request for this project pinned to a version.
 fn pinned(problem: &Problem, wish: &PluginRequest, version: &str) -> Problem {
     let mut pinned = problem.clone();
     for other in pinned.request.plugins.iter_mut().filter(|other| other.key == wish.key) {
@@ -55,7 +55,7 @@ fn state_is_true(
         (ReleaseState::NoSuchRelease { .. }, _) if !is_out => tried.note("no such release"),
         (ReleaseState::Chosen, _) if version == Some(why.version.as_str()) => tried.note("chosen"),
         (ReleaseState::NothingMeets, None) => tried.note("nothing meets"),
-        // Which of several reasons is told where there is no set, other properties say.
+        // Other properties test which of several reasons is reported without a version set.
         (ReleaseState::KeptOut { because: WhyOlder::Unusable { .. } }, None) => tried.note("kept out of nothing"),
         (ReleaseState::Older, Some(lock)) => {
             let told = (why.version.as_str(), why.published);
@@ -67,7 +67,7 @@ fn state_is_true(
             }
             tried.note("older");
         }
-        // Beside what is said, something else may keep out what has no release in the set at all.
+        // If no release of the plugin is in the version set, there may be further reasons.
         (ReleaseState::KeptOut { .. }, Some(_)) if chosen.is_none() => tried.note("left behind"),
         (ReleaseState::KeptOut { because }, Some(lock)) => {
             let told = (project.name.as_str(), objects.as_slice(), (why.version.as_str(), why.published));
@@ -78,7 +78,7 @@ fn state_is_true(
     Ok(())
 }
 
-/// The versions of a set, by the names of projects.
+/// The versions of a version set, by project name.
 fn versions<'p>(problem: &'p Problem, ids: &[String]) -> BTreeMap<&'p str, &'p str> {
     let of = |project: &'p Project| {
         let release = project.releases.iter().find(|release| ids.contains(&release.id))?;
@@ -97,7 +97,7 @@ fn pin_is_true(problem: &Problem, with_it: &Problem, why: &WhyNotRelease, tried:
             tried.note("no set");
             Ok(())
         }
-        // Two files of it have one plugin name: found, and not brought.
+        // Two of its files have the same plugin name, so the version set is found but stopped.
         (Some(Pinned::NoSet { answer }), Outcome::Chosen { .. }) if answer.stopped_by().is_some() => {
             tried.note("stopped");
             Ok(())
@@ -136,7 +136,7 @@ fn what_keeps_a_release_out_is_so_and_with_a_pin_comes_what_is_told() {
         for wish in &problem.request.plugins {
             let Some(project) = problem.catalog.project(&wish.key) else { continue };
             for release in &project.releases {
-                // Of several uploads of one version the newest is meant, and which that is another property says.
+                // Among several uploads of one version the newest counts, which another property tests.
                 if project.releases.iter().filter(|other| other.version == release.version).count() > 1 {
                     continue;
                 }

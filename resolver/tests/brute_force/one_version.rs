@@ -1,5 +1,5 @@
-//! Pure. That it is one version on two servers that keeps one of them from something, where that is said, on random small pairs: alone
-//! it could have it, and with the other it cannot. By the rules of the page alone.
+//! Pure. Tests on random small pairs, by the rules of the page, that a reported shared version is the cause. Alone
+//! the server could have the release, and with the other server it cannot.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +24,10 @@ use super::rules::{Book, place_of};
 
 /// Seeds of the property.
 const SEEDS: u64 = 2_500;
-/// Steps for an answer, with few for hints: none is followed here.
+/// Steps for an answer, with few for hints, because none is followed here.
 const STEPS: u64 = 1_000;
 
-/// Whether a server alone has a set, on this Paper if one is given; `None`: that is not to be known.
+/// Whether a server alone has a solution, on this Paper if one is given. `None` if that is unknown.
 fn goes_alone(pair: &Pair, seat: usize, paper: Option<&Minecraft>) -> Option<bool> {
     let mut request = pair.requests[seat].clone();
     if let Some(version) = paper.cloned() {
@@ -37,7 +37,7 @@ fn goes_alone(pair: &Pair, seat: usize, paper: Option<&Minecraft>) -> Option<boo
     Some(matches!(oracle::best(&book), Outcome::Chosen { .. }))
 }
 
-/// Whether a server has a use for one of these releases on the Paper that it has; `None`: that is not to be known.
+/// Whether a server can use one of these releases on its Paper. `None` if that is unknown.
 fn takes(pair: &Pair, seat: usize, paper: Option<&Minecraft>, ids: &BTreeSet<&str>) -> Option<bool> {
     let book = Book::open(&pair.catalog, &pair.requests[seat], pair.now).ok()?;
     let paper = book.papers.iter().position(|other| Some(other.minecraft) == paper)?;
@@ -47,7 +47,7 @@ fn takes(pair: &Pair, seat: usize, paper: Option<&Minecraft>, ids: &BTreeSet<&st
     }))
 }
 
-/// Alone a server has it, with the other it does not.
+/// Checks that the server has a solution alone, and none together with the other.
 fn parts(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2]) -> Result<(), String> {
     if goes_alone(pair, seat, papers[seat]) == Some(false) {
         return Err(format!("alone {} has nothing on {:?}", pair.requests[seat].server, papers[seat]));
@@ -58,7 +58,7 @@ fn parts(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2]) -> Result<()
     Ok(())
 }
 
-/// The pair of which the server at `seat` shares only these plugins.
+/// The pair in which the server at `seat` shares only these plugins.
 fn sharing_only(pair: &Pair, seat: usize, one_version: &OneVersion) -> Pair {
     let mut only = pair.clone();
     for wish in &mut only.requests[seat].plugins {
@@ -83,7 +83,7 @@ fn aside_is_true(pair: &Pair, seat: usize, impossible: &Conflict) -> Result<u32,
     Ok(told)
 }
 
-/// Whether those who are told to stand against a release on a server, as it was chosen there, are just those.
+/// Checks that exactly the plugins that conflict with a release on a server are reported.
 fn apart_there(pair: &Pair, seat: usize, lock: &Lock, told: &ServerChoice, ids: &BTreeSet<&str>) -> Result<(), String> {
     let problem = Problem { catalog: pair.catalog.clone(), request: pair.requests[seat].clone(), now: pair.now };
     let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
@@ -102,7 +102,7 @@ fn apart_there(pair: &Pair, seat: usize, lock: &Lock, told: &ServerChoice, ids: 
     told.facts.iter().try_for_each(|fact| is_said(&problem, &book, fact))
 }
 
-/// The pair as if nothing but the other server stood against a newer Paper of the one at `seat`.
+/// The pair without all reasons against a newer Paper of the server at `seat`, except the other server.
 fn but_for_the_group(pair: &Pair, seat: usize, newer: &NewerPaper) -> Pair {
     let mut then = pair.clone();
     let request = &mut then.requests[seat];
@@ -167,7 +167,7 @@ fn yes_is_true(
         let then = if is_behind { but_for_the_group(pair, seat, newer) } else { pair.clone() };
         let answers = resolve_fleet(&then.catalog, &then.requests, then.now, budget());
         let first = answers[0].1.as_ref().ok().map(|resolution| &resolution.lock.minecraft);
-        // The Papers of those before it by name are settled.
+        // The Papers of the servers before it by name are fixed.
         let mut asked = [first.filter(|_| seat == 1), None];
         asked[seat] = Some(&newer.minecraft);
         parts(&then, seat, asked)?;

@@ -1,4 +1,4 @@
-//! Pure. The best answer, found by trying everything in the order that `docs/concepts/solve.md` gives.
+//! Pure. Finds the best answer by exhaustive search in the order that `docs/concepts/solve.md` defines.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use resolver::request::PaperRequest;
 
 use super::rules::{Book, runs};
 
-/// What a question comes down to, in names.
+/// The outcome of a query, by names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Chosen {
         minecraft: String,
         build: u32,
-        /// Ids of what is installed, sorted.
+        /// Ids of the installed releases, sorted.
         releases: Vec<String>,
-        /// Left behind by `latest`, by project name, with the version that stays.
+        /// Plugins that `latest` excludes, by project name, with the version that stays.
         unfollowed: BTreeMap<String, Option<String>>,
     },
     Nothing,
     Unknown,
 }
 
-/// What is open about one member.
+/// The choices for one member.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Open<'a> {
     Must,
@@ -33,15 +33,15 @@ pub(crate) enum Open<'a> {
 
 type Set<'a> = Vec<Option<&'a Release>>;
 
-/// What a server is asked for, once strategy `latest` has left behind what cannot follow.
+/// The request of a server after strategy `latest` excluded plugins that cannot be updated.
 pub(crate) struct Question<'a> {
-    /// The Papers that its strategy leaves open, newest first.
+    /// The Papers that its strategy allows, newest first.
     pub(crate) papers: Vec<usize>,
     /// For each member.
     pub(crate) open: Vec<Open<'a>>,
-    /// Left behind by `latest`, by project name, with the version that stays.
+    /// Plugins that `latest` excludes, by project name, with the version that stays.
     pub(crate) unfollowed: BTreeMap<String, Option<String>>,
-    /// Whether a dependency that nobody asked for may stay as it runs, listed or not.
+    /// Whether an unrequested dependency may keep its running release, listed or not.
     leniently: bool,
 }
 
@@ -69,7 +69,8 @@ impl<'a> Question<'a> {
         Self { papers, ..question }
     }
 
-    /// `latest`: in the order of the objects, each comes along if it can; else what runs stays; else it is left out.
+    /// `latest`: in the order of the objects, each plugin is updated if possible. Otherwise its running release stays,
+    /// or it is removed.
     fn follow(&mut self, book: &Book<'a>, paper: usize) {
         let asked: Vec<usize> = (0..self.open.len()).filter(|&at| self.open[at] == Open::Must).collect();
         for &at in &asked {
@@ -104,14 +105,14 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Tries everything.
+/// Searches exhaustively.
 pub(crate) fn best(book: &Book<'_>) -> Outcome {
     let question = Question::of(book);
     let found = question.papers.iter().find_map(|&paper| Some((paper, question.complete(book, paper)?)));
     found.map_or(Outcome::Nothing, |(paper, set)| outcome(book, paper, &set, question.unfollowed))
 }
 
-/// Whether there is a complete set for a Paper with these releases in it, by the places of their members.
+/// Whether a complete version set for a Paper exists that contains these releases, by the places of their members.
 pub(crate) fn goes_with<'a>(book: &Book<'a>, paper: usize, fixed: &BTreeMap<usize, &'a Release>) -> bool {
     let open = |(at, objects): (usize, bool)| match fixed.get(&at) {
         Some(only) => Open::Only(only),
@@ -122,7 +123,7 @@ pub(crate) fn goes_with<'a>(book: &Book<'a>, paper: usize, fixed: &BTreeMap<usiz
     complete(book, paper, &asked.enumerate().map(open).collect::<Vec<_>>(), false).is_some()
 }
 
-/// What a set comes down to.
+/// The outcome of a version set.
 pub(crate) fn outcome(
     book: &Book<'_>,
     paper: usize,
@@ -135,9 +136,9 @@ pub(crate) fn outcome(
     Outcome::Chosen { minecraft, build, releases, unfollowed }
 }
 
-/// The first complete set that holds, depth first in the order of preference: the best one.
+/// The first complete version set, depth first in the order of preference, which is the best one.
 ///
-/// With `leniently` a dependency that nobody asked for may stay as it runs, listed or not.
+/// With `leniently`, an unrequested dependency may keep its running release, listed or not.
 fn complete<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool) -> Option<Set<'a>> {
     let mut set = Vec::with_capacity(open.len());
     deeper(book, paper, open, leniently, &mut set).then_some(set)
@@ -173,7 +174,7 @@ fn suits(book: &Book<'_>, (at, open): (usize, Open<'_>), release: &Release, pape
     }
 }
 
-/// Whether the last one of a set goes together with those before it.
+/// Whether the last release of a version set is compatible with those before it.
 fn holds(book: &Book<'_>, set: &Set<'_>) -> bool {
     let last = set.len() - 1;
     let agrees = |asking: usize, asked: usize| {

@@ -1,4 +1,4 @@
-//! Pure. A problem, and how it is made smaller and written down.
+//! Pure. A problem, with functions to shrink and print it.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
@@ -8,7 +8,7 @@ use resolver::software::Software;
 
 use super::written;
 
-/// A whole question.
+/// A complete query.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Problem {
     pub(crate) catalog: Catalog,
@@ -17,7 +17,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// The smallest problem in reach for which `fails` still holds: parts are dropped one by one.
+    /// Shrinks the problem while `fails` holds, by removing parts one by one.
     pub(crate) fn shrunk(self, fails: impl Fn(&Self) -> bool) -> Self {
         let mut smallest = self;
         while let Some(smaller) = smallest.smaller().into_iter().find(&fails) {
@@ -26,7 +26,7 @@ impl Problem {
         smallest
     }
 
-    /// This problem with one part less each.
+    /// All problems with one part less.
     pub(crate) fn smaller(&self) -> Vec<Self> {
         let mut all = Vec::new();
         let mut with = |change: &dyn Fn(&mut Self)| {
@@ -115,7 +115,7 @@ impl Problem {
         all
     }
 
-    /// As a file for `tests/scenarios`.
+    /// The problem as a file for `tests/scenarios`.
     pub(crate) fn to_scenario(&self, name: &str) -> String {
         written::scenario(name, &self.catalog, std::slice::from_ref(&self.request), self.now)
     }

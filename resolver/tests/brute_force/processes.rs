@@ -1,5 +1,5 @@
-//! Edge (reads). That an answer hangs on no hash seed and on no thread, on random small problems: std's maps are seeded anew in each
-//! process and for each thread.
+//! Edge (reads). Tests on random small problems that answers depend on no hash seed and no thread, because std's maps
+//! have a new seed in each process and thread.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -16,7 +16,7 @@ use super::software;
 
 /// Problems that each thread answers.
 const QUESTIONS: u64 = 300;
-/// Every so many of them is answered in processes of their own too.
+/// One in this many is also answered in separate processes.
 const ONE_IN: u64 = 10;
 /// Processes for each of those.
 const PROCESSES: usize = 3;
@@ -29,7 +29,7 @@ fn problem(place: u64) -> Problem {
 
 #[test]
 fn eight_threads_at_once_say_the_same_bytes() {
-    // Each begins somewhere else, so that no two ask the same at one time.
+    // Each thread begins at another problem, so that no two solve the same one at the same time.
     let asked = |from: u64| {
         let mut answers: Vec<(u64, String)> = (0..QUESTIONS)
             .map(|place| (place + from) % QUESTIONS)
@@ -69,7 +69,7 @@ fn every_process_says_the_same_bytes() {
             for output in &outputs {
                 assert_eq!(output, &outputs[0], "seed {place}, {format}");
             }
-            // Without an answer nothing is written where answers are read.
+            // Without an answer, stdout is empty.
             if format == "json" && !matches!(answer, Err(Unsolvable::Unanswerable(_))) {
                 let there: Explanation = serde_json::from_slice(&outputs[0].stdout).unwrap_or_else(|error| {
                     panic!("seed {place}: {error}: {}", String::from_utf8_lossy(&outputs[0].stderr))

@@ -1,4 +1,4 @@
-//! Pure. Projects of random problems, with their releases and what those ask of each other.
+//! Pure. Generates the projects of random problems, with releases and their dependencies.
 
 use jiff::SignedDuration;
 use resolver::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
@@ -15,7 +15,7 @@ pub(super) fn project(dice: &mut Dice, name: &str, named: &[&str]) -> Project {
     };
     let count = 1 + dice.below(4);
     let mut releases: Vec<Release> = (0..count).map(|at| release(dice, name, at, named)).collect();
-    // Put up twice.
+    // Uploaded twice.
     if let [first, second, ..] = releases.as_mut_slice()
         && dice.chance(5)
     {
@@ -108,7 +108,7 @@ fn line(dice: &mut Dice, projects: &[Project], at: usize) -> Dependency {
     }
     let mut to = dice.one(projects);
     if to.key.source != own {
-        // Mostly of the same site: of another one it is not known there, and the whole question without an answer.
+        // Usually of the same site. A project of another site is unknown there, and the query has no answer.
         let same: Vec<&Project> = projects.iter().filter(|project| project.key.source == own).collect();
         to = if dice.chance(95) { *dice.one(&same) } else { to };
     }

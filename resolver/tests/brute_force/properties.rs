@@ -1,4 +1,4 @@
-//! Pure. What must hold for every answer and every word said about it, on random small problems.
+//! Pure. Tests properties of every answer and its texts on random small problems.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::Catalog;
@@ -16,7 +16,7 @@ use super::generate::{self, Dice, NAMES};
 use super::problem::Problem;
 use super::{checker, lost, rules, share_of, software};
 
-/// Whole answers of one property, with every hint solved again; a share of them is tried.
+/// Complete answers of one property, with every hint solved again. Only a share of them is tested.
 const ANSWERS: u64 = 1_000;
 
 pub(super) fn answer(problem: &Problem) -> Result<Resolution, Unsolvable> {
@@ -30,7 +30,7 @@ pub(super) fn explanation(answer: &Result<Resolution, Unsolvable>) -> Explanatio
     }
 }
 
-/// All that is said, as bytes.
+/// All output, as text.
 pub(super) fn said(problem: &Problem) -> String {
     let answer = answer(problem);
     let explanation = explanation(&answer);
@@ -39,12 +39,12 @@ pub(super) fn said(problem: &Problem) -> String {
     format!("{lock}\n{json}\n{}", text::render(&explanation, problem.now))
 }
 
-/// Tries a property on many problems; what fails is shrunk and written as a scenario.
+/// Tests a property on many problems. A failing problem is shrunk and printed as a scenario.
 pub(super) fn always(first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
     always_of(generate::problem, first, property);
 }
 
-/// The same where pages may have lost what runs.
+/// The same on problems with delisted releases.
 fn always_with_lost(first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
     always_of(lost::problem, first, property);
 }
@@ -52,7 +52,8 @@ fn always_with_lost(first: u64, property: impl Fn(&Problem) -> Result<(), String
 fn always_of(drawn: fn(u64) -> Problem, first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
     for seed in first..first + share_of(ANSWERS) {
         let mut problem = drawn(seed);
-        // What is not an answer yet has no properties; that it becomes one is tried beside trying everything.
+        // A query that needs an unverified build has no answer yet. The comparison with exhaustive search tests that it
+        // gets one.
         software::see_all(&mut problem.catalog);
         if let Err(fault) = property(&problem) {
             let small = problem.shrunk(|smaller| property(smaller).is_err());
@@ -95,7 +96,7 @@ fn the_order_of_the_input_changes_no_byte_of_lock_json_and_text() {
     });
 }
 
-/// The catalog with one more project, that nobody names.
+/// The catalog with one more, unrelated project.
 pub(super) fn with_an_unrelated_project(catalog: &Catalog) -> Catalog {
     let mut more = catalog.clone();
     let mut unrelated = generate::problem(3).catalog.projects.remove(0);
@@ -118,7 +119,7 @@ fn an_unrelated_project_changes_no_byte_of_lock_json_and_text() {
     });
 }
 
-/// The same world, where all that names of projects are made of is longer. Their order is the same.
+/// The same problem with longer project names, in the same order.
 fn renamed(problem: &Problem) -> Problem {
     fn longer<T: serde::Serialize + serde::de::DeserializeOwned>(of: &T) -> T {
         serde_json::from_str(&longer_names(serde_json::to_string(of).unwrap())).unwrap()
@@ -126,7 +127,7 @@ fn renamed(problem: &Problem) -> Problem {
     Problem { catalog: longer(&problem.catalog), request: longer(&problem.request), now: problem.now }
 }
 
-/// In both cases: a name that a person writes may be spelt in another one.
+/// In both cases, because users may write a name in another one.
 fn longer_names(text: String) -> String {
     NAMES.iter().fold(text, |text, name| {
         let (upper, long) = (name.to_uppercase(), format!("{name}zq"));
@@ -134,7 +135,7 @@ fn longer_names(text: String) -> String {
     })
 }
 
-/// Whom a misspelt name may mean is a matter of how names are spelt.
+/// Removes spelling suggestions, which depend on the names.
 fn forget_what_may_be_meant(told: &mut Value) {
     match told {
         Value::Object(fields) => {
@@ -161,14 +162,14 @@ fn what_projects_are_called_changes_nothing_but_their_names_in_lock_and_json() {
     });
 }
 
-/// Does to a request what a hint says, as the owner of the objects would.
+/// Follows a hint, as the user would.
 fn followed(problem: &Problem, hint: &Hint) -> Problem {
     let mut changed = problem.clone();
     take(&mut changed.request, &mut changed.now, &hint.steps);
     changed
 }
 
-/// The same to a request alone.
+/// Applies the steps to a request.
 pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep]) {
     for step in steps {
         let mut on = |object: &str, change: &dyn Fn(&mut PluginRequest)| {
@@ -254,7 +255,7 @@ pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep
     }
 }
 
-/// The hint as promised: what the server would run then, and that this is another answer.
+/// Checks that the hint gives the promised versions, and returns the answer.
 pub(super) fn keeps_its_word(problem: &Problem, hint: &Hint) -> Result<Resolution, String> {
     let changed = followed(problem, hint);
     let then = answer(&changed).map_err(|error| format!("{:?} leads to: {error}", hint.steps))?;
@@ -266,7 +267,7 @@ pub(super) fn keeps_its_word(problem: &Problem, hint: &Hint) -> Result<Resolutio
     if complaints.is_empty() { Ok(then) } else { Err(complaints.join("; ")) }
 }
 
-/// How much `latest` leaves behind: what is not installed counts for more than what stays.
+/// Number of plugins that `latest` excludes. A removed plugin counts twice.
 pub(super) fn left_behind(solved: &SolvedExplanation) -> usize {
     solved.unfollowed.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count()
 }
@@ -347,7 +348,7 @@ pub(super) fn forced(
     keep: &dyn Fn(&PluginRequest) -> bool,
 ) -> Problem {
     let mut forced = problem.clone();
-    // A pinned build of this version says more: it may be used whatever its channel.
+    // A pinned build of this version is kept, because it may be used whatever its channel.
     if !matches!(&forced.request.paper, PaperRequest::BuildPin { version, .. } if version == minecraft) {
         forced.request.paper = PaperRequest::Pin { version: minecraft.clone() };
     }
@@ -355,12 +356,12 @@ pub(super) fn forced(
     forced
 }
 
-/// Whether a plugin alone has what it needs: with `Forbid` only the request as a whole says who asks for it.
+/// Whether a plugin can be solved alone. With `Forbid` it may need another requested plugin.
 pub(super) fn can_stand_alone(problem: &Problem) -> bool {
     problem.request.dependencies == Dependencies::Install
 }
 
-/// The Plugin objects that ask for the project of this name.
+/// The Plugin objects that request the project of this name.
 pub(super) fn objects_of(problem: &Problem, name: &str) -> Vec<String> {
     let named = |wish: &&PluginRequest| {
         rules::place_of(&problem.catalog, &wish.key).is_some_and(|place| problem.catalog.projects[place].name == name)
@@ -376,7 +377,7 @@ pub(super) fn is_no(problem: &Problem) -> bool {
     matches!(answer(problem), Err(Unsolvable::NoSolution(_)))
 }
 
-/// A no has to stay one when everything that it does not name is taken away.
+/// Checks that the problem stays unsolvable without everything that the explanation does not name.
 fn names_enough(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Result<(), String> {
     let text = text::render(&Explanation::Impossible(impossible.clone()), problem.now);
     let mut fewer = problem.clone();
@@ -384,7 +385,7 @@ fn names_enough(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Resu
         let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
         text.contains(&problem.catalog.projects[place].name)
     });
-    // A name that a fact uses may mean nobody any more: then nobody knows, which is no yes.
+    // A name in a fact may refer to no plugin any more. The answer is then unknown, which is no solution.
     if impossible.more == 0 && is_yes(&fewer) {
         return Err("the plugins that are named do not rule it out".to_owned());
     }
@@ -413,7 +414,7 @@ fn every_explanation_survives_json() {
     });
 }
 
-/// What no text may hold: the solver's words, empty lists, doubled blanks of a forgotten value.
+/// Texts that no output may contain: words of the solver, empty lists, double spaces of a missing value.
 pub(super) fn spoiled(text: &str) -> Result<(), String> {
     let spoiled = [
         "Root",

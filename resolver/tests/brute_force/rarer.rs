@@ -1,5 +1,5 @@
-//! Pure. What few random problems hold: plugins of which something is built in, holds that a server says, files of one's own that
-//! nobody minds. By dice of their own, so that all else of a problem stays what it was before there were any.
+//! Pure. Adds rare features to random problems: plugins with built-in constraints, holds of servers, and ignored
+//! unmanaged files. It uses its own random numbers, so that the rest of a problem does not change.
 
 use resolver::request::Hold;
 use resolver::unmanaged_jar::UnmanagedPlugins;
@@ -7,8 +7,7 @@ use resolver::unmanaged_jar::UnmanagedPlugins;
 use super::generate::Dice;
 use super::problem::Problem;
 
-/// Plugins of which something is built in, those that need before those that are needed, and versions on both sides of what is
-/// known.
+/// Plugins with built-in constraints, dependents first, and versions on both sides of the known limits.
 const KNOWN: [(&[&str], &[&str]); 3] = [
     (&["EssentialsXChat", "EssentialsX"], &["2.20.1", "2.21.0", "2.21.1", "2.21.2"]),
     (&["WorldGuard", "WorldEdit"], &["7.0.8", "7.0.10", "7.0.11", "7.2.12", "7.2.14", "7.3.0", "7.3.4"]),
@@ -18,7 +17,7 @@ const KNOWN: [(&[&str], &[&str]); 3] = [
     ),
 ];
 
-/// Names some of the projects after plugins that are known.
+/// Gives some of the projects names of known plugins.
 pub(crate) fn names(dice: &mut Dice, names: &mut [String]) {
     let (known, _) = *dice.one(&KNOWN);
     if names.len() >= known.len() && dice.chance(8) {
@@ -33,7 +32,7 @@ pub(crate) fn versions(project: &str) -> Option<&'static [&'static str]> {
     KNOWN.iter().find(|(names, _)| names.contains(&project)).map(|(_, versions)| *versions)
 }
 
-/// Lets servers say some of the holds, and some of them not mind their own files.
+/// Moves some holds to the server, and lets some servers ignore their unmanaged files.
 pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
     let holds = problem.request.plugins.iter_mut().filter_map(|wish| wish.hold.as_mut());
     holds.filter(|_| dice.chance(40)).for_each(|hold| *hold = Hold::Server);

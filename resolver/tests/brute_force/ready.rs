@@ -1,4 +1,4 @@
-//! Pure. Whether plugins that are called ready for a Paper really are, all of them at once.
+//! Pure. Tests that plugins that are reported as ready for a Paper really are, all at once.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, ImageTag, PaperVersion, Project};
@@ -23,7 +23,7 @@ pub(crate) fn versions(catalog: &mut Catalog, software: Software) -> &mut Vec<Pa
     }
 }
 
-/// The same problem with nothing that stands against this Paper itself: what still keeps it away are plugins.
+/// The problem without all restrictions of this Paper itself, so that only plugins can exclude it.
 pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
     let mut usable = problem.clone();
     let (request, catalog) = (&mut usable.request, &mut usable.catalog);
@@ -37,11 +37,11 @@ pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
     for jar in &mut request.unmanaged {
         (jar.java, jar.api_version) = (None, None);
     }
-    // One that carries a Paper says nothing of its Java, and neither does this one.
+    // A bundled image has no known Java, and neither has this one.
     if let Some(image) = request.image.as_mut().filter(|image| texts::java_in(image).is_none()) {
         "mine:5".clone_into(image);
     }
-    // Plugins need the Java that they needed before: it is the Paper that starts on any.
+    // Plugins keep their Java requirement, and the Paper itself starts on any Java.
     if let Some(any) = catalog.images.first().cloned() {
         catalog.images.push(ImageTag { tag: "2026.1.0-java1".to_owned(), pushed: Timestamp::UNIX_EPOCH, ..any });
     }
@@ -54,8 +54,8 @@ pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
     usable
 }
 
-/// Whether some set of what is asked for, with all of these in it and with or without the pins of the others, goes on a Paper. Which
-/// of the others it takes is open: what a plugin needs by its page or by a fact, and on whose terms, is for those to say.
+/// Whether a version set on a Paper exists that contains all of these plugins, with or without the pins of the others.
+/// Any subset of the others is allowed, because pages and facts decide on the dependencies and their terms.
 pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]) -> bool {
     let own: Vec<String> = names.iter().flat_map(|name| objects_of(problem, name)).collect();
     let mut others: Vec<Vec<String>> =
@@ -63,17 +63,17 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
     others.retain(|objects| objects.first().is_some_and(|object| !own.contains(object)));
     others.sort();
     others.dedup();
-    // A fact may name a plugin of another site, which is known by that name only while it is asked for: without it nobody
-    // knows, and with it that plugin may be the one that is not ready.
+    // A fact may name a plugin of another site, which is known by that name only while it is requested. Without it the
+    // answer is unknown, and with it that plugin may be the one that is not ready.
     let request = &problem.request;
     let has_facts = !request.facts.all().is_empty() || request.plugins.iter().any(|wish| !wish.requires.is_empty());
     let goes = |problem: &Problem| if has_facts { !is_no(problem) } else { is_yes(problem) };
     let all = 1_usize << others.len();
-    // Among those whose JARs nobody has read may be the one that a JAR needs: with some of them left out it would be known to be
-    // missing.
+    // A plugin whose JARs are unread may be the one that a JAR needs. If some of them were left out, it would be known
+    // to be missing.
     let is_read = |project: &Project| project.releases.iter().any(|release| release.declared.is_some());
     let mut problem = problem.clone();
-    // A file of a plugin that is asked for is no more than a second file of it, also where that one is left out here.
+    // A file of a requested plugin is only a second file of it, also where that plugin is left out here.
     let asked: Vec<Option<usize>> = request.plugins.iter().map(|wish| place_of(&problem.catalog, &wish.key)).collect();
     for jar in &mut problem.request.unmanaged {
         let owner = jar.sha256.as_ref().and_then(|sha256| problem.catalog.owners.get(sha256));
@@ -87,7 +87,7 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
         inside::forget_needs(&mut problem.catalog);
     }
     let problem = &problem;
-    // Alone, then with all of them: one of the two mostly shows it.
+    // Alone, then with all of them, because one of the two usually decides.
     [0, all - 1].into_iter().chain(1..all - 1).any(|with| {
         let taken: Vec<&String> =
             (0..others.len()).filter(|at| with >> at & 1 == 1).flat_map(|at| &others[at]).collect();
@@ -96,7 +96,7 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
         for wish in free.request.plugins.iter_mut().filter(|wish| !own.contains(&wish.object)) {
             wish.version = VersionRequest::Auto;
         }
-        // A pin may be what lets a release be used that is too young.
+        // A pin may allow a release that is too young.
         goes(&forced) || free != forced && goes(&free)
     })
 }

@@ -1,5 +1,5 @@
-//! Pure. That each fact of a no is one, and keeps what it is said to keep, on random small problems: by the rules of the page alone.
-//! That all of them together rule everything out is tried in `server_properties.rs`.
+//! Pure. Tests on random small problems, by the rules of the page, that each fact of a conflict is true and has the
+//! reported effect. `properties.rs` tests that all of them together exclude every solution.
 
 use std::collections::BTreeSet;
 
@@ -22,19 +22,19 @@ use super::properties::{always, answer, objects_of};
 use super::rules::{Book, Member, place_in_order, runs};
 use super::stands::{Against, Asked, keeps_paper};
 
-/// A no, with what the page makes of its problem.
+/// A conflict, with the rules applied to its problem.
 struct Judged<'p> {
     problem: &'p Problem,
     reasons: &'p [Reason],
     book: Book<'p>,
 }
 
-/// What is said against a fact, unless it holds.
+/// The error, unless the fact holds.
 fn holds(fact: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if fact { Ok(()) } else { Err(otherwise()) }
 }
 
-/// Whether this is the newest release that may be used of a plugin, and how far its list goes.
+/// Checks that this is the newest usable release of a plugin, with the newest version on its list.
 fn is_newest(member: &Member<'_>, told: Option<&ListedRelease>) -> Result<(), String> {
     let newest = member.usable.last().map(|release| (&release.version, up_to(release)));
     let told = told.map(|told| (&told.version, told.up_to.as_ref()));
@@ -47,25 +47,25 @@ impl<'p> Judged<'p> {
         members.find(|(_, member)| member.project.name == plugin).ok_or_else(|| format!("{plugin} takes no part"))
     }
 
-    /// The places of the Papers that spans name.
+    /// The places of the Papers in these spans.
     fn papers(&self, spans: &[Span]) -> Vec<usize> {
         let within = |minecraft: &Minecraft| spans.iter().any(|span| (&span.from..=&span.to).contains(&minecraft));
         (0..self.book.papers.len()).filter(|&paper| within(self.book.papers[paper].minecraft)).collect()
     }
 
-    /// What may be used of a plugin and is listed for one of these Papers, oldest first.
+    /// The usable releases of a plugin that are listed for one of these Papers, oldest first.
     fn listed(&self, at: usize, papers: &[usize]) -> Vec<&'p Release> {
         let on_one = |release: &Release| papers.iter().any(|&paper| self.book.listed(at, release, paper));
         self.book.members[at].usable.iter().copied().filter(|release| on_one(release)).collect()
     }
 
-    /// The Plugins that ask for a plugin.
+    /// The Plugins that request a plugin.
     fn wishes(&self, plugin: &str) -> Vec<&'p PluginRequest> {
         let objects = objects_of(self.problem, plugin);
         self.problem.request.plugins.iter().filter(|wish| objects.contains(&wish.object)).collect()
     }
 
-    /// Everything of a plugin that is out, oldest first.
+    /// All published releases of a plugin, oldest first.
     fn out(&self, member: &Member<'p>) -> Vec<&'p Release> {
         let Problem { request, now, .. } = self.problem;
         let is_out = |release: &&Release| release.published.is_none_or(|date| date <= *now) || runs(request, release);
@@ -128,7 +128,7 @@ impl<'p> Judged<'p> {
                 let listed = self.listed(at, &papers);
                 let newest_is =
                     member.usable.last().is_some_and(|newest| listed.iter().any(|other| other.id == newest.id));
-                // Of an older one that is listed something else is told.
+                // For an older listed release, another fact is reported.
                 holds(!newest_is && (listed.is_empty() || self.says_more_of(plugin, reason)), || {
                     format!("{:?} is listed for one of {papers:?}", listed[0].version)
                 })?;
@@ -164,7 +164,7 @@ impl<'p> Judged<'p> {
         }
     }
 
-    /// Whether a release, and so many older ones, are listed and may not be used for this.
+    /// Checks that a release, and this many older ones, are listed and ineligible for this reason.
     fn has_unusable(
         &self,
         plugin: &str,
@@ -187,7 +187,7 @@ impl<'p> Judged<'p> {
         self.share(at, member, &asked, unusable, older)
     }
 
-    /// Whether a no has another fact about a plugin than this.
+    /// Whether a conflict contains another fact about a plugin.
     fn says_more_of(&self, plugin: &str, but: &Reason) -> bool {
         let is_about = |reason: &&Reason| {
             let value = serde_json::to_value(reason).unwrap();
@@ -196,8 +196,8 @@ impl<'p> Judged<'p> {
         self.reasons.iter().filter(|reason| *reason != but).any(|reason| is_about(&reason))
     }
 
-    /// What the releases of a version ask of another plugin: whether it may be left out, and which of it will do. With a `fact`, what
-    /// only that says.
+    /// The requirements of a version's releases on another plugin: whether it may be absent, and which releases are
+    /// accepted. With `fact`, only the requirements from that fact.
     fn asks(
         &self,
         plugin: &str,
@@ -235,18 +235,18 @@ impl<'p> Judged<'p> {
             *or_absent == optional && [at_least, at_most] == told
         };
         let asks = self.asks(plugin, version, needs, fact)?;
-        // Of several words about one plugin all count.
+        // If there are several facts about one plugin, all apply.
         let one_of = asks.iter().map(|(_, one_of)| one_of.clone()).reduce(|all, this| &all & &this);
         let all = one_of.map(|one_of| (asks.iter().all(|(or_absent, _)| *or_absent), one_of));
-        // One that may not be used has no needs here.
+        // An ineligible release has no requirements here.
         let unknown = !self.member(plugin)?.1.usable.iter().any(|release| release.version == version);
         holds(unknown || asks.iter().chain(&all).any(is_meant), || {
             format!("{plugin} {version} asks {asks:?} of {needs}, not {told:?}")
         })
     }
 
-    /// Whether so many older releases that would do share what keeps one: not more, and of a fault of the file, which
-    /// outranks all else, just those that have it.
+    /// Checks the number of older releases that share the reason: not more than reported. For a fault of the file,
+    /// which outranks all other reasons, exactly that number.
     fn share(
         &self,
         at: usize,
@@ -280,7 +280,7 @@ impl<'p> Judged<'p> {
         holds(!by_file || told == all, || format!("{told} older ones are told, and {all} have the fault"))
     }
 
-    /// Whether not more older releases are told to need the same than do.
+    /// Checks that not more older releases are reported with the same requirement than have it.
     fn need_the_same(&self, plugin: &str, version: &str, needs: &str, told: usize) -> Result<(), String> {
         let ((_, member), (of, _)) = (self.member(plugin)?, self.member(needs)?);
         let wants = |place: usize| {

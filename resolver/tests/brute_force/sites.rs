@@ -1,13 +1,14 @@
-//! Pure. Projects of random problems that are not Modrinth's: those of Hangar, and files by their URLs.
+//! Pure. Generates the projects of random problems that are not on Modrinth: those on Hangar, and files by URL.
 
 use resolver::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Source};
 
 use super::generate::Dice;
 
-/// Makes some of the projects Hangar's or files. Before their dependencies are made: these stay within a site.
+/// Converts some of the projects to Hangar or to files. This is done before their dependencies are generated, because
+/// those stay within a site.
 pub(crate) fn scatter(dice: &mut Dice, projects: &mut [Project]) {
     match dice.below(10) {
-        // All of one site: what they need of each other can be found.
+        // All on one site, so that dependencies can be found.
         0 => projects.iter_mut().for_each(|project| to_hangar(dice, project)),
         1 => {
             let at = dice.below(projects.len());
@@ -30,8 +31,7 @@ pub(crate) fn scatter(dice: &mut Dice, projects: &mut [Project]) {
     }
 }
 
-/// As Hangar has it: a slug with capitals, numbers for ids, and the name of a channel for each release, which says nothing
-/// about the next one.
+/// In Hangar's form: a slug with capitals, numeric ids, and an independent channel for each release.
 fn to_hangar(dice: &mut Dice, project: &mut Project) {
     let mut letters = project.name.chars();
     let slug: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
@@ -50,7 +50,7 @@ fn to_file(dice: &mut Dice, project: &mut Project) {
     release.channel = Channel::Release;
     release.minecraft.clear();
     release.loaders = vec!["paper".to_owned()];
-    // Nobody reads a file that is not there, or of which only its address is known.
+    // A missing file, or one without a hash, cannot be read.
     let name = release.id.clone();
     let file = release.file.get_or_insert_with(|| super::generate::file(dice, &name));
     file.hash.get_or_insert_with(|| format!("sha256:{:b>64}", ""));
@@ -59,7 +59,7 @@ fn to_file(dice: &mut Dice, project: &mut Project) {
     project.releases.push(release);
 }
 
-/// What a release of Hangar says it needs: never in a version.
+/// A dependency of a Hangar release, which never names a version.
 pub(crate) fn line(dice: &mut Dice, to: &Project, kind: DependencyKind) -> Dependency {
     let bare = Dependency { project_id: None, name: None, version_id: None, kind };
     let kind = match kind {

@@ -1,5 +1,5 @@
-//! Pure. Random problems of servers that run as something else than Paper. By dice of their own, so that all else of a problem
-//! stays what it was before there were any.
+//! Pure. Generates random problems with software other than Paper. It uses its own random numbers, so that the rest of
+//! a problem does not change.
 
 use resolver::catalog::{Catalog, OtherSoftware, Release, Source};
 use resolver::explain::PaperName;
@@ -9,10 +9,10 @@ use resolver::version::Minecraft;
 use super::generate::{Dice, now};
 use super::problem::Problem;
 
-/// The hash of a build that nobody has seen.
+/// The hash of an unverified build.
 const UNSEEN: &str = "md5:0123456789abcdef0123456789abcdef";
 
-/// Makes a few of the servers one of Purpur, of Folia or a proxy, with builds of its own and releases that are for it.
+/// Converts a few of the servers to Purpur, Folia or a proxy, with their own builds and releases.
 pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
     if !dice.chance(18) {
         return;
@@ -24,7 +24,7 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
         versions.push(problem.catalog.paper[0].clone());
     }
     if software == Software::Purpur {
-        // Nobody has seen any but those that somebody had brought once.
+        // Only builds that were downloaded before are verified.
         for build in versions.iter_mut().flat_map(|version| &mut version.builds).filter(|_| dice.chance(80)) {
             build.file.hash = build.file.hash.as_ref().map(|_| UNSEEN.to_owned());
         }
@@ -46,7 +46,7 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
     }
 }
 
-/// The catalog once somebody has looked at this build.
+/// The catalog after this build is verified.
 pub(crate) fn seen(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> Catalog {
     let mut catalog = catalog.clone();
     let versions = &mut catalog.others.get_mut(software).unwrap().versions;
@@ -57,7 +57,7 @@ pub(crate) fn seen(catalog: &Catalog, PaperName { software, minecraft, build }: 
     catalog
 }
 
-/// Somebody has looked at every build.
+/// Verifies every build.
 pub(crate) fn see_all(catalog: &mut Catalog) {
     let versions = catalog.others.values_mut().flat_map(|other| &mut other.versions);
     let builds = versions.flat_map(|version| &mut version.builds);
@@ -66,7 +66,7 @@ pub(crate) fn see_all(catalog: &mut Catalog) {
         .for_each(|build| build.file.hash = Some(sha256()));
 }
 
-/// A hash of nothing in particular.
+/// An arbitrary hash.
 pub(crate) fn sha256() -> String {
     format!("sha256:{:e<64}", "")
 }
@@ -83,7 +83,7 @@ fn for_folia(dice: &mut Dice, source: Source, release: &mut Release) {
     if source == Source::Modrinth && dice.chance(85) {
         release.loaders.push("folia".to_owned());
     }
-    // The JAR of a file was read; of the others only those that somebody has downloaded.
+    // The JAR of a file was read. Other JARs are read only if they were downloaded.
     let is_read = source == Source::Url || dice.chance(45);
     release.folia = is_read.then(|| dice.chance(92));
     for jar in &mut release.further {
@@ -96,7 +96,7 @@ fn for_velocity(dice: &mut Dice, source: Source, release: &mut Release) {
         release.loaders.push("velocity".to_owned());
     }
     if source == Source::Hangar {
-        // Lines, as Hangar has them of proxies.
+        // Minor versions, as on Hangar's pages of proxies.
         let lines = release.minecraft.iter().filter_map(Minecraft::parts);
         let mut lines: Vec<Minecraft> =
             lines.map(|[major, minor, _]| format!("{major}.{minor}").parse().unwrap()).collect();

@@ -1,5 +1,5 @@
-//! Pure. Whether what is said to stand against a release, or against a Paper, stands against it and is the whole of it: with all
-//! else taken away it still does, and with that taken away too nothing does. By the rules of the page alone.
+//! Pure. Tests by the rules of the page that a reported reason against a release or a Paper is true and complete.
+//! It excludes the release if all other reasons are removed, and the release is possible without it.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Channel, Project, Release};
@@ -15,12 +15,12 @@ use super::ready::{made_usable, versions};
 use super::rules::Book;
 use super::software;
 
-/// What is said to stand against a release on a Paper.
+/// The reported reason against a release on a Paper.
 #[derive(Clone, Copy)]
 pub(super) enum Against<'u> {
-    /// Nobody has said that it runs there.
+    /// No list or override allows it there.
     List,
-    /// It may not be used.
+    /// It is ineligible.
     Unusable(&'u Unusable),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Asked<'p> {
 }
 
 impl<'p> Asked<'p> {
-    /// The release of this version and date; `None`: there are several, or the page has it no more.
+    /// The release of this version and date. `None` if there are several, or if it is delisted.
     pub(super) fn of(
         problem: &'p Problem,
         plugin: &str,
@@ -47,7 +47,7 @@ impl<'p> Asked<'p> {
         Some(Self { project, release, minecraft })
     }
 
-    /// Whether the release may be used, and somebody says that it runs there; `None`: that is not to be known.
+    /// Whether the release is usable and allowed on the Paper. `None` if that is unknown.
     pub(super) fn goes(self, problem: &Problem) -> Option<bool> {
         let book = Book::open(&problem.catalog, &problem.request, problem.now).ok()?;
         let at = book.members.iter().position(|member| member.project.id == self.project.id)?;
@@ -56,7 +56,7 @@ impl<'p> Asked<'p> {
         Some(release.is_some_and(|release| book.meets_pin(at, release) && book.listed(at, release, paper)))
     }
 
-    /// Whether just this stands against the release.
+    /// Checks that exactly this reason excludes the release.
     pub(super) fn is_kept_by(self, problem: &Problem, against: Against<'_>) -> Result<(), String> {
         let Self { project, release, minecraft } = self;
         let what = || match against {
@@ -84,8 +84,8 @@ impl<'p> Asked<'p> {
         Ok(())
     }
 
-    /// The problem with nothing that could keep the release from this Paper but `against`; `None`: that is a matter of what other
-    /// plugins want, which cannot be told apart here.
+    /// The problem without all reasons that could exclude the release on this Paper, except `against`. `None` if that
+    /// depends on other plugins, which cannot be separated here.
     fn cleared(self, problem: &Problem, against: Option<Against<'_>>) -> Option<Problem> {
         use Unusable as U;
         let unusable = if let Some(Against::Unusable(unusable)) = against { Some(unusable) } else { None };
@@ -130,13 +130,13 @@ impl<'p> Asked<'p> {
         });
         let release = project.releases.iter_mut().find(|other| other.id == self.release.id)?;
         clear(release, unusable, by_list);
-        // What runs may be there before its date.
+        // A running release may be installed before its date.
         release.published = release.published.map(|published| published.min(free.now));
         Some(free)
     }
 
-    /// The Plugins that ask for it, without a word of theirs that could keep the release; for what nobody asks for one that asks
-    /// as those do who need it.
+    /// The Plugins that request it, without settings that could exclude the release. For an unrequested plugin, one
+    /// that requests it on the terms of its dependents.
     fn wishes(self, problem: &Problem, unusable: Option<&Unusable>) -> Option<Vec<PluginRequest>> {
         use Unusable as U;
         let objects = objects_of(problem, &self.project.name);
@@ -155,7 +155,7 @@ impl<'p> Asked<'p> {
                 wish.channel = *allowed;
             }
         }
-        // Of several the first that is no pin decides; it says what all say here.
+        // Among several Plugins, the first without a pin decides. Here its settings apply to all.
         let mut others: Vec<&PluginRequest> =
             wishes.iter().filter(|wish| !matches!(wish.version, VersionRequest::Pin { .. })).collect();
         others.sort_by_key(|wish| &wish.object);
@@ -179,7 +179,7 @@ impl<'p> Asked<'p> {
             }
             wish.delay_together.clear();
         }
-        // Who else belongs to it is asked for, too.
+        // The other plugins of its group are requested too.
         if let Some(U::HeldBackTogether { object, .. }) = unusable {
             wishes.clone_from(&problem.request.plugins);
             for wish in wishes.iter_mut().filter(|wish| wish.object != *object) {
@@ -191,7 +191,7 @@ impl<'p> Asked<'p> {
     }
 }
 
-/// Takes away what is wrong with a release itself, but for one thing.
+/// Removes the defects of a release itself, except one.
 fn clear(release: &mut Release, but: Option<&Unusable>, by_list: bool) {
     use Unusable as U;
     if !by_list && !matches!(but, Some(U::Unlisted)) {
@@ -235,7 +235,7 @@ fn clear(release: &mut Release, but: Option<&Unusable>, by_list: bool) {
     }
 }
 
-/// Whether just this keeps a Paper from being used.
+/// Checks that exactly this reason excludes a Paper.
 pub(super) fn keeps_paper(problem: &Problem, minecraft: &Minecraft, unusable: &Unusable) -> Result<(), String> {
     let is_used = |problem: &Problem| -> Option<bool> {
         let book = Book::open(&problem.catalog, &problem.request, problem.now).ok()?;
@@ -243,8 +243,8 @@ pub(super) fn keeps_paper(problem: &Problem, minecraft: &Minecraft, unusable: &U
     };
     let mut problem = problem.clone();
     if !matches!(unusable, Unusable::NoChecksum) {
-        // Of a build that nobody can verify nothing is told beside others. Those of other Papers stay: what the image
-        // carries has to be known.
+        // An unverifiable build is not reported beside others. Builds of other Papers stay, because the bundled build
+        // of the image must be known.
         let all = versions(&mut problem.catalog, problem.request.software).iter_mut();
         for version in all.filter(|version| version.minecraft == *minecraft) {
             version.builds.retain(|build| verifiable(&build.file));
@@ -267,7 +267,7 @@ pub(super) fn keeps_paper(problem: &Problem, minecraft: &Minecraft, unusable: &U
     }
 }
 
-/// A problem with nothing against a Paper, but for one thing that was there before.
+/// The problem without reasons against a Paper, except one of the original problem.
 fn with_reason(problem: &Problem, free: &Problem, unusable: &Unusable) -> Problem {
     use Unusable as U;
     let mut kept = free.clone();
@@ -278,7 +278,7 @@ fn with_reason(problem: &Problem, free: &Problem, unusable: &Unusable) -> Proble
     if matches!(unusable, U::HeldBack { .. }) {
         request.delay = before.delay;
     }
-    // Of an older build less stable than that something else may be in the way, which is not told.
+    // An older, less stable build may have another reason, which is not reported.
     if matches!(unusable, U::BuildChannel { .. } | U::Preview | U::HeldBack { .. }) {
         request.channel = before.channel;
     }
@@ -301,7 +301,7 @@ fn with_reason(problem: &Problem, free: &Problem, unusable: &Unusable) -> Proble
     kept
 }
 
-/// Whether it may be a matter of which files of a release come.
+/// Whether the reason may depend on which files of a release are installed.
 fn is_about_files(unusable: &Unusable) -> bool {
     use Unusable as U;
     matches!(

@@ -1,5 +1,5 @@
-//! Pure. What more time does, on random small problems: a held release may be used from the instant that was said, and nothing that
-//! may be used is ever taken away, as long as nothing new comes out.
+//! Pure. Tests the effect of time on random small problems: a delayed release becomes eligible at the reported time,
+//! and no release becomes ineligible while nothing new is published.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::properties::{always, answer, forced, objects_of};
 use super::rules::{Book, runs};
 
-/// The same world in which nothing comes out from now on: what is published later is not there at all.
+/// The same catalog without later publications.
 fn still(problem: &Problem) -> Problem {
     let mut still = problem.clone();
     for project in &mut still.catalog.projects {
@@ -39,17 +39,17 @@ fn a_month_later(problem: &Problem) -> Problem {
     at(problem, problem.now + SignedDuration::from_hours(24 * 30))
 }
 
-/// A release that is said to be held.
+/// A release that is reported as delayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Held {
     plugin: String,
     version: String,
     ripe_at: Timestamp,
-    /// By its own age; else what came out in the same night is too young.
+    /// Delayed by its own age. Otherwise a release of its group from the same night is too young.
     itself: bool,
 }
 
-/// Every release that an answer says is held.
+/// All releases that an answer reports as delayed.
 fn held(answer: &Result<Resolution, Unsolvable>) -> Vec<Held> {
     let mut found = Vec::new();
     let mut note = |plugin: &str, version: &str, unusable: &Unusable| {
@@ -86,9 +86,9 @@ fn held(answer: &Result<Resolution, Unsolvable>) -> Vec<Held> {
     found
 }
 
-/// The question about one release of a plugin that was asked for: no other release of it is there, nor anything else that it
-/// could depend on. `None`: nobody asked for it, so it is as old as those who need it say; or what it needs stands in a table
-/// that is built in, and may be as young as it.
+/// The query about one release of a requested plugin, without its other releases and without possible dependencies.
+/// `None` if the plugin is not requested, because its dependents then decide on its age, or if a built-in table
+/// contains its needs, which may be as young.
 fn about(problem: &Problem, held: &Held) -> Option<Problem> {
     if ["ViaBackwards", "ViaRewind", "WorldGuard"].contains(&held.plugin.as_str()) {
         return None;
@@ -114,7 +114,7 @@ fn has(answer: &Result<Resolution, Unsolvable>, held: &Held) -> bool {
     answer.as_ref().is_ok_and(|resolution| is_it(&resolution.lock))
 }
 
-/// What an answer comes down to.
+/// The outcome of an answer.
 fn brief(answer: &Result<Resolution, Unsolvable>) -> Result<String, String> {
     match answer {
         Ok(resolution) => Ok(resolution.lock.to_json()),
@@ -158,11 +158,12 @@ fn a_held_release_may_be_used_from_its_instant_on_and_not_before() {
     assert!(said.get() > least_of(50) && came.get() > least_of(25), "{} were held, {} came", said.get(), came.get());
 }
 
-/// The same world with nothing of these plugins and of this Minecraft but what is in the lock, and what runs: that says what is let be
-/// beside a JAR of one's own. Other Papers say what a list means.
+/// The same catalog with only the locked and the running releases of these plugins and of this Minecraft version. The
+/// running ones decide which conflicts with unmanaged JARs are tolerated. Other Papers stay, because they affect the
+/// meaning of lists.
 fn only(problem: &Problem, lock: &Lock) -> Problem {
     let mut only = problem.clone();
-    // A page that says what a JAR of one's own runs on may lose that release here.
+    // The page that allows an unmanaged JAR may lose that release here.
     only.request.unmanaged.iter_mut().for_each(|jar| jar.trusted = vec!["*".to_owned()]);
     for paper in only.catalog.paper.iter_mut().filter(|paper| paper.minecraft == lock.minecraft) {
         paper.builds.retain(|build| build.number == lock.build);
@@ -180,7 +181,8 @@ fn what_may_be_used_now_is_held_at_no_later_time() {
     let looked_at = Cell::new(0_u64);
     always(16_000_000, |problem| {
         let mut still = still(problem);
-        // Whom a name means hangs on all releases that were read, of which most are left out here, as are JARs of one's own.
+        // The owner of a name depends on all releases that were read, most of which are removed here, as are unmanaged
+        // JARs.
         inside::forget_needs(&mut still.catalog);
         still.request.unmanaged.iter_mut().for_each(|jar| jar.depend.clear());
         for paper in &still.catalog.paper {
@@ -193,7 +195,7 @@ fn what_may_be_used_now_is_held_at_no_later_time() {
             if let Some(held) = held(&answer(&later)).iter().find(|held| chosen(held)) {
                 return Err(format!("used now on {}, and later {held:?}", paper.minecraft));
             }
-            // Who was left behind may follow later, and bring others.
+            // An excluded plugin may be updated later, with further dependencies.
             if !solved.unfollowed.is_empty() {
                 continue;
             }
@@ -209,8 +211,9 @@ fn what_may_be_used_now_is_held_at_no_later_time() {
     assert!(looked_at.get() > least_of(500), "only {} releases were looked at", looked_at.get());
 }
 
-/// What is asked for may still be used later, and in the order of the Plugin objects the first that moves goes up: those after it may
-/// go down for it. What only others need is as young and as unstable as those may be, who may be more later.
+/// Checks that requested releases stay usable. In the order of the Plugin objects, the first change is an upgrade, and
+/// later plugins may be downgraded for it. Dependencies have the age and channel of their dependents, which may
+/// increase later.
 fn none_goes_down(now: &Lock, then: &Lock, later: &Problem, tried: &Tried) -> Result<(), String> {
     let Ok(book) = Book::open(&later.catalog, &later.request, later.now) else {
         return Err("later nobody knows".to_owned());
@@ -250,11 +253,11 @@ fn waiting_never_takes_a_release_away() {
             }
             (Ok(_) | Err(_), _) => {}
         }
-        // With `latest` it is decided first who follows.
+        // With `latest`, the excluded plugins are decided first.
         if still.request.paper == PaperRequest::Latest {
             return Ok(());
         }
-        // Whom a name in a JAR means hangs on who takes part, and later more may.
+        // The owner of a name in a JAR depends on the members, and later there may be more.
         inside::forget_needs(&mut still.catalog);
         still.request.unmanaged.iter_mut().for_each(|jar| jar.depend.clear());
         let later = a_month_later(&still);

@@ -1,4 +1,4 @@
-//! Pure. What is asked for in random problems, and what people say of plugins.
+//! Pure. Generates the requests of random problems, and the users' settings for plugins.
 
 use jiff::SignedDuration;
 use resolver::catalog::{BuildChannel, Catalog, Channel, Project, ProjectKey, Source};
@@ -113,7 +113,7 @@ fn strangers(dice: &mut Dice, named: &[&str]) -> Vec<UnmanagedJar> {
     vec![jar("shop.jar", vouched(dice)), jar("anticheat.jar", vec!["*".to_owned()])]
 }
 
-/// A word about versions: of a plugin that is there, mostly, by one of the names it has.
+/// A version requirement, usually on an existing plugin by one of its names.
 fn requirement(dice: &mut Dice, catalog: &Catalog, wishes: &[PluginRequest]) -> Requirement {
     let other = dice.one(&catalog.projects);
     let plugin = match dice.below(20) {

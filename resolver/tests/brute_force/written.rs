@@ -1,4 +1,4 @@
-//! Pure. A question as a file for `tests/scenarios`.
+//! Pure. Prints a query as a file for `tests/scenarios`.
 
 use jiff::Timestamp;
 use resolver::catalog::Catalog;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::lost;
 use super::verbatim::{Parts, Verbatim};
 
-/// What is expected, as far as it can be written by nobody in particular.
+/// Placeholder for the expected answer.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expect {
     solvable: bool,
 }
 
-/// The question about these servers, under a name.
+/// A named scenario of the query about these servers.
 pub(crate) fn scenario(name: &str, catalog: &Catalog, requests: &[Request], now: Timestamp) -> String {
     let (request, others) = requests.split_first().expect("a question is about a server");
     let text = toml::to_string(&Verbatim {

@@ -1,4 +1,5 @@
-//! Edge (reads). Each recorded plugin alone on every Paper, at the twelve dates: what would run, as one table for each date.
+//! Edge (reads). Solves each recorded plugin alone on every Paper at the twelve dates, and compares one table for each
+//! date.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use resolver::{Budget, Resolution, Unsolvable, resolve_within};
 use super::recorded::request;
 use super::{DAYS, at, checker, further, mostly_releases, saved};
 
-/// A column each: those with lists first, then those that are known by tags.
+/// One column each: first the plugins with lists, then those that are known by tags.
 const PLUGINS: [&str; 11] = [
     "viaversion",
     "viabackwards",
@@ -32,7 +33,7 @@ WorldEdit, WorldGuard and Essentials are known by their git tags: no list of Min
 plugin.yml does not refuse is used. DiscordSRV, GriefPrevention, Maintenance and ClickVillagers end where their recordings do.
 ";
 
-/// `5.2.0 (5.2.1)`: what was asked for, and what comes along.
+/// `5.2.0 (5.2.1)`: the requested plugin, and its dependencies.
 fn cell(catalog: &Catalog, request: &Request, day: &str) -> String {
     match resolve_within(catalog, request, at(day), Budget { steps: 30, ..Budget::default() }) {
         Ok(Resolution { lock, explanation: _ }) => {
@@ -50,7 +51,7 @@ fn cell(catalog: &Catalog, request: &Request, day: &str) -> String {
     }
 }
 
-/// Cells one below the other; what is blank at the end of a line is left out.
+/// Aligns cells in columns, without trailing spaces.
 fn aligned(rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
@@ -73,7 +74,7 @@ fn each_recorded_plugin_alone_is_on_every_paper_what_it_was_on_twelve_days() {
     for day in DAYS {
         let catalog = further::as_of(&all, at(day));
         let mut rows = vec![head.clone()];
-        // Neighbours that differ in nothing are one row: the first and the last of them.
+        // Merges adjacent equal Paper versions to one row with the first and the last of them.
         let mut spans = vec![(String::new(), String::new())];
         for paper in &catalog.paper {
             let pin = PaperRequest::Pin { version: paper.minecraft.clone() };

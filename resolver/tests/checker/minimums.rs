@@ -1,7 +1,9 @@
-//! Pure. The built-in tables against the recording. The least ViaVersion of each ViaBackwards release, one tiny world for each row
-//! of the table: recorded are 57, the 56 releases of the table and `HEAD`, the main branch on the day of reading, which is no
-//! release and so stands in no table. And row by row the `WorldEdit` that each `WorldGuard` release was built against, and the
-//! `ViaVersion` and the `ViaBackwards` of each `ViaRewind`.
+//! Pure. Compares the built-in tables with the recording.
+//!
+//! The minimum ViaVersion of each ViaBackwards release is solved in one small catalog for each row of the table. 57 are
+//! recorded: the 56 releases of the table and `HEAD`, the main branch on the day of reading, which is no release and so
+//! not in the table. The tables of the `WorldEdit` that each `WorldGuard` release was built against, and the
+//! `ViaVersion` and `ViaBackwards` of each `ViaRewind`, are compared row by row.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +18,8 @@ use serde::Deserialize;
 use super::recorded::{read, request};
 use super::{at, mostly_releases, numbers};
 
-/// The tags of `ViaVersion`, what the code at each of `ViaBackwards` checks, and what each of `WorldGuard` and of `ViaRewind` is
-/// built against.
+/// The tags of `ViaVersion`, the check in the code of each `ViaBackwards`, and the versions that each `WorldGuard` and
+/// `ViaRewind` is built against.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -31,7 +33,7 @@ struct Row {
     compiled_against: Option<BTreeMap<String, String>>,
 }
 
-/// A row of a table: release, least version of the other plugin, commit.
+/// A row of a table: release, minimum version of the other plugin, commit.
 type Least = (String, String, String);
 
 /// The table.
@@ -41,13 +43,14 @@ struct Table {
     at_least: Vec<Least>,
 }
 
-/// The row that the build files of a tag give, if they name the other plugin.
+/// The row from the build files of a tag, if they name the other plugin.
 fn built_against(tag: &Row, other: &str) -> Option<Least> {
     let least = tag.compiled_against.as_ref()?.get(other)?;
     Some((tag.tag.clone(), least.clone(), tag.commit.clone()))
 }
 
-/// One Paper, and of each plugin only the releases of these versions, all listed for it, each published an hour after the one before.
+/// One Paper, and for each plugin only these versions, all listed for it, each published an hour after the previous
+/// one.
 fn tiny(catalog: &Catalog, viabackwards: &str, viaversions: &[&str], now: Timestamp) -> Catalog {
     let paper = catalog.paper.iter().find(|paper| paper.minecraft.as_str() == "1.21.10").unwrap().clone();
     let with = |name: &str, versions: &[&str]| {
@@ -85,7 +88,7 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
         let below = *below.unwrap();
         let request = request(PaperRequest::Auto, &["viabackwards"]);
 
-        // The one below came out last: without the rule it would be the newest.
+        // The version below the minimum was published last, so it would be the newest without the rule.
         let both = tiny(&catalog, release, &[least, below], now);
         let Resolution { lock, explanation } = resolve(&both, &request, now).unwrap();
         let taken: Vec<(&str, &str)> =

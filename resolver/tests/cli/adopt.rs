@@ -1,4 +1,5 @@
-//! Edge (reads). Existing servers, adopted (row B8): what is written gives exactly what is there, and what is not sure is said.
+//! Edge (reads). Tests `resolver adopt` (row B8): the manifests reproduce the directory, and uncertainties are
+//! reported.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,11 +10,11 @@ use serde_json::Value;
 
 use super::{Desk, WORLD, assert_shown, shown};
 
-/// What `paper::read` is to find: the newest build of 1.21.10 at the replay's instant.
+/// A version history with the newest build of 1.21.10 at the replay's time.
 const HISTORY: &str =
     r#"{"oldVersion":"1.21.8-60-29c8822 (MC: 1.21.8)","currentVersion":"1.21.10-129-8043efd (MC: 1.21.10)"}"#;
 
-/// A desk with a server directory called `lobby` and these files in it.
+/// A desk with a server directory named `lobby` that contains these files.
 fn desk(files: &[(&str, &[u8])]) -> Desk {
     let desk = Desk::new(&[]);
     for (name, bytes) in files {
@@ -28,7 +29,7 @@ fn put(desk: &Desk, name: &str, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A server that has run.
+/// A server that was started before.
 fn server() -> Desk {
     let properties = "#Minecraft server properties\nenable-rcon=true\nrcon.port=25600\nserver-port=25565\n";
     desk(&[
@@ -38,13 +39,13 @@ fn server() -> Desk {
     ])
 }
 
-/// The answer of the replay, as JSON.
+/// The response of the replay, as JSON.
 fn asked(path: &str) -> Value {
     serde_json::from_slice(&fetched(&format!("{}{path}", WORLD.upstream.public_url()))).unwrap()
 }
 
 fn fetched(url: &str) -> Vec<u8> {
-    // Not `reqwest`: it would be a dependency for this alone.
+    // Not `reqwest`, which would be a dependency for this function alone.
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = std::net::TcpStream::connect(host).unwrap();
     let head =
@@ -57,13 +58,13 @@ fn fetched(url: &str) -> Vec<u8> {
     answer.split_off(body)
 }
 
-/// Puts the file of a release of Modrinth into `plugins`.
+/// Puts the file of a Modrinth release into `plugins`.
 fn install_from_modrinth(desk: &Desk, project: &str, version: &str) {
     let release = asked(&format!("/modrinth/v2/project/{project}/version/{version}"));
     install(desk, &release["files"][0], "filename", "url");
 }
 
-/// Puts the file of a release of Hangar into `plugins`.
+/// Puts the file of a Hangar release into `plugins`.
 fn install_from_hangar(desk: &Desk, project: &str, version: &str) {
     let release = asked(&format!("/hangar/api/v1/projects/{project}/versions/{version}"));
     let download = &release["downloads"]["PAPER"];
@@ -75,7 +76,7 @@ fn install(desk: &Desk, file: &Value, name: &str, url: &str) {
     put(desk, &format!("plugins/{}", file[name].as_str().unwrap()), &fetched(file[url].as_str().unwrap()));
 }
 
-/// The files of `plugins`, by name, with their sizes and the time of their last change.
+/// The files of `plugins`, by name, with their sizes and modification times.
 fn everything(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -136,7 +137,7 @@ fn what_is_written_is_solved_to_exactly_the_files_that_are_there() {
 #[test]
 fn what_no_site_knows_is_guessed_by_name_and_version_or_left_as_it_is() {
     let desk = server();
-    // As its authors built it for their own page: other bytes than Modrinth has.
+    // The authors' own build, with other bytes than the one on Modrinth.
     put(&desk, "plugins/gp.jar", &jar::plugin(&PluginYml::new("GriefPrevention", "16.18.5")));
     put(&desk, "plugins/ViaVersion.jar", &jar::plugin(&PluginYml::new("ViaVersion", "99.0-custom")));
     put(&desk, "plugins/ShopGUIPlus.jar", &jar::plugin(&PluginYml::new("ShopGUIPlus", "1.80.0")));
@@ -214,7 +215,7 @@ fn paper_is_told_by_other_files_when_it_has_no_history() {
     let build = asked("/fill/v3/projects/paper/versions/1.21.10/builds/129");
     let paper = fetched(build["downloads"]["server:default"]["url"].as_str().unwrap());
     let named = desk(&[("paper-1.21.10-129.jar", &paper)]);
-    // The same bytes under a name that says nothing.
+    // The same bytes under a name without a version.
     let renamed = desk(&[("server.jar", &paper)]);
     for desk in [&itzg, &unpacked, &named, &renamed] {
         let shown = desk.run(&["adopt", "lobby"]);
@@ -226,7 +227,7 @@ fn paper_is_told_by_other_files_when_it_has_no_history() {
     let own = desk(&[("version_history.json", HISTORY.as_bytes()), ("server.jar", &own)]);
     let shown = own.run(&["adopt", "lobby"]);
     assert!(shown.contains("server.jar is no file that PaperMC publishes; theirs of Paper 1.21.10-129"), "{shown}");
-    // What started last counts; a JAR that was put there since is said.
+    // The version that started last counts. A JAR that was installed later is reported.
     let since = desk(&[
         ("version_history.json", HISTORY.as_bytes()),
         ("paper-1.21.11-69.jar", &{
@@ -246,7 +247,7 @@ fn offline_the_projects_that_are_stored_are_known() {
     fs::write(desk.path().join("other.yaml"), manifests).unwrap();
     desk.run(&["catalog", "fetch", "-f", "other.yaml", "--catalog", "kept"]);
     assert_shown("adopt-offline", &desk.run(&["adopt", "lobby", "--catalog", "kept"]));
-    // With a cache that holds nothing.
+    // With an empty cache.
     let mut command = desk.command(&["adopt", "lobby", "--offline"]);
     command.env("XDG_CACHE_HOME", desk.path().join("none"));
     let shown = shown(&command.output().unwrap());

@@ -1,4 +1,4 @@
-//! Edge (reads). Questions that have an answer.
+//! Edge (reads). Tests queries that have an answer.
 
 use resolver::explain::Explanation;
 
@@ -63,7 +63,7 @@ fn a_target_says_of_each_plugin_whether_it_is_ready_and_since_when_it_is_silent(
     assert_shown("target", &target("1.21.11", &[]));
     assert_shown("target-json", &target("1.21.11", &["--format", "json"]));
     assert_shown("target-possible", &target("1.21.10", &[]));
-    // Not out at the instant of the question, and never.
+    // A version that is not released at the time of the query, and one that never was.
     assert_shown("target-to-come", &target("26.9", &[]));
     assert_shown("target-to-come-svg", &target("26.9", &["--format", "svg"]));
     assert_shown("target-unknown", &target("1.20.9", &[]));
@@ -116,7 +116,7 @@ fn stdin_takes_a_list_as_kubectl_prints_it() {
          "metadata": {"name": "griefprevention", "namespace": "games"},
          "spec": {"source": {"type": "modrinth", "project": "griefprevention"}, "instanceSelector": {}}}]}"#;
     let desk = Desk::new(&[]);
-    // Its world was opened by 1.21.11, so the 1.21.10 that GriefPrevention is listed for is no way out.
+    // Its world was opened by 1.21.11, so the 1.21.10 that GriefPrevention lists is not allowed.
     assert_shown("stdin-list", &desk.run_with_stdin(&["explain", "-f", "-"], list));
 }
 

@@ -1,4 +1,4 @@
-//! Edge (reads). Boards: what is behind, and who is ready.
+//! Edge (reads). Tests `outdated` and `ready`.
 
 use super::{Desk, assert_shown, lobby, plugin, server};
 

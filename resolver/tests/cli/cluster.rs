@@ -1,4 +1,4 @@
-//! Edge (reads). Servers of a cluster, against a stand-in that lists objects and refuses as the API server does.
+//! Edge (reads). Tests servers of a cluster, against a fake API server that lists objects and sends real errors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +16,19 @@ use tokio::net::TcpListener;
 use super::facts::FACTS;
 use super::{Desk, WORLD, assert_shown, lobby, plugin, server, shown};
 
-/// How many objects are in a page, whatever was asked for: fewer than there are.
+/// Objects per page, whatever the client requests. It is smaller than the number of objects.
 const PAGE: usize = 2;
 
-/// What the API server has, and what it says instead.
+/// State of the fake API server.
 #[derive(Clone, Default)]
 struct Objects {
     /// By plural.
     of: Arc<BTreeMap<String, Vec<Value>>>,
-    /// Namespaces that were asked for, `*` for all.
+    /// Requested namespaces, `*` for all.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// An API server with the objects of these manifests.
+/// A fake API server with the objects of these manifests.
 struct ApiServer {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -40,7 +40,7 @@ impl ApiServer {
         for document in manifests.split("---\n").filter(|document| !document.trim().is_empty()) {
             let mut object: Value = yaml(document);
             let plural = if object["kind"] == "Plugin" { "plugins" } else { "papermcservers" };
-            // What every object of a cluster has.
+            // Fields of every object in a cluster.
             object["metadata"]["uid"] = json!("5a2c");
             object["metadata"]["resourceVersion"] = json!("7");
             of.entry(plural.to_owned()).or_default().push(object);
@@ -51,7 +51,7 @@ impl ApiServer {
         let router = Router::new()
             .route(&format!("{base}/{{plural}}"), get(list_all))
             .route(&format!("{base}/namespaces/{{namespace}}/{{plural}}"), get(list))
-            // What is not installed, as the API server says it: no Status.
+            // The API server's response for a missing CRD, which is not a Status object.
             .fallback(|| async { (StatusCode::NOT_FOUND, "404 page not found\n") })
             .with_state(objects);
         let listener = WORLD.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -60,14 +60,14 @@ impl ApiServer {
         Self { url, asked }
     }
 
-    /// A kubeconfig whose context `home` leads here, with `games` for its namespace; and others.
+    /// A kubeconfig whose context `home` leads to this server, with `games` as its namespace. It has further contexts.
     fn kubeconfig(&self) -> String {
         let Self { url, asked: _ } = self;
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "home",
             "clusters": [
                 {"name": "here", "cluster": {"server": url}},
-                // Nobody can listen there.
+                // No process can listen there.
                 {"name": "gone", "cluster": {"server": "http://127.0.0.1:1"}},
                 {"name": "bare", "cluster": {"server": format!("{url}/bare")}},
             ],
@@ -91,13 +91,13 @@ impl ApiServer {
         .to_string()
     }
 
-    /// A desk whose `KUBECONFIG` leads here.
+    /// A desk whose `KUBECONFIG` leads to this server.
     fn desk(&self) -> ClusterDesk {
         ClusterDesk(Desk::new(&[("kubeconfig", &self.kubeconfig())]))
     }
 }
 
-/// As the API server stores it.
+/// The object as the API server stores it.
 fn yaml(document: &str) -> Value {
     serde_saphyr::from_str(document).unwrap()
 }
@@ -175,7 +175,7 @@ impl ClusterDesk {
     }
 }
 
-/// What an operator wrote into the status of the lobby.
+/// The lobby's status as an operator writes it.
 pub(super) const STATUS: &str = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  basis:\n    floor: 1.21.10\n    \
                       version: 1.21.10\n    build: 100\n    releases: [wPbEtTr8]\n";
 
@@ -215,9 +215,9 @@ fn a_server_of_a_cluster_is_answered_as_its_objects_are_and_however_it_is_named(
     for arguments in arguments {
         assert_eq!(desk.run(arguments), answer, "{arguments:?}");
     }
-    // What `kubectl get -o yaml` prints is the same question.
+    // The output of `kubectl get -o yaml` is the same query.
     assert_eq!(desk.0.run_with_stdin(&["explain", "-f", "-"], &manifests), answer);
-    // Without --namespace it is that of the context, and never a guess.
+    // Without --namespace, the namespace of the context is used.
     let asked = api.asked.lock().unwrap();
     assert!(asked.iter().all(|namespace| namespace == "games" || namespace == "*"), "{asked:?}");
 }
@@ -234,7 +234,7 @@ fn facts_are_given_for_a_server_of_a_cluster_too() {
 
 #[test]
 fn what_the_status_knows_is_part_of_the_question() {
-    // Without its basis the server has no world and nothing runs: a pin below is then no sin.
+    // Without its basis the server has no world and no running version, so a pin below is allowed.
     let pinned = |status: &str| {
         let server = accepted(&server("  updateStrategy: pin\n  version: 1.21.8\n"));
         ApiServer::with(&format!("{server}{status}")).desk().run(&["explain", "lobby"])
@@ -252,11 +252,11 @@ fn servers_that_share_a_plugin_are_decided_about_together_and_only_the_one_asked
     let api = ApiServer::with(&shared("  eula: Accepted\n"));
     let answer = api.desk().run(&["explain", "lobby"]);
     assert_shown("cluster-shared", &answer);
-    // Saved and asked again it is the same question.
+    // The saved query gives the same answer.
     let desk = api.desk();
     assert_eq!(desk.run(&["explain", "lobby", "--save-problem", "problem.json"]), answer);
     assert_eq!(desk.run(&["explain", "--problem", "problem.json"]), answer);
-    // Who may not be started has no say.
+    // A server that may not be started does not count.
     let alone = ApiServer::with(&accepted(&lobby())).desk().run(&["explain", "lobby"]);
     assert_ne!(answer, alone);
     assert_eq!(ApiServer::with(&shared("")).desk().run(&["explain", "lobby"]), alone);
@@ -364,7 +364,7 @@ fn the_plan_of_a_cluster_knows_what_runs_and_when_the_next_window_opens() {
                 - {name: ViaVersion, currentVersion: 5.7.0, state: PendingUpdate}\n  \
                 availableUpdate: {digest: \"22\", version: 1.21.10, build: 129, oneWay: false, summary: x, cost: about 25 s}\n";
     let by_hand = arena().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
-    // Its operator is an older one: no basis.
+    // The status of an older operator, without a basis.
     let status = "status:\n  currentVersion: 1.21.7\n  currentBuild: 32\n";
     let manifests = lobby_in_cluster().replace(STATUS, &format!("{STATUS}{told}"));
     let api = ApiServer::with(&[manifests, format!("{by_hand}{status}")].join("---\n"));

@@ -1,4 +1,4 @@
-//! Edge (reads). What runs, as the status of a manifest says, is what plugins do not go below.
+//! Edge (reads). Tests that plugins do not go below the running versions in the status of a manifest.
 
 use super::{Desk, assert_shown, plugin, server};
 
@@ -15,10 +15,10 @@ fn a_plugin_goes_below_what_the_status_says_runs_only_where_its_manifest_allows_
     };
     assert_shown("downgrade-waits", &explain(STATUS, ""));
     assert_shown("downgrade-allowed", &explain(STATUS, ", allowDowngrade: true"));
-    // Where nothing runs there is nothing to go below.
+    // Without a running version there is no lower limit.
     let new = explain("", "");
     assert!(new.contains("GriefPrevention 16.18.3") && !new.contains("goes down"), "{new}");
-    // A value that is none is told with its place.
+    // An invalid value is reported with its field.
     let wrong = explain(STATUS, ", allowDowngrade: sometimes");
     assert!(wrong.contains("allowDowngrade"), "{wrong}");
 }

@@ -1,10 +1,11 @@
-//! Edge (reads). What a cluster knows about versions (`--facts`): used by every answer, named in it, and refused with its place.
+//! Edge (reads). Tests compatibility facts (`--facts`): used by every answer, named in it, and rejected with their
+//! position.
 
 use std::fs;
 
 use super::{Desk, assert_shown, lobby};
 
-/// What somebody found out about two plugins of the lobby.
+/// A fact about two plugins of the lobby.
 pub(super) const FACTS: &str = "facts:\n- plugin: DiscordSRV\n  releases: '>=1.28'\n  \
                                 requires: {plugin: GriefPrevention, version: '<=16.18.3'}\n  \
                                 source: the staff channel\n  date: 2026-01-10\n";
@@ -28,7 +29,7 @@ fn a_fact_of_the_cluster_binds_and_is_named_with_who_says_it() {
 
 #[test]
 fn a_saved_problem_and_a_lock_take_the_facts_along() {
-    // About every release: then two chosen ones are bound by it.
+    // The fact is about every release, so it constrains two chosen ones.
     let desk = desk(&FACTS.replace("  releases: '>=1.28'\n", ""));
     let answer = desk.run(&[&EXPLAIN[..], &["--save-problem", "problem.json"]].concat());
     desk.run(&["lock", "-f", "lobby.yaml", "--facts", "facts.yaml", "-o", "locks"]);
@@ -38,7 +39,7 @@ fn a_saved_problem_and_a_lock_take_the_facts_along() {
         desk.run(&["verify", "locks/games.lobby.lock.json", "-f", "lobby.yaml", "--facts", "facts.yaml"])
             .starts_with("exit 0\n")
     );
-    // Who does not know the fact would choose otherwise.
+    // Without the fact, another version set would be chosen.
     assert!(desk.run(&["verify", "locks/games.lobby.lock.json", "-f", "lobby.yaml"]).starts_with("exit 1\n"));
     fs::remove_file(desk.path().join("facts.yaml")).unwrap();
     assert_eq!(desk.run(&["explain", "--problem", "problem.json"]), answer);

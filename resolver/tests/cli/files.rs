@@ -1,4 +1,4 @@
-//! Edge (reads). Plugins that are named by a URL and a checksum.
+//! Edge (reads). Tests plugins that are named by a URL and a checksum.
 
 use std::fs;
 
@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 use super::cluster::STATUS;
 use super::{Desk, WORLD, assert_shown, plugin, server};
 
-/// A JAR in the cache, as if it had been downloaded before: the replay speaks no https. Its sha256.
+/// Stores a JAR in the cache as if it had been downloaded, because the replay does not support https. Returns its
+/// sha256.
 fn cached(yml: &PluginYml) -> String {
     let jar = jar::plugin(yml);
     let sha256 = hex::encode(Sha256::digest(&jar));
@@ -18,7 +19,7 @@ fn cached(yml: &PluginYml) -> String {
     sha256
 }
 
-/// A Plugin called `house-rules` with this source.
+/// A Plugin named `house-rules` with this source.
 fn rules(source: &str) -> String {
     format!(
         "---\napiVersion: nightshift.dev/v1alpha1\nkind: Plugin\nmetadata: {{name: house-rules, namespace: games}}\n\
@@ -84,12 +85,12 @@ fn everything_that_does_not_go_together_is_said_at_once() {
 
 #[test]
 fn a_file_that_cannot_be_had_leaves_the_question_open() {
-    // Nothing is downloaded from inside a private network, so nobody is asked here.
+    // Addresses in a private network are never downloaded, so no request is sent.
     let inside = file(&"cd".repeat(32)).replace("example.org", "10.0.0.1");
     shown("file-inside", &inside);
 }
 
-/// Plugins of two files that are both called `HouseRules`; of the second one `more` of its spec.
+/// Plugins of two files that both have the name `HouseRules`. `more` is added to the spec of the second one.
 fn both(more: &str) -> String {
     let mut later = yml();
     "2.2".clone_into(&mut later.version);
@@ -138,7 +139,7 @@ fn two_files_of_one_plugin_name_stand_on_every_board_with_the_way_out() {
     shown("ready", &["ready", "1.21.11", "-f", "runs.yaml"]);
     shown("why-not", &["explain", "--why-not", "1.21.11", "-f", "runs.yaml"]);
     shown("why-not-json", &["explain", "--why-not", "1.21.11", "-f", "runs.yaml", "--format", "json"]);
-    // What runs can run.
+    // The running version can run.
     assert!(desk.run(&["ready", "1.21.10", "-f", "runs.yaml"]).starts_with("exit 0\n"));
     assert!(desk.run(&["explain", "--why-not", "1.21.10", "-f", "runs.yaml"]).starts_with("exit 0\n"));
     assert!(desk.run(&["ready", "1.21.10", "-f", "lobby.yaml"]).starts_with("exit 1\n"));
@@ -151,7 +152,7 @@ fn what_comes_alone_is_planned_also_where_nothing_comes_as_a_whole() {
     let before = auto.clone() + &urgent + &file(&cached(&yml()));
     let two_files = auto.clone() + &urgent + &both("");
     let none = auto.clone() + &urgent + &plugin("griefprevention", ", updateStrategy: pin, version: \"99\"");
-    // What makes the second file come alone makes it come beside the first.
+    // The second file as a partial update would be installed beside the first.
     let no_part = auto + &plugin("discordsrv", "") + &both("urgent: true\n  ");
     let manifests =
         [("before.yaml", &before), ("two-files.yaml", &two_files), ("none.yaml", &none), ("no-part.yaml", &no_part)];

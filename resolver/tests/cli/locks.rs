@@ -1,4 +1,4 @@
-//! Edge (reads). Locks: written down, and compared (row F03).
+//! Edge (reads). Tests writing and comparing locks (row F03).
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use resolver::lock::Lock;
 
 use super::{Desk, assert_shown, lobby, plugin, server};
 
-/// `lobby` and `arena`, which is pinned.
+/// `lobby`, and `arena`, which is pinned.
 fn two() -> String {
     let arena = server("  updateStrategy: pin\n  version: 1.21.8\n").replace("name: lobby", "name: arena");
     lobby() + "---\n" + &arena

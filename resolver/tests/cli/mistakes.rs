@@ -1,4 +1,4 @@
-//! Edge (reads). Input that cannot be asked: where, what, and what to write instead.
+//! Edge (reads). Tests invalid input: the position, the problem and the suggested fix.
 
 use std::fs;
 use std::path::Path;
@@ -105,7 +105,8 @@ fn wrong_arguments_exit_with_2() {
     assert_shown("wrong-at", &desk.run(&["explain", "-f", "x", "--at", "tomorrow"]));
 }
 
-/// The API server's verdict on each of these files is checked against a real one (crds/examples); ours must agree.
+/// The API server's decision on each of these files is checked against a real one (crds/examples). This command must
+/// agree.
 #[test]
 fn what_the_api_server_refuses_is_refused_here_and_its_examples_are_not() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/examples");
@@ -116,7 +117,7 @@ fn what_the_api_server_refuses_is_refused_here_and_its_examples_are_not() {
         paths
     };
     let desk = Desk::new(&[]);
-    // An empty catalog: whether it is refused is known before anything is read.
+    // The catalog is empty: violations are found before anything is read.
     fs::create_dir(desk.path().join("empty")).unwrap();
     let said = |path: &Path| desk.run(&["explain", "--catalog", "empty", "-f", path.to_str().unwrap()]);
     let wrong = of(&examples.join("refused"));

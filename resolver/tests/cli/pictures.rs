@@ -1,4 +1,4 @@
-//! Edge (reads). `explain --format svg`: one picture of all servers, and the one that the documentation shows.
+//! Edge (reads). Tests `explain --format svg`: one diagram of all servers, and the one in the documentation.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Edge (reads). What would be changed, when, and what waits.
+//! Edge (reads). Tests `plan`: changes, their times, and waiting updates.
 
 use std::fs;
 
@@ -20,17 +20,17 @@ fn what_runs_is_told_by_a_lock() {
     let plan = ["plan", "-f", "lobby.yaml", "--running", "running.lock.json"];
     assert_shown("plan", &desk.run(&plan));
     assert_shown("plan-json", &desk.run(&[&plan[..], &["--format", "json"]].concat()));
-    // What was planned runs: nothing is left to do.
+    // The planned version set is running, so there are no changes.
     let lock = desk.command(&["lock", "-f", "lobby.yaml"]).output().unwrap();
     fs::write(desk.path().join("new.lock.json"), &lock.stdout).unwrap();
     assert_shown("plan-nothing", &desk.run(&["plan", "-f", "lobby.yaml", "--running", "new.lock.json"]));
-    // A lock of another server is no witness.
+    // The lock of another server is not accepted.
     let elsewhere = lobby().replace("name: lobby", "name: hub");
     fs::write(desk.path().join("hub.yaml"), elsewhere).unwrap();
     assert_shown("plan-other", &desk.run(&["plan", "-f", "hub.yaml", "--running", "new.lock.json"]));
 }
 
-/// GriefPrevention at this release, which lists 1.21.9 (16.18.4) or less (16.18.3).
+/// GriefPrevention at this release, which lists up to 1.21.9 (16.18.4) or less (16.18.3).
 fn griefprevention(release: &str, more: &str) -> String {
     plugin("griefprevention", &format!(", updateStrategy: pin, version: {release}{more}"))
 }
@@ -61,7 +61,8 @@ fn of_what_comes_alone_too_the_list_for_a_hotfix_sibling_is_told_once() {
     assert_shown("plan-sibling-alone-json", &desk.run(&[&plan[..], &["--format", "json"]].concat()));
 }
 
-/// Plans these objects for a server on which the set of ten days before runs, and shows what comes as text and as JSON.
+/// Plans these objects for a server that runs the version set of ten days before, and compares the plan as text and as
+/// JSON.
 fn plan_after_ten_days(name: &str, objects: &str) {
     let desk = Desk::new(&[("objects.yaml", objects)]);
     let lock = desk.command(&["lock", "-f", "objects.yaml", "--at", "2026-01-11"]).output().unwrap();

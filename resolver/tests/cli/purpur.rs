@@ -1,4 +1,4 @@
-//! Edge (writes). A server of Purpur: the build that is chosen is brought once, and all else rests on what came.
+//! Edge (writes). Tests a Purpur server: the chosen build is downloaded once, and its hash is used everywhere else.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use super::{Desk, WORLD, plugin, server, shown};
 
 const BYTES: &[u8] = b"the bytes of Purpur";
 
-/// PurpurMC, with two builds of two versions, and the paths of what was downloaded there.
+/// A fake PurpurMC with two builds of two versions, which records the paths of downloads.
 struct Purpur {
     base: String,
     downloads: Arc<Mutex<Vec<String>>>,
@@ -49,7 +49,7 @@ async fn answer(State(pages): State<Pages>, uri: Uri) -> Response {
     }
 }
 
-/// PurpurMC, which announces this md5 for every build.
+/// A fake PurpurMC that publishes this md5 for every build.
 fn purpur(md5: String) -> Purpur {
     let downloads = Arc::default();
     let pages = Pages { md5, downloads: Arc::clone(&downloads) };
@@ -64,7 +64,7 @@ fn right() -> String {
     hex::encode(Md5::digest(BYTES))
 }
 
-/// `lobby` of Purpur, whose one plugin is listed up to 1.21.10.
+/// `lobby` with Purpur, whose one plugin lists up to 1.21.10.
 fn desk() -> Desk {
     let manifests = server("  software: Purpur\n  updateStrategy: auto\n") + &plugin("griefprevention", "");
     Desk::new(&[("lobby.yaml", &manifests)])
@@ -88,7 +88,7 @@ fn only_the_build_of_the_answer_is_brought_and_once() {
     let (purpur, desk) = (purpur(right()), desk());
     let explained = purpur.run(&desk, &["explain", "-f", "lobby.yaml"]);
     assert!(explained.starts_with("exit 0\n-- stdout\nlobby can run Purpur 1.21.10 (build 2535)"), "{explained}");
-    // Nobody has seen that one, and it is the plugin that holds it all the same.
+    // That build is not verified, and the plugin blocks it anyway.
     assert!(explained.contains("Purpur 1.21.11 has been out since"), "{explained}");
     assert_eq!(purpur.downloads(), ["/v2/purpur/1.21.10/2535/download"]);
     let lock = purpur.run(&desk, &["lock", "-f", "lobby.yaml"]);
@@ -115,7 +115,7 @@ fn a_fetched_catalog_has_what_a_lock_needs_and_a_lock_is_verified_by_what_came()
     let verified = purpur.run(&desk, &[&["verify", "lobby.lock.json"], &offline[..]].concat());
     assert!(verified.contains("sha256:abababababab"), "{verified}");
 
-    // Elsewhere nobody has seen the locked one, which is not the one that would be chosen now.
+    // In another cache, the locked build is not verified and would not be chosen now.
     let pinned = server("  software: Purpur\n  updateStrategy: build-pin\n  version: 1.21.11\n  build: 2567\n");
     fs::write(desk.path().join("pinned.yaml"), pinned).unwrap();
     let lock =

@@ -1,4 +1,4 @@
-//! Edge (reads). What README.md shows of the command is what the command says.
+//! Edge (reads). Tests that the output in README.md is the output of the command.
 
 use std::fs;
 use std::path::Path;

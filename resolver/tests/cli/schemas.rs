@@ -1,4 +1,4 @@
-//! Edge (reads). What commands write with `--format json` is as the published schemas say.
+//! Edge (reads). Tests that the output of `--format json` matches the published schemas.
 
 use std::fmt::Debug;
 use std::fs;
@@ -26,7 +26,7 @@ fn published(name: &str) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// What a command writes, value by value; each is as the schema says.
+/// The values that a command writes. Each one matches the schema.
 fn checked(desk: &Desk, name: &str, arguments: &[&str]) -> Vec<Value> {
     let output = desk.command(arguments).output().unwrap();
     let values: Vec<Value> = Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>().unwrap();
@@ -38,7 +38,7 @@ fn checked(desk: &Desk, name: &str, arguments: &[&str]) -> Vec<Value> {
     values
 }
 
-/// A desk with a server that is held, one that is impossible, two locks, and one that was tampered with.
+/// A desk with a blocked server, one without a solution, two locks, and one modified lock.
 fn desk() -> Desk {
     let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
     let status = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  plugins:\n  \
@@ -69,7 +69,7 @@ fn desk() -> Desk {
     desk
 }
 
-/// Every kind of answer: whose schema it is under, and what is asked.
+/// Every kind of answer: the name of its schema, and the command.
 const QUESTIONS: [(&str, &str); 29] = [
     ("lock", "lock -f lobby.yaml"),
     ("explanation", "explain -f lobby.yaml"),
@@ -110,13 +110,13 @@ fn every_json_answer_is_as_its_schema_says() {
     }
 }
 
-/// What is typed.
+/// The arguments of the command.
 fn in_words<'a>(name: &str, question: &'a str) -> Vec<&'a str> {
     let format: &[&str] = if name == "lock" { &[] } else { &["--format", "json"] };
     question.split(' ').chain(format.iter().copied()).collect()
 }
 
-/// An answer that has a field more in each object is read as if it had not.
+/// An answer with an additional field in each object is read as without them.
 fn assert_passed_over<T: DeserializeOwned + PartialEq + Debug>(answer: &Value) {
     let read = |value: Value| serde_json::from_value::<T>(value).unwrap();
     assert_eq!(read(with_further_fields(answer)), read(answer.clone()));
@@ -139,7 +139,7 @@ fn a_field_more_in_any_object_of_an_answer_is_passed_over() {
                     answer.get("solve").into_iter().for_each(assert_passed_over::<Difference>);
                     answer.get("noSolution").into_iter().for_each(assert_passed_over::<Explanation>);
                 }
-                // Nothing of ours reads the others.
+                // No type reads the others.
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Edge (reads). What makes it at home in a shell: completions, the manual, kubectl's plugin name; and the published schemas.
+//! Edge (reads). Tests shell integration: completions, the manual, kubectl's plugin name, and the published schemas.
 
 use std::fs;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn kubectl_completes_commands_options_and_values_of_its_plugin() {
     assert_eq!(names(&["explain", "--color=never", "--format=h"]), ["human", ":4"]);
     assert_eq!(names(&["schema", "l"]), ["lock", ":4"]);
     assert_eq!(names(&["catalog", ""]), ["fetch", ":4"]);
-    // Paths are the shell's to complete; what nobody can know is not taken for a path.
+    // The shell completes paths. Values that cannot be completed are not treated as paths.
     for path in [&["explain", "-f", ""][..], &["explain", "-f", "a.yaml", ""], &["lock", "-o", ""], &["diff", "a", ""]]
     {
         assert_eq!(names(path), [":0"], "{path:?}");

@@ -1,4 +1,5 @@
-//! Edge (reads and writes). The command on a terminal: it writes to one side of a pseudo-terminal, and the test looks at the other.
+//! Edge (reads and writes). Tests the command on a terminal: it writes to one side of a pseudo-terminal, and the test
+//! reads the other.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -16,12 +17,12 @@ use super::{Desk, lobby};
 #[derive(Clone, Copy)]
 enum End {
     Pipe,
-    /// Of so many columns; 0: it does not know.
+    /// With this number of columns. 0 means unknown.
     Terminal(u16),
 }
 
 impl End {
-    /// The side that is looked at, and the one that is written to.
+    /// The side to read, and the side to write.
     fn open(self) -> (OwnedFd, OwnedFd) {
         match self {
             Self::Pipe => {
@@ -41,19 +42,19 @@ impl End {
     }
 }
 
-/// What a command writes to stdout and to stderr.
+/// The text that a command writes to stdout and to stderr.
 fn written(mut command: Command, stdout: End, stderr: End) -> [String; 2] {
     let ((seen_of_stdout, stdout), (seen_of_stderr, stderr)) = (stdout.open(), stderr.open());
     let looks = [seen_of_stdout, seen_of_stderr].map(|seen| thread::spawn(move || until_the_end(seen)));
     let status = command.stdout(stdout).stderr(stderr).status().unwrap();
-    // It holds the sides that are written to, and there is no end while anybody does.
+    // The command holds the write sides. The readers reach the end only when they are closed.
     drop(command);
     assert!(status.success(), "{status}");
-    // A terminal begins a line at the left by a letter of its own.
+    // A terminal adds a carriage return to each line.
     looks.map(|look| look.join().unwrap().replace("\r\n", "\n"))
 }
 
-/// A pipe ends with nothing more to read, a terminal with an error when nobody is on the other side.
+/// A pipe ends with an empty read, a terminal with an error when the other side is closed.
 fn until_the_end(seen: OwnedFd) -> String {
     let mut bytes = Vec::new();
     if let Err(error) = File::from(seen).read_to_end(&mut bytes) {
@@ -62,7 +63,7 @@ fn until_the_end(seen: OwnedFd) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// What is asked at a desk: with these further arguments and variables, with blanks between them.
+/// `explain` on a desk with these arguments and variables, separated by spaces.
 fn explain(desk: &Desk, arguments: &str, variables: &str) -> Command {
     let arguments: Vec<&str> = "explain -f lobby.yaml".split(' ').chain(arguments.split_whitespace()).collect();
     let mut command = desk.command(&arguments);
@@ -76,7 +77,7 @@ fn a_narrow_terminal_breaks_lines_below_their_own_column_and_nothing_else_does()
     let on = |stdout: End| written(explain(&desk, "", ""), stdout, End::Pipe)[0].clone();
     let plain = on(End::Pipe);
     assert!(plain.lines().any(|line| line.chars().count() > 100), "{plain}");
-    // As wide as anything, not told, and too narrow for more than pieces.
+    // Very wide, unknown, and too narrow for wrapping.
     for columns in [500, 0, 39] {
         assert_eq!(on(End::Terminal(columns)), plain, "{columns} columns");
     }
@@ -121,7 +122,7 @@ fn what_is_under_way_is_shown_on_stderr_while_it_is_if_that_is_a_terminal() {
     let on = |stdout: End, stderr: End| written(explain(&desk, "", ""), stdout, stderr);
     let [answer, notes] = on(End::Pipe, End::Terminal(80));
     assert!(!notes.is_empty() && notes.replace(under_way, "").is_empty(), "gone when it is over: {notes:?}");
-    // The answer is the same, whoever looks on, and holds nothing of it.
+    // The answer is the same for every output and does not contain the progress line.
     assert_eq!(on(End::Pipe, End::Pipe), [answer.as_str(), ""]);
     assert_eq!(on(End::Terminal(500), End::Pipe), [answer.as_str(), ""]);
     let both = on(End::Terminal(500), End::Terminal(80));

@@ -1,10 +1,10 @@
-//! Edge (reads). JARs of one's own: what they hold, and the command that vouches for them.
+//! Edge (reads). Tests unmanaged JARs: which updates they block, and the command that trusts them.
 
 use super::{Desk, assert_shown, plugin, server};
 
 const SHA256: &str = "00000000000000000000000000000000000000000000000000000000000000aa";
 
-/// A server as the cluster has it, with a JAR of its owner's own, and these lines of its spec.
+/// A server as it is in the cluster, with an unmanaged JAR, and these lines of its spec.
 fn lobby(spec: &str) -> String {
     let status = format!(
         "status:\n  currentVersion: 1.21.10\n  unmanaged:\n  - {{file: ShopGUIPlus.jar, sha256: {SHA256}, name: ShopGUIPlus}}\n  \
@@ -21,14 +21,14 @@ fn a_jar_of_ones_own_holds_a_new_minecraft_until_its_owner_vouches_for_it() {
     let trust = ["trust", "games/lobby", "ShopGUIPlus.jar", "--minecraft", "1.21.11", "-f", "lobby.yaml"];
     let said = desk.run(&trust);
     assert_shown("trust", &said);
-    // What it writes, in the manifest.
+    // The printed spec, in the manifest.
     let line = said.lines().find(|line| line.contains("- {file")).unwrap().trim_start_matches("#   ");
     let spec = format!("  unmanaged:\n{line}\n");
     let vouched = lobby(&spec).replace("  - {file: \"it's own.jar\"}\n", "");
     std::fs::write(desk.path().join("lobby.yaml"), &vouched).unwrap();
     let then = desk.run(&["explain", "-f", "lobby.yaml"]);
     assert!(then.contains("lobby can run Paper 1.21.11"), "{then}");
-    // The file changes, and the trust lapses.
+    // The file changes, and the trust no longer applies.
     let changed = vouched.replacen("00aa, name", "00bb, name", 1);
     assert_ne!(changed, vouched);
     std::fs::write(desk.path().join("lobby.yaml"), changed).unwrap();

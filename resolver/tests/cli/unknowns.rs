@@ -1,4 +1,4 @@
-//! Edge (reads). Catalogs in directories, and questions that nothing known answers.
+//! Edge (reads). Tests catalogs in directories, and queries that the known data cannot answer.
 
 use fixtures::upstream::{Failure, Upstream};
 
@@ -11,7 +11,7 @@ fn a_fetched_catalog_answers_without_a_network_and_in_the_same_words() {
     let online = desk.command(&["explain", "-f", "lobby.yaml"]).output().unwrap();
     let offline = desk
         .command(&["explain", "-f", "lobby.yaml", "--catalog", "kept"])
-        // Nothing listens there: whoever asked would be told so.
+        // No process listens there, so every request would fail.
         .env("NIGHTSHIFT_MODRINTH_URL", "http://127.0.0.1:1")
         .env("NIGHTSHIFT_FILL_URL", "http://127.0.0.1:1")
         .output()

@@ -1,4 +1,4 @@
-//! Edge (reads). Locks checked: what holds, and each way in which one does not.
+//! Edge (reads). Tests `verify`: a correct lock, and each way in which a lock can be wrong.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, assert_shown, lobby, plugin, server};
 
-/// A desk with `lobby.yaml`, its lock, and a catalog that answers offline.
+/// A desk with `lobby.yaml`, its lock, and a catalog for offline use.
 fn desk(manifests: &str) -> Desk {
     let desk = Desk::new(&[("lobby.yaml", manifests)]);
     desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
@@ -15,7 +15,7 @@ fn desk(manifests: &str) -> Desk {
     desk
 }
 
-/// The lock with something in it changed.
+/// Changes the lock.
 fn rewrite(desk: &Desk, change: impl Fn(&mut Value)) {
     let path = desk.path().join("lobby.lock.json");
     let mut lock = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -23,7 +23,8 @@ fn rewrite(desk: &Desk, change: impl Fn(&mut Value)) {
     fs::write(path, lock.to_string()).unwrap();
 }
 
-/// Compares what is found with the kept snapshot, and with the one beside it of the same as data: out of both is the page of all reasons.
+/// Compares the output with the snapshot, and the findings as JSON with the snapshot beside it. The reference page of
+/// all reasons is generated from both.
 fn assert_found(desk: &Desk, name: &str, arguments: &[&str]) {
     assert_shown(name, &desk.run(arguments));
     let output = desk.command(&[arguments, &["--format", "json"]].concat()).output().unwrap();

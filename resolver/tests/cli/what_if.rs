@@ -1,4 +1,4 @@
-//! Edge (reads). Questions about worlds that are not, and questions that are kept in a file.
+//! Edge (reads). Tests hypothetical queries and saved queries.
 
 use std::fs;
 
@@ -20,11 +20,11 @@ fn a_release_that_is_assumed_frees_what_its_plugin_holds_and_is_marked() {
         "assume-json",
         &desk.run(&[&EXPLAIN[..], &assume, &["--format", "json", "--why-not", "1.21.11"]].concat()),
     );
-    // It exists, and would only have to be listed.
+    // The release exists, and only its list is assumed.
     assert_shown("assume-listed", &desk.run(&[&EXPLAIN[..], &["--assume", "GriefPrevention=16.18.5"]].concat()));
 }
 
-/// As the schema describes an answer about a world that is not.
+/// An answer under assumptions, as its schema describes it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WhatIf {
@@ -78,7 +78,7 @@ fn what_nobody_asks_for_can_be_neither_left_out_nor_assumed() {
     assert!(dependency.contains("ViaVersion 6.0"), "{dependency}");
 }
 
-/// Elsewhere: no manifests, no catalog, no upstream, another day.
+/// Answers a saved query in another environment: no manifests, no catalog, no upstream, another day.
 fn elsewhere(problem: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
     asked_elsewhere(problem, &[&["explain", "--problem", "problem.json"], arguments].concat())
 }
@@ -142,7 +142,7 @@ fn every_question_about_servers_can_be_saved_and_gets_the_same_bytes_elsewhere()
         assert!(!answer.is_empty() && code == here.status.code(), "{arguments:?}");
         assert_eq!(notes, String::from_utf8(here.stderr).unwrap(), "{arguments:?}");
     }
-    // One that supposes something is a question for `explain`.
+    // Only `explain` answers a query with assumptions.
     desk.run(&["explain", "-f", "lobby.yaml", "--without", "griefprevention", "--save-problem", "problem.json"]);
     assert_shown("problem-supposed", &desk.run(&["outdated", "--problem", "problem.json"]));
     assert_shown(
@@ -165,7 +165,7 @@ fn a_saved_question_can_be_asked_in_another_way() {
 fn a_saved_question_holds_no_secret_and_only_what_was_used() {
     let manifests = server("  updateStrategy: auto\n  image: example.org/paper:java21\n") + &plugin("discordsrv", "");
     let desk = Desk::new(&[("lobby.yaml", &manifests), ("more.yaml", &lobby())]);
-    // The cache holds more than this question uses.
+    // The cache contains more data than this query uses.
     desk.run(&["catalog", "fetch", "-f", "more.yaml"]);
     let output = desk
         .command(&[&EXPLAIN[..], &["--save-problem", "problem.json"]].concat())

@@ -1,18 +1,18 @@
-//! Edge (reads). When an answer, or what its hints give, would come.
+//! Edge (reads). Tests when an answer or its hints would be applied.
 
 use std::fs;
 
 use super::cluster::{STATUS, lobby_in_cluster};
 use super::{Desk, lobby};
 
-/// What the operator writes of the next window.
+/// The operator's status about the next window.
 const NEXT: &str = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n";
 
 /// The last line of an answer about these objects.
 fn end(objects: &str, options: &[&str]) -> String {
     let desk = Desk::new(&[("objects.yaml", objects)]);
     let answer = desk.run(&[&["explain", "-f", "objects.yaml", "--save-problem", "problem.json"], options].concat());
-    // Whoever gets the question saved gets the same end; as JSON it has none.
+    // The saved query has the same last line. JSON output has none.
     assert_eq!(desk.run(&["explain", "--problem", "problem.json"]), answer);
     let json =
         desk.command(&[&["explain", "-f", "objects.yaml", "--format", "json"], options].concat()).output().unwrap();
@@ -20,7 +20,7 @@ fn end(objects: &str, options: &[&str]) -> String {
     answer.lines().rfind(|line| !line.is_empty()).unwrap().to_owned()
 }
 
-/// A server whose worlds are copied before a newer Minecraft opens them.
+/// A server whose worlds are backed up before a newer Minecraft opens them.
 fn lobby_with_copies() -> String {
     lobby_in_cluster().replace("  eula: Accepted\n", "  eula: Accepted\n  backup: {}\n")
 }
@@ -30,7 +30,7 @@ fn an_answer_that_changes_something_ends_with_its_window() {
     let lobby_runs = lobby_with_copies().replace(STATUS, &format!("{STATUS}{NEXT}"));
     assert_eq!(end(&lobby_runs, &[]), "lobby is changed Sun 25 Jan 04:00 UTC; with one of these, then too.");
     assert_eq!(end(&lobby_runs, &["--why-not", "1.21.11"]), "With one of these lobby is changed Sun 25 Jan 04:00 UTC.");
-    // That window is over then, and of the past nothing is to come.
+    // The window is over at the later time, and no line is printed for the past.
     let written = "lobby is changed in its next window (0 4 * * 0 UTC, for 1h); with one of these, then too.";
     assert_eq!(end(&lobby_runs, &["--at", "2026-02-01"]), written);
     assert_eq!(end(&lobby_with_copies(), &[]), written);
@@ -40,7 +40,7 @@ fn an_answer_that_changes_something_ends_with_its_window() {
         end(&by_hand, &["--without", "griefprevention"]),
         "lobby is changed when somebody asks for it (`nightshift.dev/apply-now`): no window is switched on."
     );
-    // A first start waits for nothing.
+    // A first start waits for no window.
     assert!(!end(&lobby(), &[]).contains("is changed"));
 }
 
@@ -63,7 +63,7 @@ fn what_solves_itself_after_a_window_comes_in_the_one_after_that() {
     let written = "(0 4 * * 0 UTC, for 1h)";
     let later = format!(" What solves itself comes in the first window after that {written}.");
     assert!(told.ends_with(&later), "{told}");
-    // Nobody has told of a window, so they are named once already.
+    // The operator has not reported a window, so the windows are printed once already.
     let untold = end(&waits.replace(NEXT, ""), &["--without", "griefprevention"]);
     assert_eq!(untold.matches(written).count(), 1, "{untold}");
 }

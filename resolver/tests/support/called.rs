@@ -1,4 +1,4 @@
-//! Pure. Whom the names in JARs mean, by `docs/concepts/solve.md`; for tests only.
+//! Pure. Resolves the names in JARs to plugins, by the rules of `docs/concepts/solve.md`. For tests only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use resolver::catalog::{Declared, Dependency, DependencyKind, Release, Source};
 use super::needs::{Leads, Needs, is_called};
 use super::rules::Terms;
 
-/// What the plugins of a server are called.
+/// Names of the plugins of a server.
 pub(crate) struct Called {
-    /// Who has a name, the one that is meant first at the front; `None` is a JAR of people's own.
+    /// Owners of each name, the preferred one first. `None` is an unmanaged JAR.
     bearers: BTreeMap<String, Vec<Option<usize>>>,
-    /// Whether the JARs of everybody were read.
+    /// Whether the JARs of all plugins were read.
     all: bool,
 }
 
-/// As Bukkit reads a name, whatever its case.
+/// A name as Bukkit reads it, without case.
 pub(super) fn plain(name: &str) -> String {
     name.to_lowercase().replace(' ', "_")
 }
@@ -25,7 +25,7 @@ fn own(declared: &Declared) -> BTreeSet<String> {
 }
 
 impl Called {
-    /// By the JARs of those that take part which come, as far as somebody has read them.
+    /// Names from the installed JARs of these members, as far as they were read.
     pub(crate) fn among(needs: &Needs<'_>, terms: &BTreeMap<usize, Terms<'_>>) -> Self {
         let (mut first, mut second, mut all) = (Vec::new(), Vec::new(), true);
         let mut members: Vec<(&usize, &Terms<'_>)> = terms.iter().collect();
@@ -63,8 +63,8 @@ impl Called {
 }
 
 impl Needs<'_> {
-    /// Under which names others find a project on these terms: by the JARs that come, if those of any release
-    /// were all read, else by what people call it.
+    /// The names under which other plugins find a project on these terms: the names in the installed JARs, if all JARs
+    /// of any release were read, else the display names.
     pub(super) fn names_of(&self, at: usize, terms: &Terms<'_>) -> BTreeSet<String> {
         let project = &self.catalog.projects[at];
         let coming: Vec<_> = project.releases.iter().filter_map(|release| terms.files(release)).collect();
@@ -75,7 +75,7 @@ impl Needs<'_> {
         }
     }
 
-    /// Where the names lead without which a release does not load.
+    /// The plugins behind the names that a release requires to load.
     pub(super) fn by_jars(&self, place: usize, terms: &Terms<'_>, release: &Release) -> Vec<Leads> {
         let Some(called) = &self.called else { return Vec::new() };
         let files = terms.files(release).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Needs<'_> {
         if called.all && (is_file || has_run) && !unread { vec![Leads::Nobody] } else { Vec::new() }
     }
 
-    /// Whether people, or the main JAR of any release, call a project so.
+    /// Whether the project has this display name, or the main JAR of any release declares it.
     fn has_name(&self, at: usize, name: &str) -> bool {
         let project = &self.catalog.projects[at];
         let mut read = project.releases.iter().filter_map(|release| release.declared.as_ref());

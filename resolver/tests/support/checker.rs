@@ -1,4 +1,5 @@
-//! Pure. Checks a lock against its request, by `docs/concepts/solve.md`; shares no code with the solver. For tests only.
+//! Pure. Checks a lock against its request, by the rules of `docs/concepts/solve.md`. Shares no code with the solver.
+//! For tests only.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use super::own_jars;
 use super::rules::{Book, Terms, Unknown, runs};
 use super::texts;
 
-/// Everything that is wrong with a lock; empty: it satisfies the request.
+/// All errors in a lock. Empty means that it satisfies the request.
 pub(crate) fn complaints(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {
     match Book::open(catalog, request, now) {
         Ok(book) => complaints_by(&book, lock, None),
@@ -20,7 +21,7 @@ pub(crate) fn complaints(catalog: &Catalog, request: &Request, now: Timestamp, l
     }
 }
 
-/// The same, with the rules at hand; and with what is told beside the lock, whether that is so.
+/// The same with given rules. With `told`, the warnings of the answer are checked too.
 pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock, told: Option<&[Warning]>) -> Vec<String> {
     let request = book.request;
     let mut found = Vec::new();
@@ -78,7 +79,7 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock, told: Option<&[Warning
     found
 }
 
-/// Whether what was guessed is in the lock, and nothing else.
+/// Checks that the lock contains exactly the guesses.
 fn guesses(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
     let mut guessed = Vec::new();
     for (release, member) in installed.iter().zip(&book.members) {
@@ -121,7 +122,7 @@ fn paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String
     Some(at)
 }
 
-/// Whether all that is asked for is there, nothing is there without a reason, and nothing lacks what it needs.
+/// Checks that all requested plugins are installed, that each plugin has a reason, and that all needs are met.
 fn together(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
     let mut needed_by: Vec<Vec<String>> = book.members.iter().map(|member| member.kept_for.clone()).collect();
     for (at, release) in installed.iter().enumerate() {
@@ -167,7 +168,7 @@ fn reason_is(plugin: &LockedPlugin, objects: &[&str], needed_by: &[String]) -> b
     }
 }
 
-/// Whether a locked plugin has just the files that come, the main one first.
+/// Whether a locked plugin has exactly the installed files, the main one first.
 fn has_files(plugin: &LockedPlugin, terms: &Terms<'_>, release: &Release) -> bool {
     let locked: Vec<&LockedFile> = std::iter::once(&plugin.file).chain(&plugin.more).collect();
     let wanted = terms.files(release).unwrap_or_default();

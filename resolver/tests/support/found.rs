@@ -1,28 +1,28 @@
-//! Edge (reads). What `resolver verify` finds: the lines that it printed in the tests of the command, each with what it says as data.
+//! Edge (reads). Reads the findings of `resolver verify` from the snapshots of its tests, as text and as data.
 
 use std::fs;
 use std::io;
 
 use serde_json::Value;
 
-/// Where those tests keep what was printed, and under the same name with `FOUND` what was found.
+/// The directory of the snapshots. The findings have the same name with the suffix `FOUND`.
 const KEPT: &str = "tests/cli/snapshots";
 const FOUND: &str = "-found";
 
-/// The lists of a verdict, by their fields, with what stands above their lines.
+/// The lists of a report: field, and heading of the printed list.
 const LISTS: [(&str, &str); 2] = [("facts", "facts that hold no longer"), ("request", "what is asked for and not met")];
 
-/// One thing that was found.
+/// One finding.
 pub(crate) struct Finding {
-    /// The snapshot in which its line stands.
+    /// The snapshot that contains its line.
     pub(crate) snapshot: String,
-    /// It as data.
+    /// The finding as data.
     pub(crate) data: Value,
-    /// Its line, and what stands above the list.
+    /// Its line, and the heading of the list.
     pub(crate) text: String,
 }
 
-/// Everything that was found in a test.
+/// All findings of the tests.
 pub(crate) fn findings() -> io::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for entry in fs::read_dir(KEPT)? {
@@ -47,7 +47,7 @@ pub(crate) fn findings() -> io::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// A snapshot without its head.
+/// A snapshot without its header.
 fn kept(name: &str) -> io::Result<String> {
     let text = fs::read_to_string(format!("{KEPT}/{name}.snap"))?;
     Ok(text.splitn(3, "---\n").nth(2).unwrap_or_default().to_owned())

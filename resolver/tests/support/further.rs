@@ -1,6 +1,8 @@
-//! Edge (reads). More plugins of fixtures/recorded: with lists of Minecraft versions (recorded or derived from tags, on Modrinth and on
-//! Hangar), and three that are known by their git tags only. Of those no page is recorded: they have a date, a version and what
-//! their `plugin.yml` says, and no list.
+//! Edge (reads). Reads further plugins of fixtures/recorded.
+//!
+//! Some have lists of Minecraft versions (recorded or derived from tags, on Modrinth and on Hangar). Three are known by
+//! their git tags only, without a recorded page: they have a date, a version and the content of their `plugin.yml`, but
+//! no list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +22,11 @@ const TAGGED: [(&str, &str, &str); 3] = [
     ("essentialsx", "Essentials", "EssentialsX/Essentials"),
 ];
 
-/// On Hangar: the slug, which is the name too, and the file.
+/// On Hangar: the slug, which is also the name, and the file.
 const HANGAR: [(&str, &str); 2] =
     [("BlueMap", "hangar/bluemap-derived.json"), ("Maintenance", "hangar/maintenance.json")];
 
-/// A version of Hangar: what it has for Paper.
+/// A version of Hangar, reduced to Paper.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HangarVersion {
@@ -34,7 +36,7 @@ struct HangarVersion {
     platform_dependencies: BTreeMap<String, Vec<String>>,
 }
 
-/// A page as it was answered, or the versions alone.
+/// A page as it was recorded, or the versions alone.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum HangarList {
@@ -112,7 +114,7 @@ fn of_hangar(slug: &str, file: &str) -> Project {
     project(Source::Hangar, slug, slug, releases.collect())
 }
 
-/// A tag with two such files, as once while one was moved, is one release.
+/// A tag with two such files is one release. This happened once, when the file was moved.
 fn of_tags(slug: &str, name: &str, repo: &str, tags: &[Row]) -> Project {
     let mut known = BTreeSet::new();
     let ours = tags
@@ -134,7 +136,7 @@ fn of_tags(slug: &str, name: &str, repo: &str, tags: &[Row]) -> Project {
     project(Source::Modrinth, slug, name, releases.collect())
 }
 
-/// What is recorded of all plugins that have anything for Paper.
+/// All recorded plugins that have releases for Paper.
 pub(crate) fn all(catalog: Catalog) -> Catalog {
     let tags: Vec<Row> = read("plugins/facts.json");
     let multiverse = ["modrinth/multiverse-core.json", "modrinth/multiverse-core-derived.json"];
@@ -146,7 +148,8 @@ pub(crate) fn all(catalog: Catalog) -> Catalog {
     Catalog { projects, ..catalog }
 }
 
-/// The world as it was: without what came out later, and without what was replaced by then, which nobody chooses any more.
+/// The catalog as of a past time: without later releases, and without builds that were replaced by then and are never
+/// chosen.
 pub(crate) fn as_of(catalog: &Catalog, now: Timestamp) -> Catalog {
     let mut catalog = catalog.clone();
     for paper in &mut catalog.paper {
@@ -164,7 +167,7 @@ pub(crate) fn as_of(catalog: &Catalog, now: Timestamp) -> Catalog {
     catalog
 }
 
-/// A plugin at its newest, by its slug at the source that it is recorded of.
+/// A request for the newest release of a plugin, by its slug at the recorded source.
 pub(crate) fn wish(slug: &str) -> PluginRequest {
     let mut wish = recorded::wish(slug);
     if HANGAR.iter().any(|(hangar, _)| *hangar == slug) {

@@ -1,4 +1,4 @@
-//! Pure. How texts are made that nobody meant, for the tests of whatever reads texts.
+//! Pure. Generates invalid texts for the tests of parsers.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,15 @@ use fixtures::fuzz::{self, Edit};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
 
-/// What the longest text may take, in a debug build on a busy machine. Wide, so that only what grows with the square of a length,
-/// and takes minutes, is caught: this is no measurement.
+/// Time limit for the longest text, in a debug build on a busy machine. It is long, so that it detects only quadratic
+/// time, which takes minutes. This is no measurement.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The longest error: it goes into a status, an Event or a terminal.
+/// The longest error text. It goes into a status, an Event or a terminal.
 pub(crate) const LONGEST_ERROR: usize = 2_000;
 
-/// Tries `property` on values of `strategy`: always the same ones, unless the environment asks for another number of them.
+/// Tests `property` on values of `strategy`. The values are the same in each run, unless the environment sets another
+/// number of cases.
 pub(crate) fn always<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let rng_seed = fuzz::seed().map_or(RngSeed::Random, RngSeed::Fixed);
     let config = ProptestConfig {
@@ -32,7 +33,7 @@ pub(crate) fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(any::<Edit>(), 1..5)
 }
 
-/// Bytes of every kind: none, noise, text in any script, and text of what means something to the formats.
+/// Bytes of several kinds: noise, text in any script, and text with the special characters of the formats.
 pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..80),
@@ -41,12 +42,12 @@ pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The same, when it is text.
+/// The same as text.
 pub(crate) fn text() -> impl Strategy<Value = String> {
     bytes().prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What `read` gives, in time.
+/// Runs `read` and checks the time limit.
 pub(crate) fn in_time<T>(what: &str, read: impl FnOnce() -> T) -> T {
     let started = Instant::now();
     let value = read();

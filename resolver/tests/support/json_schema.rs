@@ -1,13 +1,14 @@
-//! Pure. As much of JSON Schema as the published schemas use, and if asked stricter: a field has to be described. For tests only.
+//! Pure. Validates the part of JSON Schema that the published schemas use. A strict mode also requires a description of
+//! each field. For tests only.
 
 use serde_json::Value;
 
-/// What of `value` is not as `schema` says, with its place; nothing when all is.
+/// Violations of `schema` in `value`, with their positions. Undescribed fields are violations.
 pub(crate) fn faults(schema: &Value, value: &Value) -> Vec<String> {
     found(&Checker { root: schema, describes_all: true }, value)
 }
 
-/// The same as a program has it that keeps to JSON Schema: where nothing is said about further fields, any is allowed.
+/// Violations in standard JSON Schema, which allows undescribed fields.
 pub(crate) fn refusals(schema: &Value, value: &Value) -> Vec<String> {
     found(&Checker { root: schema, describes_all: false }, value)
 }
@@ -81,7 +82,7 @@ impl Checker<'_> {
     }
 }
 
-/// A schema that another one names and adds fields to: one object is described by both.
+/// Merges a referenced schema with added fields, because both describe the same object.
 fn with_own(named: &Value, schema: &Value) -> Value {
     let mut whole = named.clone();
     if let Some(own) = schema["properties"].as_object() {
@@ -92,7 +93,7 @@ fn with_own(named: &Value, schema: &Value) -> Value {
     whole
 }
 
-/// What one keyword has against a value by itself.
+/// The violation of one keyword by a value, without nested values.
 fn wrong(keyword: &str, says: &Value, value: &Value) -> Option<String> {
     let (text, items, limit) = (value.as_str(), value.as_array(), says.as_u64());
     let letters = text.map(|text| text.chars().count() as u64);
@@ -116,7 +117,7 @@ fn wrong(keyword: &str, says: &Value, value: &Value) -> Option<String> {
             let is_instant = |text: &str| text.parse::<jiff::Timestamp>().is_ok();
             (says == "date-time" && text.is_some_and(|text| !is_instant(text))).then(|| "is no instant".to_owned())
         }
-        // These hold at all times, or are looked at with what is inside.
+        // Always satisfied, or checked with the nested values.
         "$ref"
         | "anyOf"
         | "oneOf"

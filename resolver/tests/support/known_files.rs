@@ -1,4 +1,4 @@
-//! Pure. JARs of people's own whose release is known, and what goes beside them, said a second time and without the solver's code.
+//! Pure. Unmanaged JARs whose release is known, and their conflicts: a second implementation without the solver's code.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::own_jars::release_of;
 use super::rules::all_that_runs;
 use super::texts;
 
-/// A JAR of people's own that is a release of a project.
+/// An unmanaged JAR that is a release of a project.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownFile<'a> {
     pub(super) jar: &'a UnmanagedJar,
@@ -21,7 +21,7 @@ pub(crate) struct KnownFile<'a> {
     pub(super) release: &'a Release,
 }
 
-/// Those that count: somebody minds them, and their plugin is not there anyway.
+/// The files that count: unmanaged JARs are not ignored, and their plugin is not installed anyway.
 pub(super) fn known_files<'a>(
     catalog: &'a Catalog,
     request: &'a Request,
@@ -37,12 +37,12 @@ pub(super) fn known_files<'a>(
 }
 
 impl KnownFile<'_> {
-    /// Whether it is this project, or the one of its name at another site.
+    /// Whether the file is of this project, or of the project of the same name at another site.
     pub(super) fn is_of(&self, catalog: &Catalog, at: usize) -> bool {
         self.place == at || same_elsewhere(self.project, &catalog.projects[at].key, &catalog.projects[at].name)
     }
 
-    /// Whether it is what is known under this key, of another site.
+    /// Whether the file is of the project that is known under this key at another site.
     pub(super) fn is_called_elsewhere(&self, key: &ProjectKey) -> bool {
         same_elsewhere(self.project, key, name_of(key))
     }
@@ -56,7 +56,7 @@ pub(super) fn same_elsewhere(project: &Project, key: &ProjectKey, name: &str) ->
     project.key.source != key.source && project.name.to_lowercase() == name.to_lowercase()
 }
 
-/// What people call those of which something is built in.
+/// Display names of the projects with built-in constraints.
 fn name_of(key: &ProjectKey) -> &str {
     match key.project.as_str() {
         "P1OZGk5p" => "ViaVersion",
@@ -65,7 +65,7 @@ fn name_of(key: &ProjectKey) -> &str {
     }
 }
 
-/// Whether a line about a release of the right project lets this one be there.
+/// Whether a dependency line about a release of the right project allows this release.
 fn lets(line: &Dependency, id: &str) -> bool {
     let named = line.version_id.as_deref();
     match line.kind {
@@ -75,14 +75,15 @@ fn lets(line: &Dependency, id: &str) -> bool {
     }
 }
 
-/// Whether lines ask for one release by its id.
+/// Whether a line requests one release by its id.
 fn names_one<'x>(mut lines: impl Iterator<Item = &'x Dependency>) -> bool {
     let asks = |line: &Dependency| matches!(line.kind, DependencyKind::Required | DependencyKind::Optional);
     lines.any(|line| asks(line) && line.version_id.is_some())
 }
 
 impl<'a> Needs<'a> {
-    /// Whether a release goes beside all files, but those beside which what runs does not go either.
+    /// Whether a release is compatible with all files. A file that the running release is not compatible with does not
+    /// count.
     pub(super) fn goes_beside_files(&self, place: usize, release: &Release) -> bool {
         self.files.iter().all(|file| {
             let mut running = all_that_runs(self.request, &self.catalog.projects[place]);
@@ -112,7 +113,8 @@ impl<'a> Needs<'a> {
                 .is_none_or(|bound| self.allows(bound, (release, names_one(of_release())), file.project, file.release))
     }
 
-    /// Whether a bound of a release lets a release of another project be there. Dates tell something where no page names one.
+    /// Whether a bound of a release allows a release of another project. Publication dates decide where no page names a
+    /// release.
     fn allows(&self, bound: &BuiltIn, (from, by_page): (&Release, bool), project: &Project, there: &Release) -> bool {
         match bound {
             BuiltIn::Range(range) | BuiltIn::Same(range) => texts::in_range(range, &there.version),

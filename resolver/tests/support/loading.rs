@@ -1,11 +1,11 @@
-//! What a server's software loads, said a second time and without the solver's code.
+//! Pure. Decides which releases a server's software loads: a second implementation without the solver's code.
 
 use resolver::catalog::{Release, Source};
 use resolver::software::Software;
 
 use super::rules::Terms;
 
-/// What a page may say that it is for, so that a server of this kind can be meant.
+/// Whether the loaders on the page include this kind of server.
 pub(crate) fn is_meant_for(software: Software, release: &Release) -> bool {
     let ours: &[&str] = match software {
         Software::Paper => &["paper", "spigot", "bukkit"],
@@ -16,7 +16,7 @@ pub(crate) fn is_meant_for(software: Software, release: &Release) -> bool {
     release.loaders.is_empty() || release.loaders.iter().any(|loader| ours.contains(&loader.to_lowercase().as_str()))
 }
 
-/// Whether the software loads a release: `None` where nobody can know it of Folia yet.
+/// Whether the software loads a release. `None` if that is unknown for Folia.
 pub(crate) fn loads(terms: &Terms<'_>, source: Source, release: &Release) -> Option<bool> {
     if !is_meant_for(terms.software, release) {
         return Some(false);
@@ -34,7 +34,7 @@ pub(crate) fn loads(terms: &Terms<'_>, source: Source, release: &Release) -> Opt
     }
 }
 
-/// Whether a page has a list that binds: what Modrinth lists is not about proxies.
+/// Whether a page has a binding list. Modrinth's lists do not apply to proxies.
 pub(crate) fn has_list(software: Software, source: Source, release: &Release) -> bool {
     !release.minecraft.is_empty() && (software != Software::Velocity || source == Source::Hangar)
 }

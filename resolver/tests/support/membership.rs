@@ -1,4 +1,5 @@
-//! Pure. Who takes part, and what of each may be used at all, by `docs/concepts/solve.md`; for tests only.
+//! Pure. Computes the members of a solve and the usable releases of each, by the rules of `docs/concepts/solve.md`. For
+//! tests only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +18,13 @@ use super::rules::{
 };
 use super::texts::{self, Key};
 
-/// The objects and the terms of what is asked for, by place.
+/// The objects and the terms of the requested projects, by place.
 pub(super) type Asked<'a> = BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>;
 
-/// Who needs whom, by place.
+/// Which project needs which, by place.
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
-/// Who takes part.
+/// Input of the computation.
 #[derive(Clone, Copy)]
 pub(super) struct Membership<'a> {
     pub(super) catalog: &'a Catalog,
@@ -32,7 +33,7 @@ pub(super) struct Membership<'a> {
 }
 
 impl<'a> Membership<'a> {
-    /// All of them, in the order in which they count; and what pages of files require.
+    /// All members in their order, and the requirements of files' pages.
     pub(super) fn settle(self) -> Result<(Vec<Member<'a>>, Vec<ByPage<'a>>), Unknown> {
         let asked = self.asked()?;
         let mut needs = Needs {
@@ -48,7 +49,8 @@ impl<'a> Membership<'a> {
         let kept = own_jars::kept(&needs, &asked, &wants)?;
         let there = asked.keys().chain(kept.keys()).copied().collect();
         needs.files = known_files(self.catalog, self.request, &there);
-        // A JAR says names only: first who comes without that, then who of them is meant.
+        // A JAR contains only names. The members are computed without them first, and the names are resolved among
+        // those.
         let (terms, _) = self.close(&asked, &kept, &needs)?;
         needs.called = Some(Called::among(&needs, &terms));
         let (terms, edges) = self.close(&asked, &kept, &needs)?;
@@ -78,7 +80,8 @@ impl<'a> Membership<'a> {
         Ok((members, by_pages))
     }
 
-    /// Who is needed by a usable release takes part, as young and as unstable as who needs it; until nothing is loosened any more.
+    /// Adds the projects that usable releases need, with the youngest age and the least stable channel of their
+    /// dependents. Repeats until the terms no longer change.
     fn close(
         self,
         asked: &Asked<'a>,
@@ -143,7 +146,7 @@ impl<'a> Membership<'a> {
                     _ => decides,
                 };
             }
-            // To hold what does not run means nothing.
+            // A hold without a running release has no effect.
             let held = wishes.iter().any(|wish| wish.hold.is_some())
                 && all_that_runs(self.request, &self.catalog.projects[place]).next().is_some();
             let terms = Terms {
@@ -169,7 +172,8 @@ impl<'a> Membership<'a> {
         Ok(asked)
     }
 
-    /// What is asked for and belongs to a project: known to, or because a Plugin says so, in either direction.
+    /// Requested plugins that belong to a project: by the built-in groups, or because a Plugin declares it, in either
+    /// direction.
     fn together(self, place: usize, asked: &Asked<'a>) -> Vec<(usize, SignedDuration)> {
         let projects = &self.catalog.projects;
         let means = |name: &str, at: usize| {
@@ -195,7 +199,7 @@ impl<'a> Membership<'a> {
         others.map(|(other, (_, terms))| (*other, terms.delay)).collect()
     }
 
-    /// Everything that is out, oldest first.
+    /// All published releases, oldest first.
     fn out(self, place: usize) -> Vec<&'a Release> {
         out(self.request, &self.catalog.projects[place], self.now)
     }
@@ -210,7 +214,7 @@ impl<'a> Membership<'a> {
                     .files(release)
                     .is_some_and(|files| files.iter().all(|file| verifiable(file.file) && file.java.is_none_or(starts)))
         };
-        // What its page has lost says nothing of how stable the rest is.
+        // A delisted release does not affect the channel of the others.
         let gone = lost(self.request, &self.catalog.projects[place]).map(|gone| &gone.id);
         let on_page = out.iter().filter(|release| gone != Some(&release.id));
         let best = on_page.filter(|release| sound(release)).map(|release| release.channel).max();
@@ -246,8 +250,8 @@ impl<'a> Membership<'a> {
         let exempt = |release: &Release| {
             runs(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_means(pin, &release.version))
         };
-        // What runs has to stay or to go up, as long as it is a file for Paper that can be verified: then a Java, a list or
-        // a dependency that it lacks is no reason to go down.
+        // The running release stays or goes up, if it is a verifiable file for Paper. A missing Java, list or
+        // dependency is no reason for a downgrade.
         let still_there = |release: &&&Release| {
             let asked_too_much = || terms.files(release).is_none() && release.file.is_some();
             let has_all = || terms.files(release).is_some_and(|files| files.iter().all(|file| verifiable(file.file)));
@@ -265,14 +269,14 @@ impl<'a> Membership<'a> {
         Judged { channel, ripe, usable }
     }
 
-    /// What a dependency of this member may be: what the member itself may be, or is pinned to.
+    /// The channel for dependencies of this member: its own channel, or that of its pinned release.
     fn as_unstable_as(self, place: usize, terms: &Terms<'_>, channel: Channel) -> Channel {
         let Some(pin) = terms.pin else { return channel };
         let pinned = self.out(place).into_iter().filter(|release| texts::pin_means(pin, &release.version));
         pinned.map(|release| release.channel).min().map_or(channel, |pinned| pinned.min(channel))
     }
 
-    /// Dependents before what they need; of several that are free (or in a cycle) the first by name.
+    /// Dependents before their dependencies. Among several candidates, or in a cycle, the first by name.
     fn dependencies_in_order(self, terms: &BTreeMap<usize, Terms<'a>>, asked: &Asked<'a>, edges: &Edges) -> Vec<usize> {
         let mut waiting: Vec<usize> = terms.keys().copied().filter(|place| !asked.contains_key(place)).collect();
         let project = |place: &usize| &self.catalog.projects[*place];
@@ -287,7 +291,7 @@ impl<'a> Membership<'a> {
     }
 }
 
-/// Everything of a project that is out, oldest first, and what runs and its page has lost.
+/// All published releases of a project, oldest first, and the running release if it is delisted.
 pub(super) fn out<'a>(request: &'a Request, project: &'a Project, now: Timestamp) -> Vec<&'a Release> {
     let is_out = |release: &&Release| published(release) <= now || runs(request, release);
     let mut out: Vec<&Release> = project.releases.iter().chain(lost(request, project)).filter(is_out).collect();
@@ -297,8 +301,8 @@ pub(super) fn out<'a>(request: &'a Request, project: &'a Project, now: Timestamp
 
 struct Judged<'a> {
     channel: Channel,
-    /// By channel, age, file and software, and beside JARs of people's own.
+    /// By channel, age, file and software, and compatible with unmanaged JARs.
     ripe: Vec<&'a Release>,
-    /// Those of them whose needs can be met at all.
+    /// Those whose needs can be met.
     usable: Vec<&'a Release>,
 }

@@ -1,4 +1,4 @@
-//! Pure. What releases ask of each other, by `docs/concepts/solve.md`; for tests only.
+//! Pure. Computes the requirements between releases, by the rules of `docs/concepts/solve.md`. For tests only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use super::loading::is_meant_for;
 use super::rules::{Terms, Unknown, lost, place_of, published, runs};
 use super::texts;
 
-/// A file that comes, with what is known from inside it.
+/// An installed file, with the metadata from inside it.
 #[derive(Clone, Copy)]
 pub(crate) struct Comes<'a> {
     pub(crate) file: &'a Artifact,
@@ -29,7 +29,7 @@ pub(crate) struct Comes<'a> {
 }
 
 impl Terms<'_> {
-    /// The files of a release that come; `None`: it has none, or not just one for each name.
+    /// The installed files of a release. `None` if it has no file, or not exactly one for each name.
     pub(crate) fn files<'r>(&self, release: &'r Release) -> Option<Vec<Comes<'r>>> {
         let main = release.file.as_ref()?;
         let mut all = vec![Comes {
@@ -44,7 +44,7 @@ impl Terms<'_> {
             all.push(Comes { file: &jar.file, java, api_version, folia, declared: jar.declared.as_ref() });
         }
         if self.software == Software::Velocity {
-            // What is inside for Bukkit is nothing to a proxy.
+            // A proxy ignores the metadata for Bukkit.
             all = all.iter().map(|comes| Comes { java: None, api_version: None, declared: None, ..*comes }).collect();
         }
         let mut wanted: BTreeSet<usize> = BTreeSet::new();
@@ -62,17 +62,17 @@ impl Terms<'_> {
     }
 }
 
-/// What one release asks of one other member.
+/// The requirement of one release on another member.
 pub(crate) struct Ask<'a> {
     /// The other member.
     pub(crate) of: usize,
-    /// Whether it may as well not be there.
+    /// Whether the other member may be absent.
     pub(crate) or_absent: bool,
-    /// The releases that will do.
+    /// The accepted releases.
     pub(crate) one_of: BTreeSet<&'a str>,
-    /// The range of the fact that says so, where it is no page.
+    /// The range of the fact behind it, if it does not come from a page.
     pub(crate) fact: Option<String>,
-    /// The oldest of them, where that was guessed from dates.
+    /// The oldest accepted release, if it was guessed from dates.
     pub(crate) guessed: Option<&'a Release>,
 }
 
@@ -80,35 +80,37 @@ pub(crate) struct Ask<'a> {
 pub(crate) struct Needs<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) request: &'a Request,
-    /// Places of what was asked for.
+    /// Places of the requested projects.
     pub(crate) asked: BTreeSet<usize>,
-    /// What the Plugins that decide say themselves, by the places of their projects.
+    /// The `requires` of the deciding Plugins, by the places of their projects.
     pub(crate) own: BTreeMap<usize, &'a [Requirement]>,
-    /// What a JAR may mean; `None` while it is not known who takes part.
+    /// The names in JARs. `None` while the members are unknown.
     pub(crate) called: Option<Called>,
-    /// When it is asked: what is out then.
+    /// The time of the query, which decides what is published.
     pub(crate) now: Timestamp,
-    /// JARs of people's own whose release is known.
+    /// Unmanaged JARs whose release is known.
     pub(crate) files: Vec<KnownFile<'a>>,
 }
 
 pub(super) enum Leads {
     To(usize),
-    /// Could not be read.
+    /// The project could not be read.
     Unread,
-    /// Nobody has tried to read it yet.
+    /// The project was not fetched yet.
     Unknown,
-    /// A fact names what cannot be read, or a JAR what nobody on the server is called: somebody has to look.
+    /// A fact names an unreadable project, or a JAR requires a name that no plugin on the server has. The user has to
+    /// resolve it.
     Nobody,
-    /// To a JAR of people's own, which is there.
+    /// An unmanaged JAR that is installed.
     File,
-    /// Not at this source, or not for Paper: nothing to choose.
+    /// The project is not at this source, or not for Paper, so there is no choice.
     Nowhere,
 }
 
 type Table = LazyLock<BTreeMap<String, String>>;
 
-/// `ViaBackwards`' least `ViaVersion`, release by release: data with a source of its own, so it is read, not repeated.
+/// The minimum `ViaVersion` of each `ViaBackwards` release. The data has its own source, so it is read and not
+/// repeated.
 static LEAST: Table = LazyLock::new(|| table(include_str!("../../src/known_constraints/viabackwards.json")));
 
 /// The `WorldEdit` that `WorldGuard` was compiled against.
@@ -126,18 +128,18 @@ static REWIND: [Table; 2] = [
     LazyLock::new(|| table(include_str!("../../src/known_constraints/viarewind-viabackwards.json"))),
 ];
 
-/// What `ViaBackwards` needs: the least version of a known release.
+/// The minimum `ViaVersion` of a known `ViaBackwards` release.
 pub(crate) fn least_viaversion(viabackwards: &str) -> Option<&'static str> {
     LEAST.get(viabackwards).map(String::as_str)
 }
 
-/// What is known of a pair without anybody's word.
+/// A built-in constraint of a pair.
 pub(super) enum BuiltIn {
-    /// Which versions.
+    /// The accepted versions.
     Range(String),
-    /// This version, unless other ones run together.
+    /// This version, unless different versions are running together.
     Same(String),
-    /// By the dates.
+    /// Guessed from the dates.
     Guess,
 }
 
@@ -165,7 +167,7 @@ pub(super) fn built_in(project: &Project, release: &Release) -> Vec<(ProjectKey,
     if let Some([version, backwards]) = rewind {
         let [compiled, also] = &REWIND;
         let known = |table: &Table| table.get(&release.version).map_or(BuiltIn::Guess, |least| at_least(least));
-        // Those of 3.0 load without ViaBackwards.
+        // Releases of 3.0 load without ViaBackwards.
         let needs_both = texts::in_range(">=3.1.0", &release.version);
         let mut needs = vec![(key(version), known(compiled))];
         needs.extend(needs_both.then(|| (key(backwards), known(also))));
@@ -175,7 +177,7 @@ pub(super) fn built_in(project: &Project, release: &Release) -> Vec<(ProjectKey,
     compiled.map(|(guard, least)| (key(guard), at_least(least))).into_iter().collect()
 }
 
-/// Whether a project is one of those that come with `EssentialsX` and want it in their version.
+/// Whether a project is a module of `EssentialsX`, which requires the core in its own version.
 fn is_module_of_essentials(project: &Project) -> bool {
     let core = |name: &str| ["essentials", "essentialsx"].iter().any(|core| name.eq_ignore_ascii_case(core));
     !core(&project.name)
@@ -191,7 +193,7 @@ pub(crate) fn is_called(project: &Project, name: &str) -> bool {
 }
 
 impl<'a> Needs<'a> {
-    /// The projects that these releases need. A faulty release needs nothing.
+    /// The projects that these releases need. A faulty release needs none.
     pub(crate) fn by(
         &self,
         place: usize,
@@ -213,7 +215,7 @@ impl<'a> Needs<'a> {
         Ok(needed)
     }
 
-    /// Whether everything it requires can be read and is allowed.
+    /// Whether all requirements can be read and are allowed.
     pub(crate) fn can_be_met(&self, place: usize, terms: &Terms<'_>, release: &Release) -> bool {
         self.required(place, terms, release).iter().all(|leads| match leads {
             Leads::To(other) => self.request.dependencies == Dependencies::Install || self.asked.contains(other),
@@ -231,14 +233,14 @@ impl<'a> Needs<'a> {
         leads.into_iter().map(|leads| self.or_file(leads, &self.files)).collect()
     }
 
-    /// The file that somebody put there, instead of the project that it is of.
+    /// The unmanaged file, if it is of the required project.
     fn or_file(&self, leads: Leads, files: &[KnownFile<'_>]) -> Leads {
         let is_own = |other: usize| files.iter().any(|file| file.is_of(self.catalog, other));
         if matches!(leads, Leads::To(other) if is_own(other)) { Leads::File } else { leads }
     }
 
-    /// What no page states: of what is built in, the cluster's facts and the Plugin's own the last word about each plugin. What is
-    /// needed may be one of the files.
+    /// Constraints that no page contains: the last word about each plugin from built-in tables, the cluster's facts and
+    /// the Plugin's own `requires`. The required plugin may be one of the files.
     pub(super) fn facts(&self, place: usize, release: &Release, files: &[KnownFile<'_>]) -> Vec<(Leads, BuiltIn)> {
         let project = &self.catalog.projects[place];
         let by_key = |key: &ProjectKey| {
@@ -283,7 +285,7 @@ impl<'a> Needs<'a> {
         last
     }
 
-    /// Whom people mean by a name: what is asked for first.
+    /// Resolves a display name. Requested plugins come first.
     fn called(&self, place: usize, name: &str, files: &[KnownFile<'_>]) -> Leads {
         let source = self.catalog.projects[place].key.source;
         let mut asked: Vec<usize> =
@@ -317,7 +319,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Whether a project has anything for servers of this kind, be it only what runs and its page has lost.
+    /// Whether a project has a release for this kind of server, including a running release that is delisted.
     pub(super) fn is_for_us(&self, place: usize) -> bool {
         let project = &self.catalog.projects[place];
         let mut all = project.releases.iter().chain(lost(self.request, project));
@@ -355,7 +357,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// What a release asks of the members; `out` are their releases, oldest first.
+    /// The requirements of a release on the members. `out` are the members' releases, oldest first.
     pub(crate) fn asks(
         &self,
         members: &[usize],
@@ -431,11 +433,11 @@ impl<'a> Needs<'a> {
     }
 }
 
-/// The `ViaVersion` releases that a release of `ViaBackwards` is guessed to accept, from the dates, and the oldest of them where
-/// the dates say one.
+/// The `ViaVersion` releases that a release of `ViaBackwards` is assumed to accept by date, and the oldest of them
+/// where the dates determine one.
 pub(super) fn guessed<'a>(release: &Release, out: &[&'a Release]) -> (Option<&'a Release>, BTreeSet<&'a str>) {
     let same_night = published(release).checked_add(SignedDuration::from_hours(1)).unwrap();
-    // Of what its page has lost nobody knows the day.
+    // A delisted release has no known date.
     let dated = |via: &Release| via.published.is_some_and(|date| date <= same_night);
     let newest = out.iter().rposition(|via| via.channel == release.channel && dated(via));
     (newest.map(|newest| out[newest]), out[newest.unwrap_or(0)..].iter().map(|via| via.id.as_str()).collect())

@@ -1,8 +1,8 @@
-//! Pure. What a newer version might write. For tests only.
+//! Pure. Simulates the output of a newer version. For tests only.
 
 use serde_json::Value;
 
-/// The same with a field in every object that nobody knows today.
+/// The value with an unknown additional field in every object.
 pub(crate) fn with_further_fields(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! What JARs of people's own do to a new Minecraft, said a second time and without the solver's code.
+//! Pure. Decides how unmanaged JARs restrict a newer Minecraft: a second implementation without the solver's code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,22 +20,22 @@ use super::papers::starts_on;
 use super::rules::{Book, Member, Terms, Unknown, place_of};
 use super::texts;
 
-/// Which JARs need what nobody asks for, by the place of that.
+/// The JARs that need an unrequested plugin, by its place.
 pub(super) type Kept = BTreeMap<usize, Vec<String>>;
 
-/// The Java that those need that count: each that the server can have at all.
+/// The Java that the unmanaged JARs need, limited to versions that the server can have.
 pub(crate) fn java(catalog: &Catalog, request: &Request, now: Timestamp) -> Option<u32> {
     let javas = request.unmanaged.iter().filter_map(|jar| jar.java);
     javas.filter(|java| count(request) && starts_on(catalog, request, now, *java)).max()
 }
 
-/// Whether anybody minds them: what they are is for servers of Minecraft, and known since something has run.
+/// Whether unmanaged JARs count: they are for Minecraft servers, and known only after a start.
 fn count(request: &Request) -> bool {
     let runs = request.running.is_some() || request.floor.is_some();
     runs && request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity
 }
 
-/// Whether they let the server leave its Minecraft for this Paper.
+/// Whether the JARs allow the server to change its Minecraft version to this Paper.
 pub(crate) fn fit(book: &Book<'_>, paper: usize, now: Timestamp) -> bool {
     let request = book.request;
     let minecraft = book.papers[paper].minecraft;
@@ -58,7 +58,7 @@ pub(crate) fn fit(book: &Book<'_>, paper: usize, now: Timestamp) -> bool {
     stays || request.unmanaged.iter().all(goes)
 }
 
-/// Nobody has said anything about what stays for a JAR: nothing young, nothing unstable.
+/// Default terms of a plugin that stays for a JAR: the longest delay and the stable channel.
 pub(super) fn terms_of_kept<'a>(request: &Request) -> Terms<'a> {
     Terms {
         software: request.software,
@@ -74,17 +74,17 @@ pub(super) fn terms_of_kept<'a>(request: &Request) -> Terms<'a> {
     }
 }
 
-/// What a JAR needs, by what is inside it or by the page of its release.
+/// A need of a JAR, from its descriptor or from the page of its release.
 pub(super) struct Want<'a> {
     file: &'a str,
-    /// The names of what will do.
+    /// The accepted names.
     names: BTreeSet<String>,
-    /// Where a page says that it is.
+    /// The project that a page names.
     place: Option<usize>,
 }
 
 impl Want<'_> {
-    /// Whether a plugin on these terms will do.
+    /// Whether a plugin on these terms meets the need.
     fn is_met_by(&self, needs: &Needs<'_>, at: usize, terms: &Terms<'_>) -> bool {
         let project = |at: usize| &needs.catalog.projects[at];
         let is_it = |place| place == at || same_elsewhere(project(place), &project(at).key, &project(at).name);
@@ -92,7 +92,7 @@ impl Want<'_> {
     }
 }
 
-/// All of it that neither another JAR is nor what is asked for. `Err`: something is not read.
+/// All needs that neither another JAR nor a requested plugin meets. `Err` if a project is not read.
 pub(super) fn wants<'a>(needs: &Needs<'a>, asked: &Asked<'_>) -> Result<Vec<Want<'a>>, Unknown> {
     let request = needs.request;
     let mut wants: Vec<Want<'a>> = Vec::new();
@@ -122,7 +122,7 @@ pub(super) fn wants<'a>(needs: &Needs<'a>, asked: &Asked<'_>) -> Result<Vec<Want
     Ok(wants)
 }
 
-/// What a line of the page of a file requires, as far as that is known.
+/// The requirement in a line of a file's page, as far as it is known.
 fn by_line<'a>(needs: &Needs<'a>, file: &KnownFile<'a>, line: &Dependency) -> Result<Option<Want<'a>>, Unknown> {
     let want = |names, place| Some(Want { file: &file.jar.file, names, place });
     match needs.line(file.place, line) {
@@ -147,7 +147,7 @@ fn unasked(request: &Request) -> &[ProjectKey] {
     request.running.as_ref().map_or(&[], |running| &running.unasked)
 }
 
-/// What runs, and nobody asks for, and a JAR needs; with the files. `Err`: such a project is not read.
+/// Running, unrequested plugins that a JAR needs, with those files. `Err` if such a project is not read.
 pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>, wants: &[Want<'_>]) -> Result<Kept, Unknown> {
     let mut kept = Kept::new();
     if wants.is_empty() {
@@ -168,19 +168,19 @@ pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>, wants: &[Want<'_>]) -> 
         }
         met.extend(of_it);
     }
-    // What is known by its name alone may be what is not read.
+    // A need that is known only by name may be for an unread project.
     let is_open = |want: &usize| wants[*want].place.is_none() && !met.contains(want);
     if unread && (0..wants.len()).any(|want| is_open(&want)) { Err(Unknown) } else { Ok(kept) }
 }
 
-/// What the page of a file requires, where that is, and which members would do. Those that are asked for will do in any case.
+/// A requirement of a file's page with a known project, and the members that meet it. Requested members always do.
 pub(crate) struct ByPage<'a> {
     pub(crate) file: &'a str,
     pub(crate) project: &'a Project,
     pub(crate) met_by: Vec<usize>,
 }
 
-/// The same for all that is known to be somewhere.
+/// All requirements with a known project.
 pub(super) fn by_pages<'a>(needs: &Needs<'a>, wants: Vec<Want<'a>>, members: &[Member<'_>]) -> Vec<ByPage<'a>> {
     let known = wants.into_iter().filter_map(|want| Some((want.place?, want)));
     let by_page = |(place, want): (usize, Want<'a>)| {
@@ -190,7 +190,8 @@ pub(super) fn by_pages<'a>(needs: &Needs<'a>, wants: Vec<Want<'a>>, members: &[M
     known.map(by_page).collect()
 }
 
-/// What an answer says that files lack, if that is not just what they do: the file, and where what it lacks is.
+/// The difference between the warnings of an answer and the actual unmet needs of files, if there is one: the file and
+/// the project.
 pub(crate) fn untold(book: &Book<'_>, lock: &Lock, told: &[Warning]) -> Option<String> {
     let there = |at: &usize| lock.plugins.iter().any(|plugin| plugin.project_id == book.members[*at].project.id);
     let lacking = book.by_pages.iter().filter(|want| !want.met_by.iter().any(there));
@@ -208,12 +209,12 @@ fn is_old_enough(needs: &Minecraft, minecraft: &Minecraft) -> bool {
     texts::minecraft_age(needs) <= texts::minecraft_age(minecraft)
 }
 
-/// Whether a server of this Minecraft is new enough for it.
+/// Whether a server of this Minecraft is new enough for the release.
 fn is_loaded_by(release: &Release, minecraft: &Minecraft) -> bool {
     release.api_version.as_ref().is_none_or(|needs| is_old_enough(needs, minecraft))
 }
 
-/// The release that a file is, with its project, where a site has said whose it is.
+/// The project and release of a file, if a site knows its owner.
 pub(super) fn release_of<'a>(
     catalog: &'a Catalog,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Which builds a server can have, said a second time and without the solver's code.
+//! Pure. Decides which builds a server can have: a second implementation without the solver's code.
 
 use jiff::Timestamp;
 use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
@@ -11,12 +11,12 @@ use super::texts;
 /// One Minecraft version that has a build.
 pub(crate) struct Paper<'a> {
     pub(crate) minecraft: &'a Minecraft,
-    /// The build that is used; `None`: this Minecraft version may not be used.
+    /// The chosen build. `None` means that this Minecraft version may not be used.
     pub(crate) build: Option<&'a Build>,
     pub(crate) java: u32,
 }
 
-/// One version with the build that the request gets of it; None without any build.
+/// One version with the build that the request gets of it. `None` without any build.
 pub(crate) fn paper<'a>(
     catalog: &'a Catalog,
     request: &Request,
@@ -38,7 +38,7 @@ pub(crate) fn paper<'a>(
         PaperRequest::BuildPin { version, build } if version == minecraft => Some(*build),
         PaperRequest::BuildPin { .. } | PaperRequest::Auto | PaperRequest::Latest | PaperRequest::Pin { .. } => None,
     };
-    // An image that carries one build leaves nothing else.
+    // An image with a bundled build allows no other build.
     let is_built =
         |text: &str| catalog.paper.iter().any(|paper| paper.minecraft.as_str() == text && !paper.builds.is_empty());
     let carries = request.image.as_deref().and_then(texts::paper_in);
@@ -71,7 +71,7 @@ pub(crate) fn starts_on(catalog: &Catalog, request: &Request, now: Timestamp, ja
     let runs = request.running.as_ref().and_then(|running| running.java);
     match (&request.image, request.image_policy, runs) {
         (Some(image), _, _) => texts::java_in(image).is_none_or(|has| has >= java),
-        // Nobody chooses the image of a proxy.
+        // Nightshift does not choose the image of a proxy.
         _ if request.software == Software::Velocity => true,
         (None, ImagePolicy::SameJava | ImagePolicy::Keep, Some(has)) => has >= java,
         (None, ImagePolicy::Follow, _) | (None, _, None) => {
@@ -91,7 +91,7 @@ pub(crate) fn verifiable(file: &Artifact) -> bool {
     digits.len() == length && digits.chars().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Whether a build can be chosen: it can be verified, or looked at for its md5.
+/// Whether a build can be chosen: it is verified, or can be verified after a download by its md5.
 fn to_be_had(file: &Artifact) -> bool {
     let md5 = file.hash.as_ref().and_then(|hash| hash.strip_prefix("md5:"));
     verifiable(file) || md5.is_some_and(|md5| md5.len() == 32 && md5.chars().all(|digit| digit.is_ascii_hexdigit()))

@@ -1,4 +1,4 @@
-//! Pure. What a scenario file says is published, and the part of a catalog that it means.
+//! Pure. Converts the published releases of a scenario file to the catalog.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseFields {
-    /// The version, where several releases share one: the key of the table is then the id.
+    /// The version, where several releases share one. The key of the table is then the id.
     version: Option<String>,
     minecraft: Option<toml::Value>,
     published: Option<String>,
@@ -22,18 +22,18 @@ pub(crate) struct ReleaseFields {
     needs: Vec<String>,
     #[serde(default)]
     incompatible: Vec<String>,
-    /// What its JAR says, if it was read (that of a file always is): its name, else that of the project; who it needs, by name;
-    /// the least Minecraft; further names.
+    /// Metadata of its JAR, if it was read (that of a file always is): its name (default: that of the project),
+    /// required names, minimum Minecraft, and further names.
     called: Option<String>,
     #[serde(default)]
     depend: Vec<String>,
     api_version: Option<Minecraft>,
-    /// Whether its JAR, which was read, states no least Minecraft at all.
+    /// Whether its JAR was read and declares no minimum Minecraft.
     #[serde(default)]
     legacy: bool,
-    /// What its class files need.
+    /// The Java that its class files need.
     java: Option<u32>,
-    /// Whether its JAR says that Folia may load it.
+    /// Whether its JAR declares Folia support.
     folia: Option<bool>,
     #[serde(default)]
     provides: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct ReleaseFields {
     hash: bool,
     #[serde(default = "yes")]
     file: bool,
-    /// What its further JARs are called, without version and `.jar`, and what their class files need.
+    /// Names of its further JARs, without version and `.jar`, with the Java that their class files need.
     #[serde(default)]
     further: BTreeMap<String, FurtherFields>,
 }
@@ -65,7 +65,7 @@ struct FurtherFields {
     hash: bool,
 }
 
-/// What a JAR that was read states where nothing is said about it: every server loads it, and none in legacy mode.
+/// The default minimum Minecraft of a JAR that was read: every server loads it, and none does so in legacy mode.
 const MODERN: &str = "1.13";
 
 fn yes() -> bool {
@@ -81,7 +81,7 @@ struct PaperFields {
     java: Option<u32>,
     #[serde(default)]
     unsupported: bool,
-    /// Instead of the one build 7.
+    /// Replaces the single build 7.
     builds: Option<Vec<BuildFields>>,
 }
 
@@ -93,12 +93,12 @@ struct BuildFields {
     channel: Option<BuildChannel>,
     #[serde(default = "yes")]
     hash: bool,
-    /// Its source gives an md5 only, and nobody has seen its bytes.
+    /// Its source publishes only an md5, and the build is not verified.
     #[serde(default)]
     unseen: bool,
 }
 
-/// A day, or an instant.
+/// Parses a day or a time.
 pub(crate) fn day(text: Option<&str>) -> Timestamp {
     let text = text.unwrap_or("2024-01-01");
     text.parse().unwrap_or_else(|_| format!("{text}T00:00:00Z").parse().unwrap())
@@ -170,7 +170,7 @@ fn listed(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecra
     }
 }
 
-/// What a JAR declares, if anything is said about it.
+/// The names that a JAR declares, if the scenario specifies any.
 fn declared(called: Option<String>, provides: &[String], depend: &[String], else_called: &str) -> Option<Declared> {
     let read = called.is_some() || !provides.is_empty() || !depend.is_empty();
     read.then(|| Declared {
@@ -199,7 +199,7 @@ impl ReleaseFields {
         lines.chain(outside).collect()
     }
 
-    /// The release called `version` of the project `(name, what people call it)`, with these lines on its page.
+    /// The release `version` of the project `(name, display name)`, with these lines on its page.
     pub(crate) fn release(
         self,
         (name, shown): (&str, &str),

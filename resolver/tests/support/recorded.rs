@@ -1,6 +1,8 @@
-//! Edge (reads). The recorded answers of fixtures/recorded as a catalog, read for tests only, without HTTP; and what is asked of them.
-//! After 20 January 2026, where the recorded lists of `ViaVersion` and `ViaBackwards` end, they go on with what was derived from git
-//! tags: so 26.x has releases (`fixtures/recorded/README.md`, "Modrinth").
+//! Edge (reads). Reads the recorded responses of fixtures/recorded as a catalog without HTTP, and creates requests for
+//! them. For tests only.
+//!
+//! The recorded lists of `ViaVersion` and `ViaBackwards` end on 20 January 2026. Later releases are derived from git
+//! tags, so that 26.x has releases (`fixtures/recorded/README.md`, "Modrinth").
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +21,7 @@ use serde::Deserialize;
 /// When the recorded lists were read.
 pub(crate) const READ_AT: &str = "2026-01-21T18:00:00Z";
 
-/// Whose recorded lists go on with what was derived from tags.
+/// Projects whose recorded lists are continued with data derived from tags.
 const DERIVED: [&str; 2] = ["viaversion", "viabackwards"];
 
 #[derive(Deserialize)]
@@ -99,7 +101,7 @@ fn paper() -> Vec<PaperVersion> {
     paper
 }
 
-/// A checksum for what is known by its tag only: nobody has its file. Another one for each id.
+/// A made-up checksum for a release that is known by its tag only and has no file. It differs for each id.
 pub(crate) fn made_up_checksum(id: &str) -> String {
     let digits = id.bytes().fold(String::new(), |mut digits, byte| {
         write!(digits, "{byte:02x}").unwrap();
@@ -168,18 +170,18 @@ fn project(slug: &str) -> Project {
     }
 }
 
-/// 66 Paper versions; ViaVersion, ViaBackwards, DiscordSRV and GriefPrevention.
+/// 66 Paper versions, and ViaVersion, ViaBackwards, DiscordSRV and GriefPrevention.
 pub(crate) fn catalog() -> Catalog {
     Catalog {
         paper: paper(),
         projects: ["viaversion", "viabackwards", "discordsrv", "griefprevention"].map(project).into(),
-        // ViaFabric: a mod for another loader, named by two old releases and recorded nowhere.
+        // ViaFabric: a mod for another loader that two old releases name, and that was not recorded.
         unread: BTreeMap::from([("modrinth/YlKdE5VK".to_owned(), "not recorded".to_owned())]),
         ..Catalog::unread_at(READ_AT.parse().unwrap())
     }
 }
 
-/// A plugin of Modrinth, at its newest.
+/// A request for the newest release of a Modrinth plugin.
 pub(crate) fn wish(slug: &str) -> PluginRequest {
     PluginRequest {
         object: slug.to_owned(),

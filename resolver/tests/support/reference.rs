@@ -1,4 +1,5 @@
-//! Pure. The page that shows every reason, warning and hint by an example: the shortest answer of a scenario that has it.
+//! Pure. Renders the reference page of reasons, warnings and hints, each with the shortest answer of a scenario as its
+//! example.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ pub(crate) struct Answer {
     pub(crate) scenario: String,
     /// The answer as data.
     pub(crate) data: Value,
-    /// The answer as people read it.
+    /// The answer as text.
     pub(crate) text: String,
 }
 
@@ -21,24 +22,24 @@ pub(crate) struct Answer {
 struct Set {
     /// Its name in the schema.
     name: &'static str,
-    /// The field of the data that holds one of it.
+    /// The field of the data that contains its values.
     field: &'static str,
-    /// The field that tells which; empty where the word itself stands there.
+    /// The tag field. Empty where the value itself is the word.
     tag: &'static str,
-    /// What the page says of it.
+    /// Its heading on the page.
     heading: &'static str,
 }
 
 const SETS: [Set; 16] = [
     Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why something exists and may not be used" },
     Set {
-        name: "Apart",
+        name: "GroupSplit",
         field: "apart",
         tag: "says",
         heading: "Why a release does not go with a JAR of one's own whose release is known",
     },
     Set {
-        name: "Because",
+        name: "WhyOlder",
         field: "because",
         tag: "why",
         heading: "Why a newer release was not chosen although the plugin was",
@@ -53,13 +54,13 @@ const SETS: [Set; 16] = [
     Set { name: "Reason", field: "reasons", tag: "reason", heading: "Why nothing meets the request" },
     Set { name: "Limit", field: "limit", tag: "", heading: "Given up" },
     Set { name: "Listing", field: "listing", tag: "known", heading: "How it is known that a release runs on a Paper" },
-    Set { name: "Says", field: "says", tag: "who", heading: "Who says a fact about versions" },
+    Set { name: "FactSource", field: "says", tag: "who", heading: "Who says a fact about versions" },
     Set { name: "ImageChoice", field: "choice", tag: "", heading: "Why this image" },
     Set { name: "Warning", field: "warnings", tag: "warning", heading: "What was assumed, or should be known" },
-    Set { name: "Down", field: "reason", tag: "down", heading: "What lets a plugin go below what runs" },
-    Set { name: "Kept", field: "because", tag: "", heading: "Why a release stays that its page has lost" },
+    Set { name: "DowngradePermission", field: "reason", tag: "down", heading: "What lets a plugin go below what runs" },
+    Set { name: "DelistedReason", field: "because", tag: "", heading: "Why a release stays that its page has lost" },
     Set { name: "HintStep", field: "steps", tag: "do", heading: "What can be done" },
-    Set { name: "Awaited", field: "waits", tag: "await", heading: "Who would have to release or list what" },
+    Set { name: "UpstreamAction", field: "waits", tag: "await", heading: "Who would have to release or list what" },
     Set {
         name: "HintsLeftOut",
         field: "hintsLeftOut",
@@ -68,13 +69,14 @@ const SETS: [Set; 16] = [
     },
 ];
 
-/// The sets that stand where an answer says what can be done.
-const WAYS_OUT: [&str; 3] = ["HintStep", "Awaited", "HintsLeftOut"];
+/// The sets that occur in the hint section of an answer.
+const WAYS_OUT: [&str; 3] = ["HintStep", "UpstreamAction", "HintsLeftOut"];
 
-/// The sets that only an answer about one release has. It repeats what other answers say of it, and shows no other set.
+/// The sets that only answers about one release contain. Such an answer repeats content of other answers, and is no
+/// example of another set.
 const OF_A_RELEASE: [&str; 2] = ["ReleaseState", "Pinned"];
 
-/// Sets that no example explains: words of manifests and of pages, and the kinds of answers and of lines of `resolver diff`.
+/// Sets without examples: words of manifests and of pages, and the kinds of answers and of `resolver diff` lines.
 const PLAIN_WORDS: [&str; 9] = [
     "BuildChannel",
     "ChangeKind",
@@ -87,19 +89,19 @@ const PLAIN_WORDS: [&str; 9] = [
     "Source",
 ];
 
-/// What an answer lists that could not be made for lack of metadata, and what the page says of that.
+/// Fields of an answer that lacks metadata, and their heading on the page.
 const MISSING: (&str, [&str; 3]) = ("Metadata missing", ["fetch", "unread", "unseen"]);
 
-/// What `resolver verify` finds in a lock: the set in its own schema, its tag, and what the page says of it.
+/// Findings of `resolver verify`: the set in its own schema, its tag, and its heading on the page.
 const FOUND_IN_A_LOCK: [(&str, &str, &str); 2] = [
-    ("Broken", "fact", "What `resolver verify` finds that holds no longer"),
+    ("StaleFact", "fact", "What `resolver verify` finds that holds no longer"),
     ("Unmet", "unmet", "What `resolver verify` finds that is asked for and not met"),
 ];
 
-/// Where the part with the hints begins.
+/// The start of the hint section.
 const HINTS: &str = "what you can do";
 
-/// The page, by the schemas of explanations and of what is found in locks, and what is not shown by any scenario or finding.
+/// The page, from the schemas of explanations and of findings, and the words without an example.
 pub(crate) fn page(
     schema: &Value,
     of_verify: &Value,
@@ -150,7 +152,7 @@ pub(crate) fn page(
     (page, missing)
 }
 
-/// The closed sets of a schema that have no place on the page.
+/// The closed sets of a schema that are not on the page.
 fn unlisted(schema: &Value) -> Vec<String> {
     let closed = schema["$defs"].as_object().unwrap().iter().filter(|(_, set)| set["oneOf"].is_array());
     let has_place = |name: &str| {
@@ -161,7 +163,7 @@ fn unlisted(schema: &Value) -> Vec<String> {
     closed.filter(|(name, _)| !has_place(name)).map(|(name, _)| format!("anything of {name}")).collect()
 }
 
-/// A word with what it means, and an example with who shows it.
+/// A word with its meaning, and an example with its source.
 fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&str, &str)>) {
     writeln!(page, "\n### `{word}`\n\n{}", one_line(description)).unwrap();
     if let Some((text, shown_by)) = example {
@@ -169,7 +171,7 @@ fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&s
     }
 }
 
-/// Per word the answer that shows it with the fewest letters.
+/// The shortest answer that contains each word.
 fn shortest<'a>(set: &Set, answers: &'a [Answer]) -> BTreeMap<String, &'a Answer> {
     let mut shown: BTreeMap<String, &Answer> = BTreeMap::new();
     let is_of_a_release = OF_A_RELEASE.contains(&set.name);
@@ -187,7 +189,7 @@ fn shortest<'a>(set: &Set, answers: &'a [Answer]) -> BTreeMap<String, &'a Answer
     shown
 }
 
-/// The words of a set that stand in an answer.
+/// The words of a set in an answer.
 fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
     match data {
         Value::Object(fields) => {
@@ -205,10 +207,10 @@ fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
     }
 }
 
-/// The part of an answer that is about the set: what can be done, or all but that.
+/// The part of an answer that is about the set: the hint section, or everything before it.
 fn excerpt<'a>(set: &Set, text: &'a str) -> &'a str {
     let (facts, hints) = text.find(HINTS).map_or((text, ""), |at| text.split_at(at));
-    // That not every way was tried is said also where none was found.
+    // An answer without a hint section also reports that the search for hints was incomplete.
     if WAYS_OUT.contains(&set.name) && !hints.is_empty() { hints.trim_end() } else { facts.trim_end() }
 }
 

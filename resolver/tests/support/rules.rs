@@ -1,6 +1,7 @@
-//! Pure. The rules of `docs/concepts/solve.md`, written a second time from that page, for tests only.
+//! Pure. The rules of `docs/concepts/solve.md`, implemented a second time from that page. For tests only.
 //!
-//! Shares nothing with the solver but the nouns of catalog and request: what both get wrong, the page says wrong.
+//! It shares only the types of catalog and request with the solver. An error in both implementations is then an error
+//! of the page.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release};
@@ -16,27 +17,27 @@ use super::own_jars::{self, ByPage};
 use super::papers::{Paper, builds, paper};
 use super::texts::{self, Key};
 
-/// When a release came out. A file by its URL has no date: it has been there always.
+/// When a release was published. A file by URL has no date and counts as always published.
 pub(crate) fn published(release: &Release) -> Timestamp {
     release.published.unwrap_or(Timestamp::MIN)
 }
 
-/// A project that takes part.
+/// A project that takes part in the solve.
 pub(crate) struct Member<'a> {
     pub(crate) place: usize,
     pub(crate) project: &'a Project,
-    /// The Plugin objects that ask for it, by name.
+    /// The Plugin objects that request it, by name.
     pub(crate) objects: Vec<&'a str>,
-    /// JARs of people's own that need it, where nobody asks for it and it runs.
+    /// Unmanaged JARs that need it, if it is running and unrequested.
     pub(crate) kept_for: Vec<String>,
     pub(crate) terms: Terms<'a>,
-    /// What may be used (pins left aside), oldest first.
+    /// The usable releases, regardless of pins, oldest first.
     pub(crate) usable: Vec<&'a Release>,
-    /// For each of those, what it asks of the others.
+    /// For each usable release, its requirements on the other members.
     pub(crate) asks: Vec<Vec<Ask<'a>>>,
 }
 
-/// What the owner says about one plugin.
+/// The user's settings for one plugin.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Terms<'a> {
     pub(crate) software: Software,
@@ -44,52 +45,52 @@ pub(crate) struct Terms<'a> {
     pub(crate) delay: SignedDuration,
     pub(crate) says: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
-    /// What each Plugin object names of its files; without any that one has the main file.
+    /// The `jars` of each Plugin object. Empty means the main file.
     pub(crate) jars: Vec<&'a [String]>,
     pub(crate) requires: &'a [Requirement],
-    /// Whether it may go below what runs.
+    /// Whether it may go below the running release.
     pub(crate) may_go_down: bool,
-    /// Whether it stays at what runs.
+    /// Whether it is held at the running release.
     pub(crate) held: bool,
     /// The projects (by place) that belong to it, with their delays.
     pub(crate) together: Vec<(usize, SignedDuration)>,
 }
 
 impl Member<'_> {
-    /// Whether it has to be there, whoever else is.
+    /// Whether it has to be installed, independent of the others.
     pub(crate) fn must(&self) -> bool {
         !self.objects.is_empty() || !self.kept_for.is_empty()
     }
 }
 
-/// Everything the page decides before anything is chosen.
+/// All results of the rules before a release is chosen.
 pub(crate) struct Book<'a> {
     pub(crate) request: &'a Request,
     pub(crate) catalog: &'a Catalog,
     now: Timestamp,
     /// Oldest first.
     pub(crate) papers: Vec<Paper<'a>>,
-    /// In the order in which they count.
+    /// In their order of priority.
     pub(crate) members: Vec<Member<'a>>,
-    /// What the pages of JARs of people's own require that neither such a JAR is nor what is asked for.
+    /// Requirements of unmanaged JARs' pages that neither another such JAR nor a requested plugin meets.
     pub(crate) by_pages: Vec<ByPage<'a>>,
 }
 
-/// Something is not known, so that there is no answer.
+/// Missing data prevents an answer.
 pub(crate) struct Unknown;
 
 pub(crate) fn runs(request: &Request, release: &Release) -> bool {
     request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
 }
 
-/// The release of a project that runs and that its page has lost, as the lock knows it.
+/// The running release of a project if it is delisted, as the lock describes it.
 pub(crate) fn lost<'a>(request: &'a Request, project: &Project) -> Option<&'a Release> {
     let mut known = request.running.iter().flat_map(|running| &running.lost);
     let known = &known.find(|lost| lost.project == project.key)?.release;
     project.releases.iter().all(|release| release.id != known.id).then_some(known)
 }
 
-/// All of a project that the server runs, whether its page has it still or not.
+/// All running releases of a project, delisted or not.
 pub(crate) fn all_that_runs<'a>(request: &'a Request, project: &'a Project) -> impl Iterator<Item = &'a Release> {
     project.releases.iter().chain(lost(request, project)).filter(move |release| runs(request, release))
 }
@@ -111,13 +112,13 @@ impl<'a> Book<'a> {
         Ok(book)
     }
 
-    /// The Java of a set whose files need these.
+    /// The Java of a version set whose files need these.
     pub(crate) fn java(&self, paper: usize, files: impl Iterator<Item = u32>) -> u32 {
         let own = own_jars::java(self.catalog, self.request, self.now);
         files.chain(own).fold(self.papers[paper].java, u32::max)
     }
 
-    /// The image for a set that needs this Java.
+    /// The image for a version set that needs this Java.
     pub(crate) fn image(&self, java: u32) -> Option<String> {
         let chosen = |images: &[ImageTag], java| texts::image_for(images, java, self.now);
         let request = self.request;
@@ -136,14 +137,14 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Whether a Paper does not load a release, whatever anybody says.
+    /// Whether a Paper does not load a release, regardless of lists and overrides.
     pub(crate) fn refused(&self, member: usize, release: &Release, paper: usize) -> bool {
         let files = self.members[member].terms.files(release).unwrap_or_default();
         let has = texts::minecraft_age(self.papers[paper].minecraft);
         files.iter().any(|file| file.api_version.is_some_and(|needs| texts::minecraft_age(needs) > has))
     }
 
-    /// Whether the page, or the user's word, has it that a release of a member runs on a Paper.
+    /// Whether the page, or the user's override, allows a release of a member on a Paper.
     pub(crate) fn listed(&self, member: usize, release: &Release, paper: usize) -> bool {
         if self.refused(member, release, paper) {
             return false;
@@ -154,7 +155,7 @@ impl<'a> Book<'a> {
         let on_page = if has_list(self.request.software, source, release) {
             self.names(&release.minecraft, paper)
         } else {
-            // What is added to no list is the list, where no list means nothing.
+            // Where a missing list allows nothing, the added versions are the list.
             self.request.unlisted == Unlisted::Assume || !adds
         };
         let Some(says) = says else { return on_page };
@@ -166,11 +167,11 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Whether a list names a Paper, or a version that counts for it.
+    /// Whether a list contains a Paper, or a version that counts for it.
     pub(crate) fn names(&self, list: &[Minecraft], paper: usize) -> bool {
         let paper = self.papers[paper].minecraft;
         if self.request.software == Software::Velocity {
-            // A proxy is listed by its line: `3.4`.
+            // Lists of proxies contain minor versions: `3.4`.
             return paper.parts().is_some_and(|[major, minor, _]| {
                 list.iter().any(|listed| listed.parts() == Some([major, minor, 0]) && listed.is_release())
             });
@@ -193,7 +194,7 @@ impl<'a> Book<'a> {
         if texts::siblings(paper).iter().any(|sibling| list.iter().any(|listed| listed.as_str() == *sibling)) {
             return true;
         }
-        // The patch before this one, if Paper never built it although it built for something older.
+        // The patch before this one, if Paper never built it but built an older version.
         let Some(before) = texts::patch_before(paper) else { return false };
         let skipped: Minecraft = before.parse().unwrap();
         list.contains(&skipped)
@@ -202,29 +203,30 @@ impl<'a> Book<'a> {
             && !texts::siblings(&skipped).iter().any(|sibling| ours(sibling))
     }
 
-    /// Whether a member may be chosen in this release, its pin included.
+    /// Whether the pin of a member allows a release.
     pub(crate) fn meets_pin(&self, member: usize, release: &Release) -> bool {
         self.members[member].terms.pin.is_none_or(|pin| texts::pin_means(pin, &release.version))
     }
 }
 
-/// Whether a page dates it (what pages have lost counts as older), whether it is for no snapshot, when it came out, its version.
+/// Whether a page dates it (delisted releases count as older), whether it is not for a snapshot, its publication time,
+/// and its version.
 pub(crate) type Age = (bool, bool, Timestamp, Key);
 
-/// What orders the releases of a project; uploads of one version at one instant are equal.
+/// Order of the releases of a project. Uploads of one version at the same time are equal.
 pub(crate) fn age(release: &Release) -> Age {
     let version = &release.version;
     (release.published.is_some(), !texts::for_a_snapshot(version), published(release), Key::of(version))
 }
 
-/// What orders all of them.
+/// Total order of the releases.
 pub(crate) fn place_in_order(release: &Release) -> (Age, String) {
     (age(release), release.id.clone())
 }
 
 pub(super) fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
     let means = |named: &String| match named.strip_suffix(".x").or_else(|| named.strip_suffix(".*")) {
-        // As a person reads it: the version begins with these numbers, and what follows is another part.
+        // As users read it: the version begins with these numbers, followed by another part.
         Some(line) => {
             let version = release.version.trim_start_matches('v');
             version.strip_prefix(line).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! Pure. What stands in a scenario file, and the catalog and requests that it means.
+//! Pure. Parses a scenario file to its catalog and requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,10 +35,10 @@ pub(crate) struct Scenario {
     budget: Limits,
     pub(crate) request: Wanted,
     catalog: BTreeMap<String, toml::Table>,
-    /// Real ids, where the solve knows them.
+    /// Real ids, for projects with built-in constraints.
     #[serde(default)]
     ids: BTreeMap<String, String>,
-    /// Projects of Hangar; all others are Modrinth's.
+    /// Projects on Hangar. All others are on Modrinth.
     #[serde(default)]
     hangar: Vec<String>,
     /// Plugins that are named by a URL: one release each, without a date and without a list.
@@ -47,24 +47,24 @@ pub(crate) struct Scenario {
     /// The cluster's facts.
     #[serde(default)]
     facts: CompatibilityFacts,
-    /// Names people know, where they differ from the project's.
+    /// Display names, where they differ from the project's.
     #[serde(default)]
     names: BTreeMap<String, String>,
-    /// Projects that could not be read, and why.
+    /// Projects that could not be read, and the reasons.
     #[serde(default)]
     unread: BTreeMap<String, String>,
-    /// Whose the JARs of people's own are, by sha256.
+    /// Owners of the unmanaged JARs, by sha256.
     #[serde(default)]
     owners: BTreeMap<String, Owner>,
     #[serde(default)]
     plugin: BTreeMap<String, PluginFields>,
     pub(crate) expect: Expect,
-    /// Further servers of the same namespace; the one above is `lobby`. Without any it is solved alone.
+    /// Further servers of the same namespace. The one above is `lobby`. Without further servers it is solved alone.
     #[serde(default)]
     pub(crate) server: BTreeMap<String, Another>,
 }
 
-/// What the question may cost, where that is not the usual.
+/// Budget of the query, where it is not the default.
 #[derive(Deserialize, Default, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 struct Limits {
@@ -76,7 +76,7 @@ struct Limits {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Another {
-    /// How many servers ask for this, where it is not one: of the others only the answer is not shown.
+    /// Number of servers with this request. Only the first server's answer is shown.
     #[serde(default = "one")]
     pub(crate) copies: usize,
     pub(crate) request: Wanted,
@@ -94,7 +94,7 @@ struct Policy {
     image_policy: ImagePolicy,
     #[serde(default)]
     image_is_given: bool,
-    /// Tags of the server image that are published.
+    /// Published tags of the server image.
     #[serde(default)]
     images: Vec<String>,
     #[serde(default)]
@@ -117,20 +117,20 @@ pub(crate) struct Wanted {
     running: Option<Vec<String>>,
     #[serde(default)]
     running_software: Software,
-    /// Those of `running` that are on no page any more and are known from the lock; and who came for each, by slug.
+    /// Releases of `running` that are delisted and known from the lock, with their dependents by slug.
     #[serde(default)]
     running_lost: BTreeMap<String, Vec<String>>,
-    /// The tag of the image that runs.
+    /// The tag of the running image.
     running_image: Option<String>,
-    /// The plugins that run and nobody asked for, by slug.
+    /// The running plugins that are not requested, by slug.
     #[serde(default)]
     running_unasked: Vec<String>,
-    /// JARs of people's own on the server.
+    /// Unmanaged JARs on the server.
     #[serde(default)]
     unmanaged: Vec<UnmanagedJar>,
     #[serde(default)]
     unmanaged_plugins: UnmanagedPlugins,
-    /// As `spec.hold` of the server has it.
+    /// `spec.hold` of the server.
     #[serde(default)]
     hold: Vec<String>,
     /// `*`, `latest` (one version on all servers), or `=version`.
@@ -148,23 +148,23 @@ fn auto() -> String {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct PluginFields {
-    /// The project, where it is not called as the object.
+    /// The project, where it differs from the object's name.
     project: Option<String>,
     channel: Option<Channel>,
     delay: Option<String>,
-    /// As `spec.source.jars` has it.
+    /// `spec.source.jars`.
     #[serde(default)]
     jars: Vec<String>,
-    /// As `spec.requires` has it.
+    /// `spec.requires`.
     #[serde(default)]
     requires: Vec<Requirement>,
-    /// As `spec.delayTogether` has it.
+    /// `spec.delayTogether`.
     #[serde(default, rename = "delay-together")]
     delay_together: Vec<String>,
-    /// As `spec.allowDowngrade` has it.
+    /// `spec.allowDowngrade`.
     #[serde(default, rename = "allow-downgrade")]
     allow_downgrade: bool,
-    /// As `spec.hold` has it.
+    /// `spec.hold`.
     #[serde(default)]
     hold: bool,
     #[serde(rename = "override")]
@@ -187,25 +187,25 @@ pub(crate) struct Expect {
     pub(crate) paper: Option<String>,
     #[serde(default)]
     pub(crate) plugins: BTreeMap<String, String>,
-    /// The least Java of the set.
+    /// The minimum Java of the version set.
     pub(crate) java: Option<u32>,
     /// The tag of the image.
     pub(crate) image: Option<String>,
     pub(crate) held_by: Option<Vec<String>>,
-    /// The files in `plugins/`, all of them.
+    /// All files in `plugins/`.
     pub(crate) files: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) mentions: Vec<String>,
     #[serde(default)]
     pub(crate) never: Vec<String>,
-    /// Ask "why not" about this Paper as well, and find `mentions` there.
+    /// Also queries "why not" for this Paper. Its answer must contain `mentions`.
     pub(crate) why_not: Option<Minecraft>,
-    /// The same about this release, as `plugin=version`; alone.
+    /// The same for this release, as `plugin=version`. Not combined with `why_not`.
     pub(crate) why_not_release: Option<String>,
     /// Projects that have to be fetched first.
     #[serde(default)]
     pub(crate) fetch: Vec<String>,
-    /// Show the lock below the answer, as `resolver lock` writes it.
+    /// Shows the lock below the answer, as `resolver lock` writes it.
     #[serde(default)]
     pub(crate) shows_lock: bool,
 }
@@ -227,7 +227,7 @@ fn image(tag: &str) -> ImageTag {
     }
 }
 
-/// The tables of a catalog that are no plugins.
+/// The tables of a catalog that are not plugins.
 const SOFTWARE: [&str; 4] = ["minecraft", "purpur", "folia", "velocity"];
 
 impl Scenario {

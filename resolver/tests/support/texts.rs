@@ -1,12 +1,13 @@
-//! Pure. What texts of the catalog and the request mean, by `docs/concepts/solve.md`; for tests only.
+//! Pure. Interprets texts of the catalog and the request, by the rules of `docs/concepts/solve.md`. For tests only.
 
 use jiff::Timestamp;
 use resolver::catalog::ImageTag;
 use resolver::version::Minecraft;
 
-/// Whether a name is that of a file but for `.jar` and for a version at the end; `*` and `?` stand for no part of a version.
+/// Whether a pattern matches a file name without `.jar` and without a version at the end. `*` and `?` match no part of
+/// a version.
 pub(crate) fn jar_means(name: &str, file: &str) -> bool {
-    // A version begins with a separator and a digit, or a `v` and one.
+    // A version begins with a separator and a digit, or with a separator, a `v` and a digit.
     fn is_version(text: &[char]) -> bool {
         let [separator, rest @ ..] = text else { return false };
         let number = rest.strip_prefix(&['v']).unwrap_or(rest);
@@ -28,7 +29,7 @@ pub(crate) fn jar_means(name: &str, file: &str) -> bool {
     fits(&name, file.strip_suffix(&['.', 'j', 'a', 'r']).unwrap_or(&file))
 }
 
-/// A version as something to compare.
+/// A comparable version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     core: Vec<Token>,
@@ -62,7 +63,7 @@ impl Key {
     }
 }
 
-/// `>=7.4, <7.5`: every condition holds. What is a preview of exactly the end of `<` is not below it.
+/// `>=7.4, <7.5`: every condition must hold. A preview of exactly the upper end of `<` is not below it.
 pub(crate) fn in_range(range: &str, version: &str) -> bool {
     let key = Key::of(version);
     range.split(',').map(str::trim).all(|condition| {
@@ -93,7 +94,7 @@ fn plain(version: &str) -> String {
     version.strip_prefix('v').map(str::to_owned).unwrap_or(version)
 }
 
-/// Whether a pin means a release: as written, but for case and a leading `v`.
+/// Whether a pin matches a release, ignoring case and a leading `v`.
 pub(crate) fn pin_means(pin: &str, version: &str) -> bool {
     plain(pin) == plain(version)
 }
@@ -124,7 +125,8 @@ pub(crate) fn is_patch_of(newer: &str, older: &str) -> bool {
     }
 }
 
-/// What orders Minecraft versions: names without a scheme, then weekly snapshots, then numbers, each with what comes before its release.
+/// Order of Minecraft versions: names without a scheme, then weekly snapshots, then numbers, each with previews before
+/// their release.
 pub(crate) fn minecraft_age(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, String) {
     let text = version.as_str();
     let numbers = |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>();
@@ -152,7 +154,7 @@ pub(crate) fn minecraft_age(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, Stri
     }
 }
 
-/// The pairs of the page.
+/// The pairs on the page.
 const SIBLINGS: [[&str; 2]; 12] = [
     ["1.16.4", "1.16.5"],
     ["1.18", "1.18.1"],
@@ -168,7 +170,7 @@ const SIBLINGS: [[&str; 2]; 12] = [
     ["26.1.1", "26.1.2"],
 ];
 
-/// Those that speak the same protocol.
+/// The versions with the same protocol.
 pub(crate) fn siblings(version: &Minecraft) -> Vec<&'static str> {
     let pairs = SIBLINGS.iter().filter(|pair| pair.contains(&version.as_str()));
     pairs.flatten().copied().filter(|other| *other != version.as_str()).collect()
@@ -184,7 +186,7 @@ pub(crate) fn patch_before(version: &Minecraft) -> Option<String> {
     }
 }
 
-/// `1.21.4`, `1.21.x`, `1.21.*`, `*`
+/// Patterns: `1.21.4`, `1.21.x`, `1.21.*`, `*`.
 pub(crate) fn pattern_means(pattern: &str, version: &Minecraft) -> bool {
     if pattern == "*" {
         return version.is_release();
@@ -197,18 +199,18 @@ pub(crate) fn pattern_means(pattern: &str, version: &Minecraft) -> bool {
     }
 }
 
-/// `21` of `itzg/minecraft-server:2026.8.1-java21`
+/// `21` of `itzg/minecraft-server:2026.8.1-java21`.
 pub(crate) fn java_in(image: &str) -> Option<u32> {
     image.split('@').next()?.split_once("-java")?.1.parse().ok()
 }
 
-/// The Java that the name of an image says, wherever it stands in the tag.
+/// The Java version in the name of an image, at any position of the tag.
 pub(crate) fn java_said(image: &str) -> Option<u32> {
     let (_, tag) = image.split('@').next()?.rsplit('/').next()?.split_once(':')?;
     tag.split('-').find_map(|part| part.strip_prefix("java"))?.parse().ok()
 }
 
-/// `1.21.10` and 130 of `lexfrei/papermc:1.21.10-130`
+/// `1.21.10` and 130 of `lexfrei/papermc:1.21.10-130`.
 pub(crate) fn paper_in(image: &str) -> Option<(&str, u32)> {
     let tag = image.split('@').next()?.split(':').next_back()?;
     let (minecraft, build) = tag.split_once('-')?;
@@ -225,7 +227,7 @@ pub(crate) fn image_for(images: &[ImageTag], java: u32, now: Timestamp) -> Optio
         .map(|(_, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
 }
 
-/// The plugins of the page that belong together, by their names without case, spaces and dashes.
+/// The groups of plugins on the page, by name without case, spaces and dashes.
 const TOGETHER: [&str; 4] = [
     "viaversion viabackwards viarewind",
     "essentialsx essentialsxantibuild essentialsxchat essentialsxdiscord essentialsxdiscordlink essentialsxgeoip \

@@ -1,4 +1,4 @@
-//! Pure. A scenario that holds catalog and requests as they are: what brute force prints when it finds a fault.
+//! Pure. A scenario with complete catalog and requests, as the brute force tests print it for a failure.
 
 use jiff::Timestamp;
 use resolver::catalog::Catalog;
@@ -12,7 +12,7 @@ pub(crate) struct Verbatim<E> {
     pub(crate) why: String,
     pub(crate) at: Timestamp,
     pub(crate) expect: E,
-    /// The same for each of the further servers.
+    /// The expected answers of the further servers.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<E>,
     pub(crate) problem: Parts,
@@ -22,7 +22,7 @@ pub(crate) struct Verbatim<E> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parts {
     pub(crate) request: Request,
-    /// Further servers. Without any the one above is solved alone.
+    /// Further servers. Without any, the one above is solved alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<Request>,
     pub(crate) catalog: Catalog,

@@ -1,4 +1,4 @@
-//! Edge (writes). Tells the players how long they have, with true times.
+//! Edge (writes). Tells players how much time is left before a stop, with true times.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,21 +16,24 @@ use crate::announcement::{self, AnnouncementLine};
 use crate::protocol::{Announce, CancelAnnouncement, Place};
 use crate::rcon::{Error, Online};
 
-/// How long one command may take. A tick stall must not eat the lines behind it.
+/// The timeout of one command. A tick stall must not delay the following lines.
 const LINE: Duration = Duration::from_secs(5);
 
-/// The last line that was said, beside the socket: what an agent that has died said is known to the next one of this pod, which is given the
-/// same countdown. Only what was said is in it. Whether to go on is the operator's word, who may have called the countdown off meanwhile.
+/// The last line that was sent, stored beside the socket. If the agent restarts, the next agent of this pod is given the same countdown and reads
+/// here which lines were sent. The operator decides whether the countdown continues, because it may have cancelled it meanwhile.
 #[derive(Debug, Serialize, Deserialize)]
 struct LastAnnounced {
     act: String,
     ends: Timestamp,
-    /// Of the time left, as players read it.
+    /// The remaining time that the line stated.
     left: SignedDuration,
 }
 
-/// Begins a countdown. The same act with the same end is not announced twice; the same act with another end is announced anew. Answers why it
-/// cannot begin yet: the operator then promises an end that leaves players the whole time.
+/// Begins a countdown. The same disruption with the same end is not announced twice. The same disruption with another end is announced anew.
+///
+/// # Errors
+///
+/// The reason why it cannot begin yet. The operator then announces an end that leaves players the whole notice.
 pub(super) fn begin(shared: &Arc<SidecarState>, announce: Announce) -> Result<(), &'static str> {
     let mut state = shared.state();
     if state.announced.as_ref().is_some_and(|known| known.act == announce.act && known.ends == announce.ends) {
@@ -47,7 +50,7 @@ pub(super) fn begin(shared: &Arc<SidecarState>, announce: Announce) -> Result<()
     Ok(())
 }
 
-/// Ends the countdown of an act that does not come, also one that has run out. Of another act nothing is ended.
+/// Ends the countdown of a disruption that does not happen, also one that has run out. Countdowns of other disruptions continue.
 pub(super) async fn end(shared: &Arc<SidecarState>, call_off: &CancelAnnouncement) {
     {
         let mut state = shared.state();
@@ -75,7 +78,7 @@ async fn count_down(shared: &Arc<SidecarState>, announce: &Announce) {
             return call_off(shared, &act, announce, last_said.is_some()).await;
         }
         for place in &announce.show {
-            // One that fails never keeps the others, nor the next line, from being said.
+            // A line that fails does not block the other places or the next line.
             if let Err(error) = say(shared, &act, announce, line, *place).await {
                 warn!("a line was not shown as {place:?}: {}", Chain(&error));
             }
@@ -89,8 +92,8 @@ fn note_path(shared: &SidecarState) -> PathBuf {
     shared.settings.shared.join(config::LAST_SAID)
 }
 
-/// What an earlier agent of this pod has said of this very countdown. A note that cannot be read is none: then a line is said once more, with
-/// the time that is really left.
+/// The remaining time that an earlier agent of this pod stated in this countdown. An unreadable record counts as none. One line is then sent
+/// again, with the time that is really left.
 async fn said_before(shared: &SidecarState, announce: &Announce) -> Option<SignedDuration> {
     let bytes = tokio::fs::read(note_path(shared)).await.ok()?;
     let note: LastAnnounced = serde_json::from_slice(&bytes).ok()?;
@@ -105,8 +108,8 @@ async fn note(shared: &SidecarState, announce: &Announce, line: AnnouncementLine
     }
 }
 
-/// By the server's own list: a ping is seconds old, and may not show everybody. What cannot be read is left to the operator, who stops no
-/// server that it could not ask.
+/// Whether players are online by the server's own list. A ping is seconds old, and may not show all players. If the list cannot be read, the
+/// operator decides, and it stops no server that it could not ask.
 async fn somebody_is_on(shared: &SidecarState, act: &ConsoleLease) -> bool {
     match act.console().await.list(LINE).await {
         Ok(Online::Known { count, max: _ }) => {
@@ -117,10 +120,10 @@ async fn somebody_is_on(shared: &SidecarState, act: &ConsoleLease) -> bool {
     }
 }
 
-/// Ends a countdown that is for an empty server only. Who joined may have read a line of it.
+/// Cancels a countdown that is only for an empty server. A player who joined may have read a line of it.
 async fn call_off(shared: &SidecarState, act: &ConsoleLease, announce: &Announce, was_begun: bool) {
     info!("somebody joined: {} is called off", announce.act);
-    // Whoever calls it off as well says nothing more.
+    // A second cancellation then sends no further line.
     shared.state().announced.take_if(|known| known.act == announce.act);
     let text = &shared.settings.called_off_text;
     if was_begun && let Err(error) = act.console().await.tellraw_all(text, LINE).await {
@@ -128,7 +131,7 @@ async fn call_off(shared: &SidecarState, act: &ConsoleLease, announce: &Announce
     }
 }
 
-/// Says a line in one place, with what is left by now.
+/// Sends a line to one place, with the time that is left now.
 async fn say(
     shared: &SidecarState,
     act: &ConsoleLease,

@@ -1,4 +1,4 @@
-//! Edge (writes). The agent's port: probes for the kubelet, signed requests for the operator.
+//! Edge (writes). Serves the agent's port: probes for the kubelet and signed requests for the operator.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,11 +21,11 @@ use crate::protocol::{
 };
 use crate::rcon::{Online, responses};
 
-/// For `minecraft:list`. Longer than a tick stall.
+/// The timeout of `minecraft:list`. It is longer than a tick stall.
 const LIST: Duration = Duration::from_secs(20);
-/// The longest save that may be asked for, in seconds.
+/// The longest save that may be requested, in seconds.
 const LONGEST_SAVE: u32 = 30 * 60;
-/// Texts longer than this are not for players; one RCON command has 1446 bytes.
+/// The longest text for players, in bytes. One RCON command has 1446 bytes.
 const LONGEST_TEXT: usize = 1000;
 const TOO_LONG: &str = "the text is longer than 1000 bytes";
 
@@ -123,7 +123,7 @@ fn check(
     let Some(headers) = headers else {
         return Err(Box::new(refuse(StatusCode::UNAUTHORIZED, "a header of the signature is missing")));
     };
-    // With the query, if somebody adds one: what is not signed must not count.
+    // Includes the query, if a client adds one: unsigned parts must not have an effect.
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let received = Received { method: method.as_str(), path, body, headers: &headers };
     let settings = &shared.settings;
@@ -144,7 +144,7 @@ fn check(
 async fn report(shared: &Arc<SidecarState>) -> Response {
     let task = Arc::clone(shared);
     let report = tokio::task::spawn_blocking(move || {
-        // Before the copies are listed: one that ends meanwhile is still told as under way, and not as done without being there.
+        // Read before the backups are listed. A backup that ends meanwhile is then still reported as running, not as finished and missing.
         let beside = task.beside_copies();
         let found = VolumeReport::read(&task.volume, task.settings.backups.as_deref())?;
         Ok(task.report(clock::now(), found, beside))
@@ -156,14 +156,14 @@ async fn report(shared: &Arc<SidecarState>) -> Response {
 }
 
 async fn save(shared: &Arc<SidecarState>, timeout_seconds: u32) -> Saved {
-    // Before the console is waited for: a copy may have it until its own flush is done.
+    // Before waiting for the console: a backup may hold it until its own flush is done.
     online_backup::worlds_are_saved(shared);
     let act = shared.desk.act();
     let begun = Instant::now();
     let within = Duration::from_secs(timeout_seconds.min(LONGEST_SAVE).into());
     let answer = {
         let mut console = act.console().await;
-        // And one that was begun meanwhile. From now on none gets the console before this save.
+        // And a backup that has begun meanwhile. From now on no backup gets the console before this save.
         online_backup::worlds_are_saved(shared);
         console.save_flush(within).await
     };

@@ -1,4 +1,6 @@
-//! Edge (reads). Measures what a copy would hold, so that a plan can say what it costs: after each start of the server, and once a day.
+//! Edge (reads). Measures how much data a backup would contain, after each start of the server and once a day.
+//!
+//! The plan uses the size to estimate the downtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +12,12 @@ use super::state::SidecarState;
 use super::{Chain, clock};
 use crate::backup::size::measure;
 
-/// Worlds grow by what is explored in a day, not by what is explored in an hour.
+/// Worlds grow noticeably within a day of exploration, not within an hour.
 const AGAIN: Duration = Duration::from_hours(24);
-/// A hundred thousand files are looked at in a second or two; whoever needs longer has a disk that is busy with other things.
+/// Reading the metadata of a hundred thousand files takes a second or two. If it takes longer than this, the disk is busy with other work.
 const WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
-/// Measures for as long as this process of the server lives. A server without copies has nothing to measure for.
+/// Measures for as long as this server process is running. A server without backups needs no measurement.
 pub(super) async fn keep(shared: &Arc<SidecarState>) {
     let life = shared.state().life;
     while shared.settings.backups.is_some() && shared.state().life == life {
@@ -25,7 +27,7 @@ pub(super) async fn keep(shared: &Arc<SidecarState>) {
                 info!("a copy would hold {} bytes of worlds and {} of the rest", sizes.worlds, sizes.server_files);
                 shared.state().sizes = Some(sizes);
             }
-            // What was known stands: a plan says "about".
+            // The previous sizes stay, because a plan shows only an estimate.
             Ok(Err(error)) => warn!("what a copy would hold is not known: {}", Chain(&error)),
             Err(error) => warn!("{error}"),
         }

@@ -1,4 +1,4 @@
-//! Edge (reads). The one place of the agent that asks what time it is.
+//! Edge (reads). The only file of the agent that reads the clock.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! Pure. What the agent's containers are told by their environment.
+//! Pure. Defines the settings that the agent's containers read from their environment.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,51 +20,51 @@ pub struct InitConfig {
     /// The files of the lock, mounted from its ConfigMap.
     #[arg(long, env = "NIGHTSHIFT_FILES", default_value = "/etc/nightshift/files.json")]
     pub files: PathBuf,
-    /// The operator's store, such as `http://nightshift:8471`; empty for none.
+    /// The operator's store, such as `http://nightshift:8471`. Empty means no store.
     #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
     pub store_url: String,
-    /// The password that the server's RCON gets.
+    /// The password for the server's RCON.
     #[arg(long, env = "NIGHTSHIFT_RCON_PASSWORD", hide_env_values = true)]
     pub rcon_password: RconPassword,
-    /// The port that the server's RCON gets.
+    /// The port for the server's RCON.
     #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
     pub rcon_port: u16,
-    /// Whether the server gets any RCON.
+    /// Whether RCON is enabled for the server.
     #[arg(long, env = "NIGHTSHIFT_RCON_ENABLED", default_value_t = true, action = clap::ArgAction::Set)]
     pub rcon_enabled: bool,
-    /// The program that the server's container finds in the shared directory, as its preStop hook: this one.
+    /// The program that is placed in the shared directory as the preStop hook of the server's container. By default this program itself.
     #[arg(long, default_value = "/proc/self/exe")]
     pub hook: PathBuf,
-    /// Where the kubelet looks for the last words of a container.
+    /// The file from which the kubelet reads a container's termination message.
     #[arg(long, default_value = "/dev/termination-log")]
     pub termination_log: PathBuf,
-    /// Copies before an update.
+    /// Backups before an update.
     #[command(flatten)]
     pub copies: BackupConfig,
-    /// How many bytes the data folder of a plugin may have to be kept before its JAR changes; 0: none is kept.
+    /// The largest data folder of a plugin, in bytes, that is kept before the plugin's JAR changes. 0 means that none is kept.
     #[arg(long, env = "NIGHTSHIFT_KEEP_PLUGIN_DATA", default_value_t = 0)]
     pub keep_plugin_data: u64,
 }
 
-/// Which copies `agent init` takes, and how many stay.
+/// Which backups `agent init` takes, and how many it keeps.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BackupConfig {
-    /// Where the copies of this server lie; none are taken without.
+    /// The repository of this server's backups. Without it no backups are taken.
     #[arg(long, env = "NIGHTSHIFT_BACKUPS")]
     pub backups: Option<PathBuf>,
-    /// Before which updates.
+    /// The updates before which a backup is taken.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_BEFORE", default_value = "Never")]
     pub backup_before: BackupBefore,
-    /// An order to put back what a failed set has changed, mounted from its `ConfigMap`; mostly not there.
+    /// The restore request that reverts the changes of a failed version set, mounted from its `ConfigMap`. Usually absent.
     #[arg(long, env = "NIGHTSHIFT_RESTORE_ORDER")]
     pub restore_order: Option<PathBuf>,
-    /// Where the copies of other servers lie that a new volume may get, on a claim that is mounted for the first start alone.
+    /// The repositories of other servers from which a new volume may be restored, on a claim that is mounted only for the first start.
     #[arg(long, env = "NIGHTSHIFT_RESTORE_SHELVES")]
     pub restore_shelves: Option<PathBuf>,
-    /// At most so many good ones.
+    /// The maximum number of successful backups to keep.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_COUNT", default_value_t = 10)]
     pub backup_max_count: u32,
-    /// How old one may get, in seconds.
+    /// The maximum age of a backup, in seconds.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_AGE")]
     pub backup_max_age: Option<u32>,
 }
@@ -78,60 +78,60 @@ pub struct SidecarConfig {
     /// The directory that the pod's containers share.
     #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
     pub shared: PathBuf,
-    /// The operator's store; empty for none.
+    /// The operator's store. Empty means no store.
     #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
     pub store_url: String,
-    /// The key that requests are signed with.
+    /// The key with which requests are signed.
     #[arg(long, env = "NIGHTSHIFT_AGENT_KEY", hide_env_values = true, value_parser = Key::from_hex)]
     pub agent_key: Key,
-    /// RCON's password.
+    /// The password for RCON.
     #[arg(long, env = "NIGHTSHIFT_RCON_PASSWORD", hide_env_values = true)]
     pub rcon_password: RconPassword,
-    /// RCON's port on the loopback.
+    /// The RCON port on the loopback interface.
     #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
     pub rcon_port: u16,
-    /// Whether the server has RCON. One that has none is stopped by SIGTERM, and its log is all that it says.
+    /// Whether the server has RCON. A server without RCON is stopped by SIGTERM, and the agent reads only its log.
     #[arg(long, env = "NIGHTSHIFT_RCON_ENABLED", default_value_t = true, action = clap::ArgAction::Set)]
     pub rcon_enabled: bool,
     /// The game's port.
     #[arg(long, env = "NIGHTSHIFT_GAME_PORT", default_value_t = 25565)]
     pub game_port: u16,
-    /// The UID of this pod: requests for another one are refused.
+    /// The UID of this pod. Requests for another UID are refused.
     #[arg(long, env = "NIGHTSHIFT_POD_UID")]
     pub pod_uid: String,
-    /// The address of this pod, on which RCON must not answer; empty for no check.
+    /// The address of this pod, on which RCON must not answer. Empty skips the check.
     #[arg(long, env = "NIGHTSHIFT_POD_IP", default_value = "")]
     pub pod_ip: String,
-    /// Where the copies of this server lie; none are taken without.
+    /// The repository of this server's backups. Without it no backups are taken.
     #[arg(long, env = "NIGHTSHIFT_BACKUPS")]
     pub backups: Option<PathBuf>,
-    /// After a copy of the running server: at most so many good ones stay. Not set: all do, because nobody said how many are wanted.
+    /// The maximum number of successful backups to keep after an online backup. If it is not set, all are kept, because no limit was configured.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_COUNT")]
     pub backup_max_count: Option<u32>,
-    /// The same: how old one may get, in seconds.
+    /// The maximum age of a backup after an online backup, in seconds.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_AGE")]
     pub backup_max_age: Option<u32>,
     /// How long a stop with its save may take, in seconds.
     #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = STOP_TIMEOUT_SECONDS)]
     pub stop_timeout: u64,
-    /// What players read when they are disconnected for a stop.
+    /// The text that players read when they are disconnected for a stop.
     #[arg(
         long,
         env = "NIGHTSHIFT_KICK_TEXT",
         default_value = "The server stops now. Please join again in a few minutes."
     )]
     pub kick_text: String,
-    /// What they read before a stop that nobody announced.
+    /// The text that players read before a stop that was not announced.
     #[arg(long, env = "NIGHTSHIFT_STOP_TEXT", default_value = "The server is stopping now.")]
     pub stop_text: String,
-    /// What they read who joined during a countdown that was for an empty server only.
+    /// The text for players who joined during a countdown that was only for an empty server.
     #[arg(
         long,
         env = "NIGHTSHIFT_CALLED_OFF_TEXT",
         default_value = "The restart is called off, because you joined. It comes when nobody is on."
     )]
     pub called_off_text: String,
-    /// Where requests and probes are answered.
+    /// The address on which requests and probes are served.
     #[arg(long, default_value_t = SocketAddr::from(([0, 0, 0, 0], crate::protocol::PORT)))]
     pub listen: SocketAddr,
 }
@@ -142,7 +142,7 @@ pub struct StopConfig {
     /// The directory that the pod's containers share.
     #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
     pub shared: PathBuf,
-    /// How long to wait until the stop was sent, in seconds.
+    /// How long to wait until `stop` was sent, in seconds.
     #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = STOP_TIMEOUT_SECONDS)]
     pub stop_timeout: u64,
 }
@@ -150,7 +150,7 @@ pub struct StopConfig {
 /// The name of the Unix socket in the shared directory.
 pub const SOCKET: &str = "agent.sock";
 
-/// The name of the note beside it that says which line of a countdown was said last.
+/// The name of the file beside it that records the last line sent of a countdown.
 pub const LAST_SAID: &str = "last-said.json";
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! Edge (writes). The one console of the agent. Commands of several acts go over one connection, one after the other; it is closed when
-//! the last act ends, so that an idle agent leaves no line in the server's log.
+//! Edge (writes). Shares one RCON console between several tasks of the agent.
+//!
+//! Their commands use one connection, one after the other. It is closed when the last task ends, so that an idle agent writes no line to the
+//! server's log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +10,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::rcon::Console;
 
-/// Where acts queue for the console.
+/// The queue of tasks for the console.
 #[derive(Debug)]
 pub(super) struct ConsoleSession {
     console: Mutex<Console>,
@@ -20,14 +22,14 @@ impl ConsoleSession {
         Arc::new(Self { console: Mutex::new(console), acts: AtomicUsize::new(0) })
     }
 
-    /// Begins an act.
+    /// Begins a task.
     pub(super) fn act(self: &Arc<Self>) -> ConsoleLease {
         self.acts.fetch_add(1, Ordering::SeqCst);
         ConsoleLease { desk: Arc::clone(self) }
     }
 }
 
-/// Some commands that belong together. Dropping the last one that lives closes the connection.
+/// A lease for commands that belong together. Dropping the last lease closes the connection.
 #[derive(Debug)]
 pub(super) struct ConsoleLease {
     desk: Arc<ConsoleSession>,

@@ -1,5 +1,4 @@
-//! Edge (writes). When the server's log is read for what it tells of damage: now and then, at the server's end, and when a copy is taken or the
-//! operator asks.
+//! Edge (writes). Scans the server's log for world damage: periodically, at the server's end, before a backup, and on the operator's request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +9,10 @@ use super::state::SidecarState;
 use super::{Chain, clock};
 use crate::world::damage::DamageLog;
 
-/// At midnight the log is put away, and what was written since the last look goes with it.
+/// The server rotates its log at midnight. Lines written after the last scan are then lost.
 const AGAIN: Duration = Duration::from_mins(1);
 
-/// Reads on for ever.
+/// Scans for ever.
 pub(super) async fn keep(shared: Arc<SidecarState>) {
     loop {
         look(&shared, SidecarState::damage).await;
@@ -21,12 +20,12 @@ pub(super) async fn keep(shared: Arc<SidecarState>) {
     }
 }
 
-/// Reads all that is there.
+/// Scans the whole rest of the log.
 pub(super) async fn read_to_the_end(shared: &Arc<SidecarState>) {
     look(shared, SidecarState::may_be_damaged).await;
 }
 
-/// Reads for the sake of what is remembered: the answer is for others.
+/// Scans only to update the record. Other callers report the result.
 async fn look<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarState) -> T) {
     let task = Arc::clone(shared);
     if let Err(error) = tokio::task::spawn_blocking(move || read(&task)).await {
@@ -34,8 +33,8 @@ async fn look<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarSt
     }
 }
 
-/// Whether a copy that is taken now holds worlds of which the log has told damage. What cannot be known counts as yes: such a copy takes the
-/// place of no other.
+/// Whether a backup that is taken now contains worlds for which the log reports damage. An unknown result counts as yes: such a backup replaces
+/// no other.
 pub(super) fn is_told(log: &mut DamageLog) -> bool {
     match log.look_to_the_end(clock::now()) {
         Ok(told) => told.is_some(),

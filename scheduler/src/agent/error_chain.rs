@@ -1,9 +1,9 @@
-//! Pure. How an error and its causes are said in one line.
+//! Pure. Formats an error and its causes in one line.
 
 use std::error::Error;
 use std::fmt;
 
-/// Displays an error and what caused it: `could not x: because y`.
+/// Displays an error and its causes: `could not x: because y`.
 #[derive(Debug)]
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 

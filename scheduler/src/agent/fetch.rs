@@ -1,4 +1,4 @@
-//! Edge (reads the network, writes the store). Brings one file of a lock to the volume: from the operator's store, else from its source.
+//! Edge (reads the network, writes the store). Downloads one file of a lock to the volume, from the operator's store or else from its source.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::protocol::File;
 use crate::staging::content_store::{self, ContentStore};
 use crate::staging::hash_cache::Hash;
 
-/// For a connection and for each pause between two pieces; the whole may take as long as it moves.
+/// The timeout for a connection and for each pause between two chunks. The whole download may take as long as it makes progress.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a file could not be had, one reason per address that was asked.
+/// Why a file could not be downloaded, with one reason per address.
 #[derive(Debug, thiserror::Error)]
 #[error("could not fetch `{path}`: {}", in_words(tries))]
 pub struct Error {
@@ -21,7 +21,7 @@ pub struct Error {
     tries: Vec<(String, SourceError)>,
 }
 
-/// Why one address did not help.
+/// Why one address failed.
 #[derive(Debug, thiserror::Error)]
 enum SourceError {
     #[error("it answered {0}")]
@@ -41,7 +41,7 @@ fn in_words(tries: &[(String, SourceError)]) -> String {
     tries.iter().map(|(address, why)| format!("{address}: {}", Chain(why))).collect::<Vec<_>>().join("; ")
 }
 
-/// Fetches files.
+/// Downloads files.
 #[derive(Clone)]
 pub struct Fetcher {
     client: reqwest::Client,
@@ -55,21 +55,21 @@ impl fmt::Debug for Fetcher {
 }
 
 impl Fetcher {
-    /// Asks `store_url` first, if it is not empty.
+    /// Tries `store_url` first, if it is not empty.
     pub fn new(store_url: &str) -> Result<Self, reqwest::Error> {
-        // Fails only if one is installed already, which is as good.
+        // This fails only if a provider is already installed, which is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
             let agent = concat!("nightshift-agent/", env!("CARGO_PKG_VERSION"));
             reqwest::Client::builder().user_agent(agent).connect_timeout(PATIENCE).no_proxy()
         };
-        // An image without certificates can still use the store, which is plain http.
+        // An image without certificates can still use the store, which uses plain http.
         let client = builder().build().or_else(|_| builder().tls_certs_only([]).build())?;
         let store_url = store_url.trim_end_matches('/');
         Ok(Self { client, store_url: (!store_url.is_empty()).then(|| store_url.to_owned()) })
     }
 
-    /// Brings `file` into `store`, verified.
+    /// Downloads `file` into `store` and verifies it.
     pub async fn fetch(&self, store: &ContentStore, file: &File) -> Result<(), Error> {
         let in_store = self.store_url.as_ref().zip(Hash::parse(&file.hash).ok());
         let in_store = in_store.map(|(url, hash)| format!("{url}/files/{}/{}", hash.algorithm().name(), hash.hex()));
@@ -94,7 +94,7 @@ impl Fetcher {
         while let Some(piece) = in_time(pieces.next()).await? {
             incoming.write(&piece.map_err(SourceError::Http)?)?;
         }
-        // Waits for the disk, so not on the thread that answers probes.
+        // This waits for the disk, so it does not run on the thread that answers probes.
         let kept = tokio::task::spawn_blocking(|| incoming.keep()).await;
         Ok(kept.expect("keeping a file does not panic")?)
     }

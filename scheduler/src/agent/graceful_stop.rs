@@ -1,5 +1,6 @@
-//! Edge (writes). Stops the server for its preStop hook: warn, save, disconnect, send `stop`. What asks comes over a Unix socket in the directory
-//! that only this pod's containers share.
+//! Edge (writes). Stops the server for its preStop hook: warns players, saves, disconnects them and sends `stop`.
+//!
+//! Requests arrive on a Unix socket in the directory that only this pod's containers share.
 
 use std::fs;
 use std::io;
@@ -20,16 +21,16 @@ use crate::rcon::responses;
 
 mod timeouts;
 
-/// After a hook that could not be heard.
+/// The pause after a hook's connection that could not be accepted.
 const AGAIN: Duration = Duration::from_secs(10);
-/// An announcement that ended so lately is the warning for this stop.
+/// An announcement that ended this recently counts as the warning for this stop.
 const ANNOUNCED: SignedDuration = SignedDuration::from_mins(5);
-/// And one that ends so soon. Who was promised minutes has to be told that it is now.
+/// So does one that ends this soon. Players who were promised minutes must be told that the stop happens now.
 const ABOUT_TO_END: SignedDuration = SignedDuration::from_secs(10);
-/// A whole line is five bytes.
+/// A whole line has five bytes.
 const LONGEST_LINE: u64 = 64;
 
-/// The socket, open for everybody in the pod: the server's container may run as another user.
+/// The socket. All users in the pod may open it, because the server's container may run as another user.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -48,7 +49,7 @@ pub(super) async fn serve(shared: Arc<SidecarState>, listener: UnixListener) {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
                     if let Err(error) = answer(&shared, stream).await {
-                        // The hook dies with the server's container, often before it has read the last word.
+                        // The hook dies with the server's container, often before it has read the last line.
                         info!("the hook is gone: {error}");
                     }
                 });
@@ -69,19 +70,20 @@ async fn answer(shared: &Arc<SidecarState>, mut stream: UnixStream) -> io::Resul
         return writer.write_all(b"the only request is `stop`\n").await;
     }
     writer.write_all(b"heard\n").await?;
-    // A task of its own: the stop goes on when the hook is killed.
+    // A separate task, so that the stop continues when the hook is killed.
     let task = Arc::clone(shared);
     let words = tokio::spawn(async move { stop_server(&task).await }).await.map_err(io::Error::other)?;
     writer.write_all(format!("{words}\n").as_bytes()).await
 }
 
-/// Warns, saves, disconnects with a reason and sends `stop`, once for each life of the server. Answers in one line; there is nothing that a hook could do about it.
+/// Warns players, saves, disconnects players with a reason and sends `stop`, once for each server process. Returns one line of text. The hook has
+/// no way to act on a failure.
 async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
     let until = Instant::now() + Duration::from_secs(shared.settings.stop_timeout);
     let left = || until.saturating_duration_since(Instant::now());
     let _turn = shared.stop_turn.lock().await;
     if !shared.state().witness.is_up() {
-        // It may have answered since the last look, or this agent has just begun.
+        // The server may have answered since the last sample, or this agent has just started.
         monitor::look_once(shared).await;
     }
     {
@@ -95,7 +97,7 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
         }
     }
     online_backup::server_stops(shared);
-    // Now: after the kick nobody is on.
+    // Read now, because nobody is online after the kick.
     let players = shared.state().witness.players(clock::now()).count();
     if !shared.settings.rcon_enabled {
         return by_sigterm(shared, "because RCON is switched off", players);
@@ -124,8 +126,8 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
         shared.note_saved();
         loaded_content::look_again(shared).await;
     }
-    // By the server itself they would be disconnected without a word, after its plugins are gone. Whoever joins now is. Nobody is asked
-    // who is on: the last look is seconds old, and both commands are fine where nobody is.
+    // The server itself would disconnect players without a reason, after its plugins have shut down. Players who join from now on are
+    // disconnected like that. The player list is not read first: the last sample is seconds old, and both commands are harmless without players.
     if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, timeouts::kick(left())).await {
         warn!("players were not told why they are disconnected: {}", Chain(&error));
     }
@@ -144,9 +146,9 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
     }
 }
 
-/// Nothing can be said to the server, and the kubelet sends SIGTERM when the hook has ended. What it saves then stands in its log.
+/// RCON cannot be used, and the kubelet sends SIGTERM when the hook has ended. The server's log then shows what it saved.
 fn by_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'static str {
-    // Where there is no process none ends, and the word would be kept for the next one.
+    // Without a server process no end follows, and the record would be kept for the next process.
     if !shared.state().witness.is_absent() {
         note(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
         shared.wake.notify_one();
@@ -154,14 +156,14 @@ fn by_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'s
     "SIGTERM stops the server"
 }
 
-/// Before it is sent: the end may be seen before the answer is.
+/// Recorded before `stop` is sent, because the end may be observed before the answer.
 fn note(shared: &SidecarState, stop: StopSent) {
     let mut state = shared.state();
     state.stop = Some(stop);
     state.witness.stop_sent(clock::now());
 }
 
-/// Whether no announcement has told of this stop. What was said to an empty server has told nobody.
+/// Whether no announcement has warned of this stop. An announcement to an empty server has warned nobody.
 fn must_warn(shared: &SidecarState) -> bool {
     let now = shared.operators_now();
     let state = shared.state();

@@ -1,8 +1,10 @@
-//! Edge (writes). `agent init`: makes the volume ready for one start of the server, or waits and says why.
+//! Edge (writes). `agent init`: prepares the volume for one start of the server, or waits and reports the reason.
 //!
-//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. It ends with an error where time mends nothing: a world that
-//! must not be opened, a copy that is due and was not taken, a copy for a new volume that cannot be had; where time mends nothing in this
-//! container: a read-only disk; and, once, for an obstacle that stays, because nobody sees from outside what a container that runs is waiting for.
+//! It never crash-loops: any failure is retried, with one log line per attempt. It exits with an error only in three cases:
+//!
+//! - Time cannot fix the failure: a world that must not be opened, a due backup that failed, or a backup for a new volume that is unavailable.
+//! - Time cannot fix it in this container: a read-only disk.
+//! - The failure persists. It then exits once, because a running container cannot show from outside why it waits.
 
 use std::fs;
 use std::io;
@@ -29,42 +31,42 @@ use crate::staging::{RecordError, Volume};
 use crate::world::session_lock::{self, SessionLocks};
 use crate::world::{WorldRefusal, Worlds, may_open};
 
-/// How often a held `session.lock` is asked for again, and how many of those looks lie between two sentences about it.
+/// How often a held `session.lock` is tried again, and how many attempts pass between two log lines about it.
 const LOOK: Duration = Duration::from_secs(1);
 const LOOKS_PER_SENTENCE: u32 = 10;
-/// After so many looks it is told to who looks at the pod from outside. A server that stops as it should has ended by then, mostly.
+/// After this many attempts the failure is reported to the pod's status. A server that stops normally has usually ended by then.
 const LOOKS_UNTIL_TOLD: u32 = 30;
 
-/// How often a copy that is due is tried. The server is down meanwhile, and the set before can start again.
+/// How often a due backup is tried. The server is down meanwhile, and the previous version set can start again.
 const COPY_TRIES: u32 = 2;
 
-/// How often a read-only disk is tried. A container that began while the disk was read-only keeps its mount so, although the disk is mended
-/// since (seen with runc): only another container, which the kubelet makes, finds it writable.
+/// How often a read-only disk is tried. A container that started while the disk was read-only keeps its mount read-only, although the disk is
+/// fixed since (observed with runc). Only a new container, which the kubelet creates, finds it writable.
 const READ_ONLY_TRIES: u32 = 3;
 
-/// What to do about a copy that could not be put on a volume without a world.
+/// The instructions for a backup that could not be restored to a volume without a world.
 const NO_NEW_WORLD: &str = "Nothing starts, so that no new world takes the place of that one: correct `spec.restoreFrom`, or take it away to \
                             begin with a new world";
 
-/// How it ended.
+/// The result of `agent init`.
 #[derive(Debug)]
 pub enum InitResult {
     /// The server may start. The locks on its worlds are held until the process ends.
     Ready(SessionLocks),
-    /// It must not: for what reason, in words.
+    /// The server must not start, with the reason as text.
     Refused(String),
-    /// Another container has to try again: for what reason, in words.
+    /// A new container must try again, with the reason as text.
     TryAnew(String),
 }
 
-/// What `prepare` came to, if nothing was in the way.
+/// The result of `prepare` without a failure.
 enum Prepared {
     Ready,
     /// The worlds must not be opened.
     Refused(WorldRefused),
 }
 
-/// What is in the way for now.
+/// A failure that may go away.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("could not copy the agent to `{path}`")]
@@ -113,7 +115,7 @@ enum Error {
     Swap(#[from] swap::Error),
     #[error(transparent)]
     Properties(#[from] server_properties::Error),
-    /// For so long that it is told.
+    /// The lock has been held for so long that it is reported.
     #[error("another server has this world open and holds {0}: nothing starts before that one has ended")]
     WorldOpen(String),
 }
@@ -139,7 +141,7 @@ pub async fn run(settings: &config::InitConfig) -> InitResult {
                 }
                 wait(&mut backoff, &why).await;
             }
-            // The kubelet tries it again, and meanwhile the pod says why.
+            // The kubelet retries it, and the pod's status shows the reason meanwhile.
             Err(Error::NewVolume(seed_volume::Error::NotRestored(error))) => {
                 let why = Chain(&error);
                 return refuse(settings, format!("{NOT_RESTORED}{why}. {NO_NEW_WORLD}"));
@@ -186,7 +188,7 @@ fn leave_last_words(settings: &config::InitConfig, words: &str) {
 }
 
 impl Prepared {
-    /// Says what a person could have put in the place of such worlds.
+    /// Names the backups with which a user could replace such worlds.
     fn refused(
         settings: &config::InitConfig,
         volume: &Volume,
@@ -208,7 +210,7 @@ async fn prepare(
     let volume = Volume::new(&settings.data);
     let worlds = lock_worlds(&settings.data, locks, obstacle).await?;
     let here = worlds.clone();
-    // First: it is told whatever comes of this start.
+    // First, so that the end is reported whatever the result of this start is.
     of_copies(&volume, move |volume| process_record::tell_of_before(&volume, &here)).await?;
 
     let finished = of_copies(&volume, |volume| pre_update_backup::finish_restore(&volume)).await??;
@@ -230,7 +232,7 @@ async fn prepare(
     let last = volume.manifest()?.map(|manifest| manifest.minecraft);
     let worlds = match may_open(&worlds, &set, last.as_deref()) {
         Ok(()) if worlds.whole() => worlds,
-        // Only a world that cannot be opened as it is makes room for a copy, and only by order.
+        // A backup replaces only a world that cannot be opened as it is, and only on request.
         opened => {
             let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
             let restore = move |volume: Volume| pre_update_backup::restore_if_ordered(&copies, &volume, &here, &files);
@@ -254,7 +256,7 @@ async fn prepare(
     }
     let mut known = HashCache::default();
     fill_store(settings, &ContentStore::new(volume.clone()), &set, &mut known).await?;
-    // Last of all that can take long, and before anything is changed.
+    // The last step that can take long, before any file is changed.
     let (copies, files) = (settings.copies.clone(), set.clone());
     of_copies(&volume, move |volume| pre_update_backup::copy_if_due(&copies, &volume, &worlds, &files)).await??;
     let (limit, order, files) = (settings.keep_plugin_data, settings.copies.restore_order.clone(), set.clone());
@@ -269,7 +271,8 @@ async fn prepare(
     Ok(Prepared::Ready)
 }
 
-/// Works with copies on a thread that nobody waits for: a pod that is deleted in the middle ends at once, and leaves nothing that counts.
+/// Runs backup work on a thread that is not joined. A pod that is deleted in the middle ends at once, and leaves only unfinished files that do
+/// not count.
 async fn of_copies<T: Send + 'static>(
     volume: &Volume,
     work: impl FnOnce(Volume) -> T + Send + 'static,
@@ -280,7 +283,7 @@ async fn of_copies<T: Send + 'static>(
     told.await.map_err(|_| Error::CopyLost)
 }
 
-/// Other folders lie there now: the locks on those before are of no use.
+/// The folders were replaced, so the locks on the previous ones are useless.
 async fn lock_anew(data: &Path, locks: &mut SessionLocks, obstacle: &PersistentFailure) -> Result<Worlds, Error> {
     *locks = SessionLocks::default();
     lock_worlds(data, locks, obstacle).await
@@ -296,8 +299,8 @@ fn say_restored(restored: Option<&Restored>) {
     }
 }
 
-/// Puts a program, mostly this very one, where the server's container finds it as its preStop hook. The server runs it as its own user, so
-/// everybody may run it and nobody may write it.
+/// Places a program, usually this one, where the server's container finds it as its preStop hook. The server runs it as its own user, so all
+/// users may execute it and none may write it.
 fn place_hook(program: &Path, target: &Path) -> Result<(), Error> {
     let copy = || {
         let beside = target.with_extension("new");
@@ -314,7 +317,8 @@ fn read_files(path: &Path) -> Result<FileSet, Error> {
     serde_json::from_slice(&bytes).map_err(|source| Error::ParseFiles { path: name(), source })
 }
 
-/// Waits until no server has a world of this volume open, and keeps it so. One that goes on is an error once in a pod, so that it is told.
+/// Waits until no server has a world of this volume open, and then keeps the locks. A lock that stays held is an error once per pod, so that it
+/// is reported.
 async fn lock_worlds(data: &Path, locks: &mut SessionLocks, obstacle: &PersistentFailure) -> Result<Worlds, Error> {
     let mut tries = 0_u32;
     loop {

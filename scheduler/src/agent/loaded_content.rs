@@ -1,8 +1,8 @@
-//! Edge (writes). Which worlds and datapacks a start of the server opens, read once after it, and which of them somebody closes while it runs.
+//! Edge (writes). Records which worlds and datapacks a start of the server opens, and which of them are closed while it runs.
 //!
-//! A start is compared with starts: a world that is made and thrown away while the server runs (an arena) is expected of none. What a start has
-//! opened is looked at again when the server is saved and stopped; what is not open any more then was closed by somebody, and its
-//! absence after the next start is nobody's fault. That is remembered on the volume, since another pod will be asked for it.
+//! Starts are compared only with starts: no start is expected to open a world that is created and deleted while the server runs (an arena). The
+//! content that a start opened is checked again when the server is saved and stopped. If it is no longer open then, a user closed it, and its
+//! absence after the next start is not a failure. The volume keeps this record, because the next pod needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -29,21 +29,21 @@ use crate::world::session_lock;
 
 mod history;
 
-/// How long after a server's first answer its plugins may go on opening worlds: what is not open at a look that begins later was not opened.
+/// How long after a server's first answer its plugins may still open worlds. A world that is not open at a later check was not opened.
 const OPENS_WITHIN: Duration = Duration::from_secs(20);
-/// The same for worlds that starts before have opened, and for a look that failed: another begins until then.
+/// The same for worlds that earlier starts opened, and for a check that failed: another check begins within this time.
 const LOOKS_WITHIN: Duration = Duration::from_secs(45);
-/// The end of the last look. An operator waits for the report a little longer.
+/// The end of the last check. The operator waits for the report a little longer.
 const ENDS_WITHIN: Duration = Duration::from_secs(55);
-/// Between two looks in that time.
+/// The pause between two checks in that time.
 const PAUSE: Duration = Duration::from_secs(10);
-/// For a command that waits for the server's main thread.
+/// The timeout of a command that waits for the server's main thread.
 const COMMAND: Duration = Duration::from_secs(20);
-/// For each part of the look at a server that is being saved: players wait for what comes next.
+/// The timeout of each part of the check while the server is saved for a stop: players wait for the next step.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Reads what the start has opened. A look at what is not open yet is repeated, because plugins open worlds when they like. The first look is part
-/// of `act`.
+/// Reads what the start has opened. It repeats the check for content that is not open yet, because plugins open worlds at any time. The first
+/// check uses the lease `act`.
 pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, act: ConsoleLease) {
     let mut act = Some(act);
     let (life, since, seen) = {
@@ -51,12 +51,12 @@ pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, act: Consol
         let Server::Up { since, .. } = state.witness.server() else { return };
         (state.life, since, state.saw_none)
     };
-    // Now: at midnight the log is put away.
+    // Read now, because the log is rotated at midnight.
     let start = StartId { seen, ..what_started(shared).await };
     let expected = change_record(shared, |record| record.expected_worlds()).await;
     let ends = (began + ENDS_WITHIN).max(Instant::now() + COMMAND);
     let (mut worlds, mut datapacks): (Now, Now) = (None, None);
-    // Once all is known of the worlds, no later look can make it less.
+    // Once all worlds are known, no later check can add to it.
     let mut are_worlds_read = false;
     loop {
         let look_began = began.elapsed();
@@ -75,7 +75,7 @@ pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, act: Consol
             break;
         }
         let Some(pause) = pause_after(look_began, began.elapsed(), ends.duration_since(began)) else {
-            // What the last look could not tell is not known.
+            // Results that the last check could not read are unknown.
             worlds = worlds.filter(|_| is_known || are_worlds_read);
             break;
         };
@@ -92,22 +92,23 @@ pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, act: Consol
     }
 }
 
-/// How long to wait after a look before the next one begins, which has to end within `ends`; all since the first answer. None: that was the last.
+/// How long to wait after a check before the next one begins, which must end within `ends`. All times count from the first answer. `None`: it was
+/// the last check.
 fn pause_after(look_began: Duration, now: Duration, ends: Duration) -> Option<Duration> {
     let is_last = look_began >= LOOKS_WITHIN || now >= ends;
-    // A look that took long leaves little time for another: it begins at once.
+    // A check that took long leaves little time for another, so the next one begins at once.
     (!is_last).then(|| PAUSE.min(LOOKS_WITHIN.saturating_sub(now)))
 }
 
-/// Whether no further look is needed: all are open, or are too many, or the last look was late enough and nothing is missing that starts before have
-/// opened.
+/// Whether no further check is needed. That is so if all worlds are open, or too many exist. It is also so if the last check was late enough and
+/// no world is missing that earlier starts opened.
 fn is_read(worlds: Option<&BTreeMap<String, Option<bool>>>, is_known: bool, expected: &BTreeSet<String>) -> bool {
     let Some(worlds) = worlds else { return false };
     let mut shut = worlds.iter().filter(|(_, open)| **open != Some(true)).map(|(name, _)| name);
     worlds.len() > MOST || if is_known { !shut.any(|name| expected.contains(name)) } else { shut.next().is_none() }
 }
 
-/// Looks again at what the start has opened, right after the server was saved: its `level.dat` tells what is enabled now.
+/// Checks again what the start has opened, right after the server was saved: its `level.dat` shows which datapacks are enabled now.
 pub(super) async fn look_again(shared: &Arc<SidecarState>) {
     let Some(Loaded { worlds, .. }) = shared.state().start.loaded.clone() else { return };
     let Server::Up { since, .. } = shared.state().witness.server() else { return };
@@ -116,7 +117,7 @@ pub(super) async fn look_again(shared: &Arc<SidecarState>) {
         is_opened && !OWN.contains(&name)
     };
     let until = Instant::now() + AGAIN;
-    // One that takes too long leaves the other known.
+    // If one of them takes too long, the result of the other still counts.
     let (worlds, datapacks) = tokio::join!(
         timeout_at(until, look_at_worlds(shared, asks)),
         timeout_at(until, look_at_datapacks(shared, since, false)),
@@ -131,7 +132,7 @@ pub(super) async fn look_again(shared: &Arc<SidecarState>) {
     }
 }
 
-/// The worlds on the volume, less those of the layout since 26.1 for which `asks` is false.
+/// The worlds on the volume, without those in the layout since 26.1 for which `asks` is false.
 async fn look_at_worlds(shared: &Arc<SidecarState>, asks: impl Fn(&str) -> bool) -> Now {
     let data = shared.settings.data.clone();
     let found = tokio::task::spawn_blocking(move || {
@@ -148,9 +149,9 @@ async fn look_at_worlds(shared: &Arc<SidecarState>, asks: impl Fn(&str) -> bool)
         let found: Result<BTreeMap<String, Result<bool, String>>, _> = found.into_iter().map(look).collect();
         let found = found.map_err(|error| Chain(&error).to_string())?;
         let own = [level.join("session.lock")];
-        // Last: what was let go of during the look is let go of now.
+        // Checked last: a lock that was released during the check is released now.
         if by_locks && !held(&own).map_err(|error| Chain(&error).to_string())? {
-            // A plugin has opened and closed it in the server's process, which drops the lock, or the volume keeps none.
+            // A plugin has opened and closed the file in the server's process, which drops the lock, or the volume does not support locks.
             return Err("the server runs and does not hold the `session.lock` of its own level".to_owned());
         }
         Ok(found)
@@ -179,8 +180,8 @@ async fn look_at_worlds(shared: &Arc<SidecarState>, asks: impl Fn(&str) -> bool)
     Some(now)
 }
 
-/// The datapacks in the level's folder. Where there are any and the server has written no `level.dat` since it answered, it `may_save` once to say
-/// which are enabled: by itself it does that within five minutes only.
+/// The datapacks in the level's folder. If some exist and the server has written no `level.dat` since it answered, it `may_save` once, so that
+/// `level.dat` shows which are enabled. Without that, the server writes it only within five minutes.
 async fn look_at_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_save: bool) -> Now {
     let read = async || {
         let data = shared.settings.data.clone();
@@ -200,7 +201,7 @@ async fn look_at_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_sav
         let read: Result<Now, String> = read.await.unwrap_or_else(|error| Err(error.to_string()));
         read.inspect_err(|error| warn!("the datapacks could not be read: {error}"))
     };
-    // What could not be read is read no better after a save.
+    // A save does not help with an unreadable file.
     let Ok(now) = read().await else { return None };
     if now.is_some() || !may_save {
         return now;
@@ -208,8 +209,8 @@ async fn look_at_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_sav
     let answer = {
         let act = shared.desk.act();
         let mut console = act.console().await;
-        // What is copied from a running server must not be written while it is read. Looked at with the console in hand: a copy that begins
-        // from now on gets it after this save.
+        // The files of an online backup must not be written while they are read. This is checked while holding the console: a backup that begins
+        // from now on gets the console after this save.
         if shared.state().copying.is_some() {
             return None;
         }
@@ -228,7 +229,7 @@ async fn look_at_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_sav
     }
 }
 
-/// What was open at either look counts as opened.
+/// Content that was open at either check counts as opened.
 fn united(before: Now, now: Now) -> Now {
     match (before, now) {
         (Some(mut all), Some(now)) => {
@@ -257,7 +258,7 @@ fn held(locks: &[PathBuf]) -> Result<bool, session_lock::Error> {
     locks.iter().try_fold(false, |held, path| Ok(held || session_lock::held_by_another(path)?))
 }
 
-/// One change of what the volume remembers. What cannot be written is told: a world that somebody has closed will be missed once.
+/// Changes the record on the volume. A failed write is logged: a world that a user closed is then reported missing once.
 async fn change_record<T: Default + Send + 'static>(
     shared: &Arc<SidecarState>,
     change: impl FnOnce(&mut LoadedRecord) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! Edge (reads). Looks at the server again and again, reads what a start says about itself once, and is the witness of each end.
+//! Edge (reads). Samples the state of the server repeatedly, reads the result of each start once, and records each end.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,21 +24,21 @@ use crate::staging::drift::{Drift, drift};
 use crate::world::Worlds;
 use crate::world::session_lock::held_by_another;
 
-/// A ping is answered by a network thread; one that takes longer is a stall.
+/// The timeout of a ping. A network thread answers it, so a slower answer is a stall.
 const PING: Duration = Duration::from_secs(3);
-/// Between two looks while nothing is up, while all is well, and while something ends.
+/// The pauses between two samples: while the server is down, while it is healthy, and while it stops.
 const STARTING: Duration = Duration::from_secs(2);
 const STEADY: Duration = Duration::from_secs(5);
 pub(super) const ENDING: Duration = Duration::from_millis(250);
-/// For `bukkit:plugins`, which waits for the server's main thread.
+/// The timeout of `bukkit:plugins`, which waits for the server's main thread.
 const COMMAND: Duration = Duration::from_secs(20);
-/// RCON opens a moment after the first ping; how often and how long apart it is asked.
+/// RCON opens a moment after the first ping. These are the number of attempts and the pause between them.
 const PLUGIN_TRIES: u32 = 12;
 const PLUGIN_PAUSE: Duration = Duration::from_secs(5);
-/// For the check that RCON refuses on the pod's address.
+/// The timeout of the check that RCON refuses connections on the pod's address.
 const EXPOSED: Duration = Duration::from_secs(2);
 
-/// Looks for ever.
+/// Samples for ever.
 pub(super) async fn watch(shared: Arc<SidecarState>) {
     loop {
         look_once(&shared).await;
@@ -57,7 +57,7 @@ pub(super) async fn watch(shared: Arc<SidecarState>) {
     }
 }
 
-/// One look and what follows from it.
+/// Takes one sample and handles its consequences.
 pub(super) async fn look_once(shared: &Arc<SidecarState>) {
     let _turn = shared.look_turn.lock().await;
     let look = look(shared).await;
@@ -65,7 +65,7 @@ pub(super) async fn look_once(shared: &Arc<SidecarState>) {
         let mut state = shared.state();
         let change = state.witness.look(&look);
         state.life += u64::from(change.is_some());
-        // A server that lags does not answer either, so silence tells nothing.
+        // A lagging server does not answer either, so silence proves nothing.
         state.saw_none |=
             look.pinged == PingResult::Refused || matches!(change, Some(Transition::Ended | Transition::Replaced));
         change
@@ -83,7 +83,7 @@ pub(super) async fn look_once(shared: &Arc<SidecarState>) {
     process_record::keep(shared, &look).await;
 }
 
-/// The first player of this pod is put down on the volume: to put worlds or plugins' data back would lose what they did.
+/// Records on the volume that this pod had a player: restoring worlds or plugins' data would lose that player's progress.
 async fn note_players(shared: &Arc<SidecarState>, look: &Sample) {
     let somebody = matches!(&look.pinged, PingResult::Answered(answer) if answer.online != Some(0));
     if !somebody || shared.state().played {
@@ -117,21 +117,22 @@ async fn look(shared: &Arc<SidecarState>) -> Sample {
         if steady {
             return (None, mark(), None, known);
         }
-        // Files come and go while a server saves, so a look may fail: the worlds of the one before are still there.
+        // Files appear and disappear while a server saves, so reading may fail. The worlds of the sample before then still exist.
         let worlds = Worlds::read(&data);
         let locks = worlds.as_ref().map_or(known, Worlds::session_locks);
         let locked = is_held(&locks);
-        // Only now: a server begins its log before it takes its locks, so whoever is seen to hold them is not seen with the log of another one.
+        // Read after the locks: a server begins its log before it takes its locks. So a process that holds them is never paired with the log of
+        // another.
         let progress_at = worlds.map_or(None, |worlds| worlds.changed_at()).max(server_log::changed_at(&data));
         (locked, mark(), progress_at, locks)
     });
-    // Cannot be joined only while the process ends.
+    // The join fails only while the process ends.
     let (locked, log, progress_at, locks) = seen.await.unwrap_or_default();
     shared.state().session_locks = locks;
     Sample { at: clock::now(), pinged, locked, log, progress_at }
 }
 
-/// Whether somebody holds one of these locks; None: there is none.
+/// Whether one of these locks is held. `None`: no lock file exists.
 fn is_held(locks: &[PathBuf]) -> Option<bool> {
     let files: Vec<_> = locks.iter().filter(|lock| lock.exists()).collect();
     (!files.is_empty()).then(|| files.iter().any(|lock| held_by_another(lock).unwrap_or(true)))
@@ -141,13 +142,13 @@ fn began(shared: &Arc<SidecarState>) {
     info!("the server answers");
     {
         let mut state = shared.state();
-        // A stop that was asked for before this process was up has stopped another one.
+        // A stop that was requested before this process started has stopped another one.
         (state.start, state.stop) = (state.start.left(), None);
     }
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         tokio::join!(online_backup::server_began(&shared), read_start(&shared));
-        // Last: nothing waits for it, and the disk is busy with the start.
+        // Last, because no task waits for it, and the disk is busy with the start.
         backup_size::keep(&shared).await;
     });
 }
@@ -165,7 +166,7 @@ async fn read_start(shared: &Arc<SidecarState>) {
         state.start.rcon_exposed = rcon_exposed;
     }
     for _ in 0..PLUGIN_TRIES {
-        // What is asked next goes over the same connection.
+        // The next commands use the same connection.
         let act = shared.desk.act();
         match plugins(shared).await {
             Ok((build, plugins)) => {
@@ -179,7 +180,7 @@ async fn read_start(shared: &Arc<SidecarState>) {
                     state.start.build = build;
                     state.start.plugins = Some(plugins);
                 }
-                // Only now: plugins open worlds too.
+                // Only now, because plugins open worlds too.
                 return loaded_content::read(shared, began, act).await;
             }
             Err(error) => warn!("could not read the plugins yet: {error}"),
@@ -202,7 +203,7 @@ async fn find_drift(shared: &SidecarState) -> Drift {
     });
     let drift = drift.await.unwrap_or_else(|error| Err(error.to_string())).unwrap_or_else(|error| {
         warn!("could not compare the files with the manifest: {error}");
-        // Nobody knows, so it is not called settled.
+        // Unknown, so it is not reported as unchanged.
         Drift { changed: vec![format!("unknown: {error}")], unmanaged: vec![] }
     });
     for path in &drift.changed {
@@ -211,18 +212,18 @@ async fn find_drift(shared: &SidecarState) -> Drift {
     drift
 }
 
-/// Looks at the files of a server that is down: a start that dies before its first answer is not read.
+/// Checks the files of a server that is down, because the files of a start that dies before its first answer are not checked.
 fn look_at_files_left(shared: &Arc<SidecarState>) {
     let life = {
         let state = shared.state();
-        // What has answered since is read by itself.
+        // A server that has answered since is checked separately.
         if !state.witness.is_absent() {
             return;
         }
         state.life
     };
     let shared = Arc::clone(shared);
-    // Beside the looks: to hash all JARs takes longer than one may.
+    // A separate task, because hashing all JARs takes longer than a sample may.
     tokio::spawn(async move {
         let drift = find_drift(&shared).await;
         let mut state = shared.state();
@@ -232,12 +233,13 @@ fn look_at_files_left(shared: &Arc<SidecarState>) {
     });
 }
 
-/// Build and plugins by the server's own words: versions from its log, which are enabled by RCON, or by the log where there is none.
+/// The build and plugins as the server reports them. Versions come from its log. Enabled plugins come from RCON, or from the log of a server
+/// without RCON.
 async fn plugins(shared: &Arc<SidecarState>) -> Result<(Option<u32>, BTreeMap<String, PluginSeen>), String> {
     let by_rcon = if shared.settings.rcon_enabled { Some(enabled_by_rcon(shared).await?) } else { None };
     let data = shared.settings.data.clone();
     let log = tokio::task::spawn_blocking(move || server_log::read(&data)).await.map_err(|error| error.to_string())?;
-    // A log that was put away at midnight: the versions are not known, which is not the same as no plugins.
+    // The log was rotated at midnight. The versions are unknown, which is different from having no plugins.
     let (build, versions, enabled) = match (log.map_err(|error| error.to_string())?, by_rcon) {
         (Some(log), _) if !log.done => return Err("the log does not say `Done` yet".to_owned()),
         (Some(log), by_rcon) => {
@@ -270,7 +272,7 @@ async fn rcon_answers_outside(shared: &SidecarState) -> bool {
     matches!(tokio::time::timeout(EXPOSED, TcpStream::connect(outside)).await, Ok(Ok(_)))
 }
 
-/// What a server of which no save was confirmed in its stop has written of saves.
+/// The saves that appear in the log of a server whose stop had no confirmed save.
 async fn saves_told(shared: &SidecarState) -> SavesTold {
     let data = shared.settings.data.clone();
     let told = tokio::task::spawn_blocking(move || server_log::saves_told(&data)).await;
@@ -280,8 +282,8 @@ async fn saves_told(shared: &SidecarState) -> SavesTold {
     })
 }
 
-/// How the server stopped, by the stop that was asked for (None: nobody asked), the last save that it confirmed to this agent, and its log. When it
-/// was seen first the record knows.
+/// How the server stopped. It combines the requested stop (`None`: no stop was requested), the last save that it confirmed to this agent, and its
+/// log. The record knows when it was first observed.
 fn last_stop(at: Timestamp, stop: Option<StopSent>, confirmed_at: Option<Timestamp>, told: SavesTold) -> LastStop {
     let saved_at = confirmed_at.max(told.last);
     let (saved, why, players) = match stop {
@@ -295,7 +297,7 @@ fn last_stop(at: Timestamp, stop: Option<StopSent>, confirmed_at: Option<Timesta
 }
 
 async fn ended(shared: &Arc<SidecarState>, look: &Sample) {
-    // First: its next start, which may be under way, puts the log away.
+    // First, because its next start, which may have begun, rotates the log.
     damage_scan::read_to_the_end(shared).await;
     let is_confirmed = shared.state().stop.as_ref().is_some_and(|stop| stop.saved);
     let told = if is_confirmed { SavesTold::default() } else { saves_told(shared).await };
@@ -310,10 +312,10 @@ async fn ended(shared: &Arc<SidecarState>, look: &Sample) {
     let (volume, end) = (shared.volume.clone(), record.clone());
     let written = tokio::task::spawn_blocking(move || process_record::write_end(&volume, end)).await;
     let record = written.inspect_err(|error| warn!("{error}")).unwrap_or(record);
-    // Reported when it is on the disk, not before.
+    // Reported after it is on disk, not before.
     shared.state().last_stop = Some(record);
     online_backup::server_ended(shared).await;
-    // With a stop that was asked for the pod ends, mostly, and must not wait for this; the next one makes the files what they should be.
+    // After a requested stop the pod usually ends, and must not wait for this. The next pod corrects the files.
     if !is_asked {
         look_at_files_left(shared);
     }

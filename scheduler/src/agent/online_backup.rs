@@ -1,8 +1,8 @@
-//! Edge (writes). The copy of a server that goes on running: asked for by the operator, taken here, one at a time.
+//! Edge (writes). Takes online backups on the operator's request, one at a time.
 //!
-//! Saving is off only while files are read, and for no longer than the request says: Paper unloads no chunk meanwhile. It is switched on
-//! before the copy is read back, and the answer to that is also the proof that the server was not ending while it was read: a server that
-//! stops answers nothing, and writes its worlds whatever `save-off` said.
+//! Autosave is off only while files are read, and never longer than the request allows, because Paper unloads no chunk meanwhile. It is switched
+//! on before the backup is verified. The answer to that also proves that the server was not stopping while files were read. A stopping server
+//! answers no command, and writes its worlds regardless of `save-off`.
 
 mod autosave;
 mod cancel;
@@ -23,44 +23,48 @@ use cancel::CancellationToken;
 use job::Job;
 pub(super) use record::remembered;
 
-/// The longest name of a request, in bytes. It goes into records and messages.
+/// The longest name of a request, in bytes. The name is used in records and messages.
 const LONGEST_NAME: usize = 64;
 
-/// A request that is not served.
+/// A request that is refused.
 #[derive(Debug)]
 pub(super) enum OnlineBackupRefused {
-    /// It will never be: why, in words.
+    /// It will never be served, with the reason as text.
     Malformed(String),
-    /// Not now.
+    /// Not possible at the moment.
     NotNow(String),
-    /// It could not be noted.
+    /// It could not be recorded.
     NotNoted(String),
 }
 
-/// What occupies the one place for copies of the running server, until saving is on again and nothing of it is left.
+/// The online backup in progress. It stays until autosave is on again and its unfinished files are removed.
 #[derive(Debug, Default)]
 pub(super) struct Copying {
     halt: CancellationToken,
     stage: BackupStage,
 }
 
-/// How far a copy has come.
+/// The progress of a backup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum BackupStage {
-    /// The server was told nothing.
+    /// No command was sent to the server.
     #[default]
     Preparing,
-    /// The server brings its worlds to the disk, and does nothing else meanwhile.
+    /// The server flushes its worlds to disk, and does nothing else meanwhile.
     Flushing,
-    /// Its files are read, or the copy is given up.
+    /// Its files are being read, or the backup is being abandoned.
     Reading,
-    /// What the server writes from now on is not in it.
+    /// All files are read. Later writes of the server are not in the backup.
     AllRead,
 }
 
 impl Copying {
-    /// Players are about to be told how long they have. A server that writes its worlds says nothing before it has, and then what it was told
-    /// minutes ago: such a countdown has to wait, and a flush that was not sent yet is not sent. Answers why it has to wait.
+    /// Called before a countdown begins. A server that flushes its worlds sends no line before it has finished, and then sends lines that are
+    /// minutes old. Such a countdown must wait. A flush that was not sent yet is not sent.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the countdown must wait.
     fn countdown_begins(&self) -> Result<(), &'static str> {
         match self.stage {
             BackupStage::Preparing => {
@@ -74,13 +78,13 @@ impl Copying {
                 "the worlds are being brought to the disk for a copy of the running server, and players can be told nothing \
                  meanwhile: ask again in a moment",
             ),
-            // The console is free. If it stops before all is read, the stop ends the copy.
+            // The console is free. If the server stops before all files are read, the stop ends the backup.
             BackupStage::Reading | BackupStage::AllRead => Ok(()),
         }
     }
 }
 
-/// Begins a copy. The same request again is the same copy, whatever came of it.
+/// Begins a backup. A repeated request refers to the same backup, whatever its result.
 pub(super) async fn begin(shared: &Arc<SidecarState>, asked: HotCopy) -> Result<(), OnlineBackupRefused> {
     let Some(backups) = shared.settings.backups.clone() else {
         return Err(OnlineBackupRefused::Malformed("this server takes no copies: switch on `spec.backup`".to_owned()));
@@ -88,7 +92,7 @@ pub(super) async fn begin(shared: &Arc<SidecarState>, asked: HotCopy) -> Result<
     check(&asked).map_err(OnlineBackupRefused::Malformed)?;
     let begun = HotCopySeen { request: asked.request.clone(), at: clock::now(), outcome: HotCopyOutcome::Running };
     let (job, before) = {
-        // A stop that is under way holds its turn until `stop` was sent.
+        // A stop in progress holds this lock until `stop` was sent.
         let turn = shared.stop_turn.try_lock();
         let mut state = shared.state();
         if state.hot.as_ref().is_some_and(|last| last.request == asked.request) {
@@ -112,7 +116,7 @@ pub(super) async fn begin(shared: &Arc<SidecarState>, asked: HotCopy) -> Result<
         let shelf = BackupRepository::new(backups);
         (Job { shared: Arc::clone(shared), life: state.life, asked, shelf, halt }, before)
     };
-    // On its own: whoever asked may hang up, and the place must not stay occupied.
+    // A separate task: the caller may disconnect, and the backup must not stay marked as in progress.
     let noted = tokio::spawn(async move {
         if let Err(why) = record::write(&job.shared, &begun).await {
             let mut state = job.shared.state();
@@ -146,18 +150,18 @@ fn check(asked: &HotCopy) -> Result<(), String> {
     }
 }
 
-/// The server is about to stop: what was not read by now would be read of worlds that are written.
+/// The server is about to stop. Files that are not read yet would be read from worlds that are being written.
 pub(super) fn server_stops(shared: &SidecarState) {
     halt_reading(shared, "the server was stopped while its files were read");
 }
 
-/// A process is gone. The next one begins with saving switched on.
+/// A server process has ended. The next one begins with autosave on.
 pub(super) async fn server_ended(shared: &SidecarState) {
     halt_reading(shared, "the server ended while its files were read");
     autosave::forget(shared).await;
 }
 
-/// A process answers. If an agent before this one left word that saving may be off, it is switched on before anything else.
+/// A server process answers. If an earlier agent recorded that autosave may be off, it is switched on first.
 pub(super) async fn server_began(shared: &Arc<SidecarState>) {
     if !autosave::is_noted(shared).await {
         return;
@@ -165,7 +169,7 @@ pub(super) async fn server_began(shared: &Arc<SidecarState>) {
     let life = {
         let mut state = shared.state();
         if state.copying.is_some() {
-            // Whoever left the word is still there, and sees to it.
+            // The task that wrote the record is still running, and handles it.
             return;
         }
         state.copying = Some(Copying::default());
@@ -178,14 +182,14 @@ pub(super) async fn server_began(shared: &Arc<SidecarState>) {
     shared.state().copying = None;
 }
 
-/// The agent ends. Nothing may keep it, so what is not on the shelf yet does not go there.
+/// The agent ends. No task may delay it, so a backup that is not in the repository yet is abandoned.
 pub(super) fn agent_ends(shared: &SidecarState) {
     if let Some(copying) = &shared.state().copying {
         copying.halt.tell("the agent ended before it was read back");
     }
 }
 
-/// We are about to have the worlds written for another reason: `save-all` does that whatever `save-off` said.
+/// The agent is about to have the worlds saved for another reason: `save-all` writes them regardless of `save-off`.
 pub(super) fn worlds_are_saved(shared: &SidecarState) {
     halt_reading(
         shared,
@@ -194,7 +198,7 @@ pub(super) fn worlds_are_saved(shared: &SidecarState) {
     );
 }
 
-/// A countdown is about to begin; `state` stays in hand until it has. Answers why it cannot begin yet.
+/// A countdown is about to begin, and `state` stays locked until it has. The error is the reason why it cannot begin yet.
 pub(super) fn countdown_begins(state: &MutableState) -> Result<(), &'static str> {
     state.copying.as_ref().map_or(Ok(()), Copying::countdown_begins)
 }

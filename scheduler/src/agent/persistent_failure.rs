@@ -1,34 +1,34 @@
-//! Edge (writes one note). An obstacle that is the same from try to try: it is told once to who looks at the pod from outside.
+//! Edge (writes one note). Detects a failure that stays the same over several attempts, and reports it once to the pod's status.
 //!
-//! The kubelet shows what a container has left behind only when it has ended. So `prepare` ends once with it, and is started again at once; that
-//! container goes on trying, with the short waits, while the words of the one before stand in the status of the pod. What is mended is found as
-//! soon as ever.
+//! The kubelet shows a container's termination message only after it has ended. So `prepare` ends once with the failure, and is restarted at
+//! once. The new container retries with short waits, while the pod's status shows the message of the previous one. A fixed failure is therefore
+//! noticed as fast as before.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-/// How often it is met until it is told, by the waits between a quarter of a minute: what is over by then (a store that starts, a network that
-/// comes) is nobody's business.
+/// How often the failure occurs before it is reported. The waits in between add up to a quarter of a minute. A failure that is over by then (a
+/// store that starts, a network that comes up) needs no report.
 const TRIES: u32 = 5;
 
-/// What is in the way.
+/// The current failure.
 #[derive(Debug)]
 pub(super) struct PersistentFailure {
-    /// What was told last in this pod, beside the hook: it outlives the container, and goes with the pod.
+    /// The last failure that was reported in this pod, stored beside the hook. The file outlives the container, and is removed with the pod.
     note: PathBuf,
     last: String,
     tries: u32,
 }
 
 impl PersistentFailure {
-    /// Nothing yet. `shared` is the directory of the pod.
+    /// No failure yet. `shared` is the directory of the pod.
     pub(super) fn new(shared: &Path) -> Self {
         Self { note: shared.join("obstacle"), last: String::new(), tries: 0 }
     }
 
-    /// Counts a try that ended with this, and answers whether it is to be told now: it stays, and was not told before.
+    /// Counts an attempt that failed with this reason. Returns whether to report it now: it persists, and was not reported before.
     pub(super) fn is_to_be_told(&mut self, why: &str) -> bool {
         let words = without_figures(why);
         self.tries = if self.last == words { self.tries + 1 } else { 1 };
@@ -36,12 +36,12 @@ impl PersistentFailure {
         self.tries >= TRIES && !self.was_told(why)
     }
 
-    /// Whether this was told by a container of this pod before.
+    /// Whether a container of this pod has reported this before.
     pub(super) fn was_told(&self, why: &str) -> bool {
         fs::read_to_string(&self.note).ok() == Some(without_figures(why))
     }
 
-    /// It is told. Where that cannot be put down, it is told again by the next container: often is better than never.
+    /// Records that it was reported. If that fails, the next container reports it again: too often is better than never.
     pub(super) fn is_told(&self) {
         if let Err(error) = fs::write(&self.note, &self.last) {
             warn!("could not put down at {} what was told: {error}", self.note.display());
@@ -49,7 +49,7 @@ impl PersistentFailure {
     }
 }
 
-/// Bytes that are free change from look to look, and the obstacle does not.
+/// Numbers such as free bytes change between attempts although the failure is the same.
 fn without_figures(why: &str) -> String {
     why.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }

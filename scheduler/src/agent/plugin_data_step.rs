@@ -1,4 +1,4 @@
-//! Edge (writes). What a step may change, at a start: kept before another set is put in place, put back when that set has failed.
+//! Edge (writes). Saves the data of changing plugins before a swap, and restores it when the version set has failed.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::{Volume, read_record};
 use crate::world::Worlds;
 
-/// What has to be done between the stop of one set and the swap to `set`. `limit` is what one folder or file may have, in bytes; 0: nothing is kept.
-/// `order` is where an order to go back is mounted.
+/// The work between the stop of one version set and the swap to `set`. `limit` is the maximum size of one folder or file, in bytes. 0 means that
+/// no data is saved. `order` is the path at which a restore request is mounted.
 pub(super) fn before_swap(volume: &Volume, set: &FileSet, limit: u64, order: Option<&Path>) -> Result<(), Error> {
     let mut disk = Disk::new(RealFs);
     if let Some(done) = finish(volume, &mut disk)? {
@@ -25,7 +25,7 @@ pub(super) fn before_swap(volume: &Volume, set: &FileSet, limit: u64, order: Opt
         if let Some(done) = put_back(volume, &set.lock, &failed, played, &mut disk, clock::now())? {
             say_back(&done);
         }
-        // Nothing may keep a roll-back waiting: what the failed set wrote is not kept again.
+        // The rollback must not be delayed, so the data of the failed version set is not saved again.
         return Ok(());
     }
     if let Some(record) = keep(volume, set, limit, &mut disk, clock::now())? {
@@ -34,12 +34,12 @@ pub(super) fn before_swap(volume: &Volume, set: &FileSet, limit: u64, order: Opt
     Ok(())
 }
 
-/// The set that failed, if it is what lies here and this start goes back from it by order.
+/// The failed version set, if it is the one on the volume and a restore request makes this start roll back from it.
 fn failed_before(volume: &Volume, set: &FileSet, order: Option<&Path>) -> Result<Option<String>, Error> {
     let Some(order) = order else { return Ok(None) };
     let order = match read_record::<RestoreOrder>(order) {
         Ok(order) => order.filter(|order| order.to == set.lock),
-        // Of an operator that says more than this agent understands. The plugins' data are not worth a server that does not start.
+        // The operator is newer and its request is not understood. Plugin data is not worth a server that does not start.
         Err(error) => {
             warn!("{}", Chain(&error));
             None
@@ -49,7 +49,8 @@ fn failed_before(volume: &Volume, set: &FileSet, order: Option<&Path>) -> Result
     Ok(order.map(|order| order.failed).filter(|failed| here.as_ref() == Some(failed)))
 }
 
-/// Worlds that were put back since hold nothing that anybody has done with the failed set.
+/// Whether players may have been online since the data was saved. Worlds that were restored since contain no progress made with the failed
+/// version set.
 fn may_have_played(volume: &Volume, kept_at: Timestamp) -> bool {
     let restored: Option<Restored> = read_record(&volume.restored_path()).unwrap_or(None);
     let worlds_went_back = restored.is_some_and(|restored| restored.at > kept_at);
@@ -58,13 +59,13 @@ fn may_have_played(volume: &Volume, kept_at: Timestamp) -> bool {
     !worlds_went_back && !nobody_has()
 }
 
-/// The server starts: what is older than the last two changes goes.
+/// Called when the server starts: removes data that is older than the last two changes.
 pub(super) fn step_is_over(volume: &Volume, set: &FileSet) -> Result<(), Error> {
     let mut disk = Disk::new(RealFs);
     crate::plugin_data::step_is_over(volume, set, &mut disk)?;
     match forget_old(volume, &mut disk) {
         Ok(gone) => gone.iter().for_each(|place| info!("removed {}: data and settings of older sets", place.display())),
-        // Some too many harm no start.
+        // Leftover copies do not prevent a start.
         Err(error) => warn!("data and settings of older sets stay: {}", Chain(&error)),
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! Edge (writes). `agent stop`: the preStop hook on the server's own container.
+//! Edge (writes). `agent stop`: the preStop hook of the server's container.
 //!
-//! It only asks, and it never fails. Without a sidecar that answers within 2 s it returns at once, and SIGTERM does the work. It also
-//! returns as soon as `stop` was sent: a hook that waits for the end dies with the container and leaves a Warning on every good stop.
+//! It only sends a request, and it never fails. Without a sidecar that answers within 2 s it returns at once, and SIGTERM stops the server. It
+//! also returns as soon as `stop` was sent: a hook that waits for the end dies with the container and leaves a Warning on every good stop.
 
 use std::io;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use tokio::time::timeout;
 
 use super::config;
 
-/// How long the sidecar may take to say anything at all.
+/// The timeout for the sidecar's first line.
 const FIRST_WORD: Duration = Duration::from_secs(2);
 
-/// How the hook ended; for the log only.
+/// The result of the hook, used only for the log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HookResult {
-    /// The sidecar has sent `stop`, or there was nothing to stop; its words.
+    /// The sidecar has sent `stop`, or no server was running. Contains the sidecar's answer.
     Done(String),
-    /// Nobody answered in time, or the answer ended.
+    /// No answer arrived in time, or the connection ended.
     NobodyThere(String),
 }
 

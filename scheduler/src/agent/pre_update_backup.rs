@@ -1,5 +1,5 @@
-//! Edge (writes). The copy that `agent init` takes between the stop of one set and the start of another, and what is known of those that lie
-//! there.
+//! Edge (writes). Takes the backup of `agent init` between the stop of one version set and the start of another, and reports the existing
+//! backups.
 
 use std::path::Path;
 
@@ -21,28 +21,28 @@ use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 use crate::world::damage::DamageLog;
 
-/// There is no copy, and the step needs one.
+/// No backup was taken, although the update needs one.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// It was not taken.
+    /// Taking the backup failed.
     #[error("could not take the copy that is due before this update")]
     Take(#[from] create::Error),
-    /// A world whose move did not end is no world to come back to.
+    /// A world whose move did not finish is not worth a backup.
     #[error(
         "a world lies here in the old and in the new layout, because a move of the worlds did not end: \
          a copy of it would be no copy to go back to. Restore the world first, or set `spec.backup.beforeUpdate: Never`"
     )]
     HalfMoved,
-    /// A record of ours cannot be read.
+    /// A record on the volume cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A record of ours cannot be written.
+    /// A record on the volume cannot be written.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
 }
 
 impl Error {
-    /// Time does not mend it.
+    /// Whether retrying does not help.
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::Take(create::Error::Full { .. }) | Self::HalfMoved => true,
@@ -61,28 +61,29 @@ impl Error {
     }
 }
 
-/// The worlds were not put back, or not all of them: nothing starts.
+/// The worlds were not restored, or only in part. The server does not start.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RestoreError {
-    /// Order or journal cannot be read.
+    /// The request or the journal cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The copies cannot be looked through.
+    /// The backups cannot be listed.
     #[error(transparent)]
     Shelf(#[from] repository::Error),
-    /// The copy, or the disk.
+    /// The backup or the disk failed.
     #[error("could not put the worlds back")]
     Restore(#[from] restore::Error),
 }
 
-/// `played.json`: somebody was seen on the server, first at this instant since its pod started.
+/// `played.json`: a player was seen on the server. The instant is the first since its pod started.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlayedMarker {
     at: Timestamp,
 }
 
-/// `copied.json`: the copy for this step lies there. Ends with the step, so that a later one of the same two locks is copied again.
+/// `copied.json`: the backup for this update exists. It is removed after the update, so that a later update between the same two locks gets a new
+/// backup.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BackupMarker {
@@ -91,7 +92,7 @@ struct BackupMarker {
     id: String,
 }
 
-/// Takes the copy that is due before `set` starts, unless the same step has it already. The caller holds the locks on the worlds.
+/// Takes the backup that is due before `set` starts, unless this update already has one. The caller holds the locks on the worlds.
 pub(super) fn copy_if_due(
     settings: &config::BackupConfig,
     volume: &Volume,
@@ -119,7 +120,7 @@ pub(super) fn copy_if_due(
     }
     let keeping = RetentionInput::of_init(settings, volume);
     let mut disk = Disk::new(RealFs);
-    // A volume that is full of copies which nobody wants any more would have no room for another one, ever.
+    // Otherwise a volume that is full of expired backups would never have space for another one.
     keeping.prune(&shelf, None, &mut disk);
     info!("taking a copy of the {contents:?} before this update; it is read back before anything is changed");
     let order = BackupSpec {
@@ -144,9 +145,9 @@ pub(super) fn copy_if_due(
     Ok(())
 }
 
-/// Puts the worlds back if that is ordered for `set`: the newest copy that was taken before the lock that failed and that `set` can open. It
-/// may be of another lock, which somebody started in between. Where the disk does not give that copy, the one before it does: a bad sector stays
-/// where it is, and nothing runs meanwhile. None: nothing is ordered, or there is no such copy.
+/// Restores the worlds if that is requested for `set`, from the newest backup that was taken before the failed lock and that `set` can open. That
+/// backup may belong to another lock, which was started in between. If the disk cannot read it, the next older backup is tried: a bad sector does
+/// not recover, and the server is down meanwhile. `None`: no restore is requested, or no such backup exists.
 pub(super) fn restore_if_ordered(
     settings: &config::BackupConfig,
     volume: &Volume,
@@ -163,18 +164,18 @@ pub(super) fn restore_if_ordered(
     };
     let mut listed = shelf.list()?;
     listed.reverse();
-    // A damaged one may be meant: when the order was given it may have been the newest.
+    // A damaged backup may be the intended one: it may have been the newest when the request was written.
     let newest = listed.iter().find(|copy| copy.record().is_none_or(is_meant)).map(|copy| copy.id.clone());
     let mut meant: Vec<StoredBackup> = listed.into_iter().filter(|copy| copy.record().is_some_and(is_meant)).collect();
     if meant.is_empty() {
         warn!("the worlds are to be put back, and there is no good copy from before the set that failed");
     }
-    // What the disk did not give the last time comes last, and is tried all the same.
+    // Backups that the disk could not read last time are tried last.
     meant.sort_by_key(|copy| copy.state.is_err());
     let mut first_error = None;
     for backup in meant.iter().filter_map(StoredBackup::record) {
         let is_newest = newest.as_ref() == Some(&backup.id);
-        // That nobody has played was said of the newest copy, and not of those before it.
+        // The operator checked for play since the newest backup only, not since older ones.
         if (order.unless_played || !is_newest) && played_since(volume, worlds, backup.started_at) {
             warn!("somebody may have played since the copy {}, so the worlds are not put back from it", backup.id);
             continue;
@@ -193,8 +194,8 @@ pub(super) fn restore_if_ordered(
     first_error.map_or(Ok(None), |error| Err(error.into()))
 }
 
-/// Whether the next copy is tried after one that was not put back. For want of room none is that is older than what is meant; what is tried
-/// after an older one is the newest itself, which the disk did not give the last time.
+/// Whether the next backup is tried after one that could not be restored. After a lack of space, no older backup than the intended one is tried.
+/// A backup that is tried after an older one is the newest itself, which the disk could not read last time.
 fn leads_to_the_next(error: &restore::Error, is_newest: bool) -> bool {
     match error {
         restore::Error::Unread { .. } => true,
@@ -208,24 +209,24 @@ fn leads_to_the_next(error: &restore::Error, is_newest: bool) -> bool {
     }
 }
 
-/// Whether `set` can open the worlds of a copy.
+/// Whether `set` can open the worlds of a backup.
 pub(super) fn opens(backup: &Backup, set: &FileSet) -> bool {
     set.opens(backup.data_version, backup.lock.as_deref())
 }
 
-/// Ends a restore that was begun by an init container before this one.
+/// Finishes a restore that an earlier init container began.
 pub(super) fn finish_restore(volume: &Volume) -> Result<Option<Restored>, RestoreError> {
     Ok(finish(volume, &mut Disk::new(RealFs))?)
 }
 
-/// Remembers that somebody plays: neither worlds nor plugins' data are put back over that.
+/// Records that the server has players, so that neither worlds nor plugins' data are restored over their progress.
 pub(super) fn note_players(volume: &Volume) -> Result<(), fs_ops::Error> {
     Disk::new(RealFs).write_record(&volume.played_path(), &PlayedMarker { at: clock::now() })
 }
 
-/// Whether somebody may have played since `copied_at`, when a copy was begun: by what an agent noted, and by the files that Minecraft writes about each player.
-/// What cannot be read counts as yes, and so does whatever has been since a copy that is dated later than now: that clock was ahead, and all that
-/// was played since seems to be older.
+/// Whether players may have been online since a backup began at `copied_at`. Evidence is the agent's record and the files that Minecraft writes
+/// for each player. Unreadable evidence counts as yes. A backup dated in the future also counts as yes: its clock was ahead, so all later play
+/// seems to be older.
 pub(super) fn played_since(volume: &Volume, worlds: &Worlds, copied_at: Timestamp) -> bool {
     if copied_at > clock::now() {
         return true;
@@ -249,12 +250,12 @@ pub(super) fn played_since(volume: &Volume, worlds: &Worlds, copied_at: Timestam
     files.into_iter().any(changed_later)
 }
 
-/// The step is over: the server starts, and the next step is another one.
+/// Called when the server starts, because the next update then needs its own backup.
 pub(super) fn step_is_over(volume: &Volume) -> Result<(), fs_ops::Error> {
     Disk::new(RealFs).remove(&volume.copied_path())
 }
 
-/// Leaves word of a copy that was not taken, for the operator to read when the set before runs again.
+/// Records a failed backup. The operator reads the record when the previous version set runs again.
 pub(super) fn note_failure(volume: &Volume, set: &FileSet, why: String) {
     let record = BackupFailed { at: clock::now(), before: set.lock.clone(), why };
     if let Err(error) = Disk::new(RealFs).write_record(&volume.copy_failed_path(), &record) {
@@ -262,7 +263,7 @@ pub(super) fn note_failure(volume: &Volume, set: &FileSet, why: String) {
     }
 }
 
-/// What lies there. `backups` is the server's own directory; `lock` and `worlds` are what lies on its volume.
+/// The report on the existing backups. `backups` is the server's own directory. `lock` and `worlds` describe its volume.
 pub(super) fn look(backups: &Path, volume: &Volume, lock: Option<&str>, worlds: &Worlds) -> BackupsSeen {
     let failed = read_record(&volume.copy_failed_path()).unwrap_or(None);
     let restored = read_record(&volume.restored_path()).unwrap_or(None);
@@ -271,9 +272,9 @@ pub(super) fn look(backups: &Path, volume: &Volume, lock: Option<&str>, worlds: 
         Ok(listed) => listed,
         Err(error) => {
             let problem = Some(Chain(&error).to_string());
-            // Since when somebody would have played nobody knows.
+            // Without a list of backups, it is unknown whether players were online since.
             let played_since = true;
-            // What came of an order stands on the server's own volume.
+            // The result of a restore request is stored on the server's own volume.
             return BackupsSeen { failed, played_since, restored, restore_refused, problem, ..BackupsSeen::default() };
         }
     };
@@ -281,15 +282,15 @@ pub(super) fn look(backups: &Path, volume: &Volume, lock: Option<&str>, worlds: 
     let good = || listed.iter().filter_map(|copy| copy.state.as_ref().ok());
     let newest = |wanted: fn(&Backup) -> bool| good().rev().find(|backup| wanted(backup)).map(seen);
     let is_from_before_damage = |backup: &Backup| backup.contents.has_worlds() && !backup.after_damage;
-    // Where a clock was ahead once, the newest by name may be of another step.
+    // If a clock was ahead once, the newest backup by name may belong to another update.
     let from_what_lies_here = lock.and_then(|lock| way_back_from(lock, good())).map(seen);
     let (last, last_of_worlds) = (newest(|_| true), from_what_lies_here.or_else(|| newest(Backup::is_way_back)));
-    // Only where there is something to unpack.
+    // The free space matters only if a backup can be unpacked.
     let free = last_of_worlds.as_ref().and_then(|_| restore::free_for(volume).ok());
     let was_played = |copy: &BackupSeen| played_since(volume, worlds, copy.started_at);
     let since_last = last.as_ref().map(was_played);
-    // Who has played since the newest has played since those before it: the files of all players are looked through once, if that will do. A date
-    // that is still to come tells nothing of others.
+    // Play since the newest backup is also play since older ones, so all player files are read only once if possible. A backup dated in the
+    // future gives no information about others.
     let is_dated = last.as_ref().is_some_and(|last| last.started_at <= clock::now());
     let since = |copy: &BackupSeen| match &last {
         Some(last) if last.id == copy.id => since_last == Some(true),
@@ -301,7 +302,7 @@ pub(super) fn look(backups: &Path, volume: &Volume, lock: Option<&str>, worlds: 
         last,
         last_of_worlds,
         last_before_damage: newest(is_from_before_damage),
-        // Of the agent that is asked, not of the shelf.
+        // These come from the agent, not from the repository.
         hot: None,
         sizes: None,
         free,
@@ -336,7 +337,7 @@ fn is_good(shelf: &BackupRepository, id: &str) -> bool {
     shelf.list().is_ok_and(|listed| listed.iter().any(|copy| copy.id == id && copy.state.is_ok()))
 }
 
-/// A copy was taken.
+/// Logs a finished backup.
 pub(super) fn say(backup: &Backup) {
     let took = backup.completed_at.duration_since(backup.started_at);
     info!(

@@ -1,5 +1,6 @@
-//! Edge (reads, and writes two records). Which process of the server was there last, so that its end is told where nobody saw it, too: of a pod
-//! that was deleted by force, on a node that was lost, beside an agent that was away.
+//! Edge (reads, and writes two records). Records the last server process, so that its end is also reported when no agent observed it.
+//!
+//! That happens when a pod was deleted by force, its node was lost, or its agent was down.
 
 use std::sync::{Arc, PoisonError};
 
@@ -16,29 +17,29 @@ use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 
-/// How often it is written down that the process is still there: when it ended unseen is known no better than this.
+/// How often the record is updated while the process runs. An unobserved end is known only to this precision.
 const NOTED_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-/// Why the init container finds a process whose end is not written down.
+/// Why the init container finds a process without a recorded end.
 const POD_GONE: &str = "its pod was deleted by force, or its node was lost or started anew";
-/// And why an agent does that comes back to its pod.
+/// Why an agent that returns to its pod finds one.
 const AGENT_AWAY: &str = "it ended while its agent was away, or was killed with it";
 
-/// `running.json`: the process of the server that was there last. It has ended where `last-stop.json` is about it.
+/// `running.json`: the last server process. If `last-stop.json` is about it, it has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// When it was seen first. No other has the same.
+    /// When it was first observed. It is unique to the process.
     pub since: Timestamp,
-    /// When it was seen last, to a minute.
+    /// When it was last observed, to a minute.
     pub seen_at: Timestamp,
-    /// The mark of its log, as far as it is known.
+    /// The mark of its log, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
 
 impl Running {
-    /// Whether there is anything about it to be written down anew.
+    /// Whether its record must be written again.
     fn go_on(&mut self, look: &Sample) -> bool {
         let knows_log = self.log.is_some() || look.log.is_none();
         if knows_log && look.at.duration_since(self.seen_at).abs() < NOTED_EVERY {
@@ -52,24 +53,24 @@ impl Running {
     }
 }
 
-/// What an agent knows of the process that is there.
+/// The agent's knowledge of the current process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessRecord {
     running: Option<Running>,
-    /// An agent before this one has seen it. Whether it is the process of now is still to be found out.
+    /// Whether an earlier agent observed it. It is then not yet known whether it is the current process.
     is_inherited: bool,
 }
 
-/// What follows from a look.
+/// The consequences of a sample.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FollowUp {
-    /// This process has ended, and nobody saw it.
+    /// A process that has ended unobserved.
     pub ended: Option<Running>,
-    /// The record is not what lies on the volume any more.
+    /// Whether the record differs from the one on the volume.
     pub is_to_write: bool,
 }
 
-/// What becomes of a process that an agent before this one has seen.
+/// The state of a process that an earlier agent observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AdoptedProcess {
     Gone,
@@ -78,17 +79,17 @@ enum AdoptedProcess {
 }
 
 impl ProcessRecord {
-    /// That of an agent that begins and finds this on the volume.
+    /// The record of an agent that starts and finds this on the volume.
     pub fn inherit(running: Option<Running>) -> Self {
         Self { is_inherited: running.is_some(), running }
     }
 
-    /// The process that is there, or was when somebody looked.
+    /// The current process, or the one at the last sample.
     pub fn running(&self) -> Option<&Running> {
         self.running.as_ref()
     }
 
-    /// Takes one look into account, after the witness has.
+    /// Processes one sample, after the monitor has processed it.
     pub fn look(&mut self, look: &Sample, witness: &ServerMonitor) -> FollowUp {
         let mut ended = None;
         if self.is_inherited {
@@ -108,7 +109,7 @@ impl ProcessRecord {
         FollowUp { ended, is_to_write: is_new || goes_on }
     }
 
-    /// Its end was seen. When it was seen first.
+    /// Records an observed end. Returns when the process was first observed.
     pub fn end(&mut self) -> Option<Timestamp> {
         self.is_inherited = false;
         self.running.take().map(|running| running.since)
@@ -117,19 +118,19 @@ impl ProcessRecord {
 
 fn inherited(running: &Running, look: &Sample, witness: &ServerMonitor) -> AdoptedProcess {
     if witness.is_absent() {
-        // Whoever has a world open holds its lock. Without a world there is none, and nobody knows.
+        // A process that has a world open holds its lock. Without a world no lock exists, and it is unknown.
         let is_free = look.pinged == PingResult::Refused && look.locked == Some(false);
         return if is_free { AdoptedProcess::Gone } else { AdoptedProcess::NotKnownYet };
     }
     match (&running.log, &look.log) {
         (Some(before), Some(now)) if before != now => AdoptedProcess::Gone,
-        // It may begin its log in a moment. Once it is up, that was put away at midnight.
+        // The process may begin its log in a moment. If it is already up, its log was rotated at midnight.
         (Some(_), None) if !witness.is_up() => AdoptedProcess::NotKnownYet,
         (Some(_) | None, _) => AdoptedProcess::ThisOne,
     }
 }
 
-/// The process whose end nobody has written down, by what lies on the volume. Waits for the disk.
+/// The process on the volume's record without a recorded end. Blocks on the disk.
 pub fn unended(volume: &Volume) -> Option<Running> {
     let running: Option<Running> = read_or_warn(read_record(&volume.running_path()));
     let last: Option<LastStop> = read_or_warn(read_record(&volume.last_stop_path()));
@@ -146,27 +147,27 @@ fn read_or_warn<T>(read: Result<Option<T>, RecordError>) -> Option<T> {
 fn is_end_of(last: &LastStop, running: &Running) -> bool {
     match last.started_at {
         Some(started_at) => started_at == running.since,
-        // Of an agent from before this was written down, which has come back with an older set.
+        // Written by an older agent without this field, which has returned with an older version set.
         None => running.seen_at <= last.at,
     }
 }
 
-/// Writes down which process is there. Waits for the disk.
+/// Records the current process. Blocks on the disk.
 pub fn note(volume: &Volume, running: &Running) {
     if let Err(error) = Disk::new(RealFs).write_record(&volume.running_path(), running) {
         warn!("{}", Chain(&error));
     }
 }
 
-/// Writes down how a process ended, if nobody has for this one: the agent of a pod that was deleted by force may see the end after the next pod
-/// has found it. What stands there then. Waits for the disk.
+/// Records how a process ended, unless its end is already recorded. The agent of a pod that was deleted by force may observe the end after the
+/// next pod has recorded it. Returns the record on the volume. Blocks on the disk.
 pub fn write_end(volume: &Volume, end: LastStop) -> LastStop {
     let last: Option<LastStop> = read_or_warn(read_record(&volume.last_stop_path()));
     if let Some(last) = last.filter(|last| end.started_at.is_some() && last.started_at == end.started_at) {
         info!("somebody else has told of this end");
         return last;
     }
-    // Of one that nobody had seen before its end. Whichever was there before it is gone, too.
+    // For a process that was not observed before its end. Any process before it has ended, too.
     let before = || read_or_warn::<Running>(read_record(&volume.running_path())).map(|running| running.since);
     let end = LastStop { started_at: end.started_at.or_else(before), ..end };
     if let Err(error) = Disk::new(RealFs).write_record(&volume.last_stop_path(), &end) {
@@ -175,11 +176,11 @@ pub fn write_end(volume: &Volume, end: LastStop) -> LastStop {
     end
 }
 
-/// For the init container, which holds the locks of these worlds: whatever process was there is gone. Waits for the disk.
+/// For the init container, which holds the locks of these worlds: any earlier process has ended. Blocks on the disk.
 pub(super) fn tell_of_before(volume: &Volume, worlds: &Worlds) {
     let Some(running) = unended(volume) else { return };
     if worlds.session_locks().is_empty() {
-        // There is nothing that it could have saved.
+        // Without a world, the process had no data to save.
         return forget(volume);
     }
     let end = unseen(&running, POD_GONE, saves_of(volume, &running));
@@ -187,16 +188,16 @@ pub(super) fn tell_of_before(volume: &Volume, worlds: &Worlds) {
     write_end(volume, end);
 }
 
-/// For the init container, right before a server may start: an agent of a pod that was deleted by force, which is still there, may have taken
-/// these locks for those of a server. Waits for the disk.
+/// For the init container, right before a server may start. An agent of a pod that was deleted by force may still be running, and may have
+/// mistaken these locks for those of a server. Blocks on the disk.
 pub(super) fn forget(volume: &Volume) {
     if let Err(error) = Disk::new(RealFs).remove(&volume.running_path()) {
         warn!("{}", Chain(&error));
     }
 }
 
-/// For the agent: this process has ended while it was away. `is_absent`: no other has begun, and the log is still that of this one. Waits for the
-/// disk.
+/// For the agent: this process has ended while the agent was down. `is_absent` states that no other process has begun, so the log is still that
+/// of this one. Blocks on the disk.
 pub fn tell_of_missed(volume: &Volume, running: &Running, is_absent: bool) -> LastStop {
     let told = if is_absent { saves_of(volume, running) } else { SavesTold::default() };
     let end = unseen(running, AGENT_AWAY, told);
@@ -204,12 +205,12 @@ pub fn tell_of_missed(volume: &Volume, running: &Running, is_absent: bool) -> La
     write_end(volume, end)
 }
 
-/// An end of which nobody knows more than what lies on the volume.
+/// The record of an end that is known only from the volume.
 fn unseen(running: &Running, because: &str, told: SavesTold) -> LastStop {
     let Running { since, seen_at, log: _ } = running;
     let by_its_log = if told.in_stop { "; its log says that all was saved as it stopped" } else { "" };
     LastStop {
-        // A server that has saved was there still.
+        // A server that has saved was still running.
         at: told.last.map_or(*seen_at, |saved_at| saved_at.max(*seen_at)),
         saved: told.in_stop,
         why: format!("{NOBODY_SAW}: {because}{by_its_log}"),
@@ -219,7 +220,7 @@ fn unseen(running: &Running, because: &str, told: SavesTold) -> LastStop {
     }
 }
 
-/// What its log tells of saves. One that was not written since is that of a process before it.
+/// The saves in its log. A log that has not changed since belongs to an earlier process.
 fn saves_of(volume: &Volume, running: &Running) -> SavesTold {
     if server_log::changed_at(volume.root()).is_none_or(|changed_at| changed_at < running.since) {
         return SavesTold::default();
@@ -230,7 +231,7 @@ fn saves_of(volume: &Volume, running: &Running) -> SavesTold {
     })
 }
 
-/// Keeps the record of the process that a look has found, and tells of one whose end this agent has missed.
+/// Updates the record of the process that a sample has found, and reports one whose end this agent has missed.
 pub(super) async fn keep(shared: &Arc<SidecarState>, look: &Sample) {
     let (FollowUp { ended, is_to_write }, is_absent) = {
         let mut guard = shared.state();
@@ -240,23 +241,23 @@ pub(super) async fn keep(shared: &Arc<SidecarState>, look: &Sample) {
     if let Some(running) = ended {
         let volume = shared.volume.clone();
         match tokio::task::spawn_blocking(move || tell_of_missed(&volume, &running, is_absent)).await {
-            // Reported when it is on the disk, not before.
+            // Reported after it is on disk, not before.
             Ok(end) => shared.state().last_stop = Some(end),
             Err(error) => warn!("{error}"),
         }
     }
     if is_to_write {
-        // Beside the looks: a slow disk must make none of them late.
+        // A separate task, because a slow disk must not delay the samples.
         let task = Arc::clone(shared);
         tokio::task::spawn_blocking(move || write_down(&task));
     }
 }
 
-/// Brings the record to the disk as it is now: of two at once the later one does not write what is older.
+/// Writes the current record to disk. Of two concurrent calls, the later one does not write older data.
 fn write_down(shared: &SidecarState) {
     let _turn = shared.record_turn.lock().unwrap_or_else(PoisonError::into_inner);
     let running = shared.state().record.running().cloned();
-    // The agent of a pod that was deleted by force may take the locks of the next one for those of the server that it knows.
+    // The agent of a pod that was deleted by force may mistake the next pod's locks for those of its own server.
     let there = || read_or_warn::<Running>(read_record(&shared.volume.running_path()));
     if let Some(running) = running.filter(|running| there().is_none_or(|there| there.since <= running.since)) {
         note(&shared.volume, &running);

@@ -1,7 +1,7 @@
-//! Edge (writes). A person's order to put a copy in the place of what is there: obeyed once, before the server starts.
+//! Edge (writes). Executes a user's request to restore a backup, once, before the server starts.
 //!
-//! What keeps it from being obeyed keeps no server down: it is written down for the operator, and the server starts on its own worlds. Where it
-//! cannot open those either, which copies would do stands in the last words.
+//! A request that cannot be executed does not prevent the start. The reason is recorded for the operator, and the server starts on its own
+//! worlds. If it cannot open those either, the termination message lists the backups that would work.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::{WorldRefusal, Worlds};
 
-/// Why an order is not obeyed.
+/// Why a request is not executed.
 #[derive(Debug, thiserror::Error)]
 enum NotObeyed {
     #[error("the request is too old by now: write it again")]
@@ -45,8 +45,12 @@ enum NotObeyed {
     Restore(#[from] restore::Error),
 }
 
-/// Puts a copy in place if a person has asked for that, with `set`, and it was not done or refused before. The caller holds
-/// the locks on `worlds`. An error: all is being exchanged, and nothing starts before that has ended.
+/// Restores a backup if a user has requested that with `set` and the request was not executed or refused before. The caller holds the locks on
+/// `worlds`.
+///
+/// # Errors
+///
+/// The exchange has begun and is not finished. The server must not start before it is.
 pub(super) fn restore_if_asked(
     settings: &config::BackupConfig,
     volume: &Volume,
@@ -57,7 +61,7 @@ pub(super) fn restore_if_asked(
     let order = match to_obey(&orders.with_file_name(ASKED_ORDER), volume, set) {
         Ok(Some(order)) => order,
         Ok(None) => return Ok(None),
-        // Nobody knows then whether it was obeyed before.
+        // It is then unknown whether the request was already executed.
         Err(error) => {
             warn!("the request to restore is left alone: {}", Chain(&error));
             return Ok(None);
@@ -81,12 +85,12 @@ pub(super) fn restore_if_asked(
     }
 }
 
-/// The order that stands there, unless it is for another set or something has come of it already.
+/// The mounted request, unless it is for another version set or already has a result.
 fn to_obey(order: &Path, volume: &Volume, set: &FileSet) -> Result<Option<AskedRestore>, RecordError> {
     Ok(standing(order, volume)?.filter(|order| order.to == set.lock))
 }
 
-/// The order that stands there, for whatever set, unless something has come of it already.
+/// The mounted request for any version set, unless it already has a result.
 fn standing(order: &Path, volume: &Volume) -> Result<Option<AskedRestore>, RecordError> {
     let Some(order) = read_record::<AskedRestore>(order)? else { return Ok(None) };
     let restored = read_record::<Restored>(&volume.restored_path())?.and_then(|restored| restored.request);
@@ -95,7 +99,7 @@ fn standing(order: &Path, volume: &Volume) -> Result<Option<AskedRestore>, Recor
     Ok((!is_over).then_some(order))
 }
 
-/// The copy that an order names of which nothing has come yet. `orders` is where the order to go back is mounted, with that of a person beside it.
+/// The backup that a pending request names. `orders` is the mount of the rollback request, and a user's request is mounted beside it.
 pub(super) fn awaited(orders: &Path, volume: &Volume, now: Timestamp) -> Result<Option<String>, RecordError> {
     let order = standing(&orders.with_file_name(ASKED_ORDER), volume)?;
     Ok(order.filter(|order| now < order.not_after).map(|order| order.copy))
@@ -118,7 +122,7 @@ fn obey(
     }
     let id = &order.copy;
     let copy = shelf.list()?.into_iter().find(|copy| copy.id == *id).ok_or(NotObeyed::NoSuchCopy(id.clone()))?;
-    // One that could not be read the last time is tried: a person has named it.
+    // A backup that could not be read last time is tried, because the user named it.
     let backup = copy.state.or_else(|IgnoredBackup { why, unread }| match unread {
         Some(backup) => Ok(*backup),
         None => Err(NotObeyed::NotGood { id: id.clone(), why }),
@@ -137,7 +141,8 @@ fn obey(
     Ok(restore(shelf, &backup, volume, worlds, RestoreTarget { part, request: Some(&order.request) }, disk, now)?)
 }
 
-/// What is left behind where `set` must not open the worlds: also which copies a person could ask for, and what came of what was asked for.
+/// The termination message when `set` must not open the worlds. It also lists the backups that a user can request, and the result of the last
+/// request.
 pub(super) fn last_words(
     settings: &config::BackupConfig,
     volume: &Volume,
@@ -161,7 +166,7 @@ pub(super) fn last_words(
     WorldRefused { why: refusal.to_string(), floor, copies, not_obeyed }
 }
 
-/// The newest copies, newest first, for a person to choose from.
+/// The newest backups, newest first, from which a user can choose.
 pub(super) fn listed(copies: &[repository::StoredBackup]) -> Vec<ListedCopy> {
     let seen = |copy: &repository::StoredBackup| {
         let record = copy.record();

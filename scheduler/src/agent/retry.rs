@@ -1,12 +1,12 @@
-//! Pure. How long to wait before the next try: 1, 2, 4, 8 and then 15 seconds, for ever.
+//! Pure. Computes the wait before the next attempt: 1, 2, 4, 8 and then 15 seconds, for ever.
 //!
-//! Capped low: a person who mends the cause looks at the pod and waits for it.
+//! The limit is low because an admin who fixes the cause watches the pod.
 
 use std::time::Duration;
 
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// The waits between tries.
+/// The waits between attempts.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     tries: u32,

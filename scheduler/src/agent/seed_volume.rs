@@ -1,7 +1,7 @@
-//! Edge (writes). A volume without a world gets what a copy holds, before a server starts on it: once, and never where a world is.
+//! Edge (writes). Restores a backup to a volume without a world before a server starts on it, once, and never over an existing world.
 //!
-//! Where that cannot be done nothing starts. A server would make a new world in the place of the one that is missed, and after a day of play
-//! nobody could take the other one any more without losing something.
+//! If that fails, the server does not start. It would create a new world in place of the missing one. After a day of play, switching to the other
+//! world would lose progress.
 
 use std::path::{Path, PathBuf};
 
@@ -19,21 +19,21 @@ use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 
-/// How many names are given to who named one that is not there.
+/// How many names are listed for a user who named one that does not exist.
 const NAMED: usize = 5;
 
-/// The volume has no world, and gets none.
+/// The volume has no world, and none was restored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// Nothing was touched.
+    /// No file was changed.
     #[error(transparent)]
     NotRestored(#[from] NotRestored),
-    /// It has begun, and goes on at the next try.
+    /// The restore has begun, and continues at the next attempt.
     #[error("the copy is not all in its place yet")]
     Unfinished(#[source] restore::Error),
 }
 
-/// Why a copy was not put on a volume without a world. Each ends where the way out begins.
+/// Why a backup was not restored to a volume without a world. Each message ends with the way to fix it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotRestored {
     #[error(
@@ -64,7 +64,7 @@ pub(super) enum NotRestored {
     Restore(#[from] restore::Error),
 }
 
-/// Puts a copy on the volume if it has no world, that is ordered, and this volume has not obeyed the same order before. The caller holds the
+/// Restores a backup if the volume has no world, a request exists, and this volume has not executed the same request before. The caller holds the
 /// locks on `worlds`.
 pub(super) fn fill_if_new(
     settings: &config::BackupConfig,
@@ -75,7 +75,7 @@ pub(super) fn fill_if_new(
     let Some(orders) = &settings.restore_order else { return Ok(None) };
     let order = read_record::<NewVolumeOrder>(&orders.with_file_name(NEW_VOLUME_ORDER));
     if !worlds.folders.is_empty() {
-        // Nothing that is wrong with an order keeps a server down that has its world.
+        // A faulty request does not prevent the start of a server that has its world.
         match order {
             Ok(Some(order)) => note(volume, order),
             Ok(None) => {}
@@ -86,7 +86,7 @@ pub(super) fn fill_if_new(
     let Some(order) = order.map_err(NotRestored::from)? else { return Ok(None) };
     let known = read_record::<NewVolume>(&volume.new_volume_path()).map_err(NotRestored::from)?;
     if known.is_some_and(|known| known.order == order) {
-        // Whoever took the world away since then wants a new one.
+        // The world was removed on purpose after the request, so the user wants a new one.
         return Ok(None);
     }
     let mut disk = Disk::new(RealFs);
@@ -96,7 +96,7 @@ pub(super) fn fill_if_new(
             return Err(Error::Unfinished(error));
         }
         Err(error) => {
-            // It takes room that the next try needs.
+            // The partial files take space that the next attempt needs.
             if let Err(error) = disk.remove_all(&volume.restoring_dir()) {
                 warn!("{}", Chain(&error));
             }
@@ -107,7 +107,7 @@ pub(super) fn fill_if_new(
     Ok(Some(done))
 }
 
-/// Whether what lies on the volume came from a copy when it had no world.
+/// Whether the content of the volume came from a backup when it had no world.
 pub(super) fn is_filled(volume: &Volume) -> Result<bool, RecordError> {
     Ok(filled(volume)?.is_some())
 }
@@ -138,7 +138,7 @@ fn fill(
     Ok(restore(&shelf, &backup, volume, worlds, RestoreTarget { part, request: Some(NEW_VOLUME) }, disk, clock::now())?)
 }
 
-/// Where the directories with the copies of servers lie that the order means.
+/// The directory with the repositories that the request means.
 fn shelves(order: &NewVolumeOrder, settings: &config::BackupConfig) -> Result<PathBuf, NotRestored> {
     let mounted = if order.apart {
         settings.restore_shelves.clone()
@@ -148,13 +148,13 @@ fn shelves(order: &NewVolumeOrder, settings: &config::BackupConfig) -> Result<Pa
     mounted.ok_or_else(|| NotRestored::NotMounted { server: order.server.clone(), claim: order.claim.clone() })
 }
 
-/// The servers that have copies there.
+/// The servers that have backups there.
 fn others(shelves: &Path) -> Result<String, NotRestored> {
     let listed = BackupRepository::new(shelves).list()?;
     Ok(names(listed.iter().map(|directory| directory.id.as_str())))
 }
 
-/// The copy that is meant, if `set` can open its worlds.
+/// The requested backup, if `set` can open its worlds.
 fn choose(order: &NewVolumeOrder, listed: &[StoredBackup], set: &FileSet) -> Result<Backup, NotRestored> {
     let has_worlds = |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty();
     let newest = || {
@@ -162,7 +162,7 @@ fn choose(order: &NewVolumeOrder, listed: &[StoredBackup], set: &FileSet) -> Res
         names(good.filter(|backup| has_worlds(backup)).map(|backup| backup.id.as_str()))
     };
     let found = match order.copy.as_str() {
-        // One that cannot be used is not passed over in silence: the one before it may be weeks older.
+        // An unusable backup is not skipped silently, because the next older one may be weeks older.
         LATEST => listed.iter().rev().find(|copy| copy.record().is_none_or(has_worlds)),
         id => listed.iter().find(|copy| copy.id == id),
     };
@@ -173,7 +173,7 @@ fn choose(order: &NewVolumeOrder, listed: &[StoredBackup], set: &FileSet) -> Res
     let id = || found.id.clone();
     let backup = match &found.state {
         Ok(backup) => backup,
-        // It is tried again, by either word: nobody knows that it is lost, and nothing runs here that would wait for it.
+        // It is tried again, whether it was named or is the latest. It may not be lost, and no running server waits for it.
         Err(IgnoredBackup { why: _, unread: Some(backup) }) => backup,
         Err(IgnoredBackup { why, unread: None }) => {
             return Err(NotRestored::NotGood { id: id(), why: why.clone(), newest: newest() });
@@ -194,7 +194,7 @@ fn names<'a>(of: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "none".to_owned() } else { names }
 }
 
-/// Writes down what came of an order. What cannot be written is written at the next start.
+/// Records the result of a request. If the write fails, it is repeated at the next start.
 fn note(volume: &Volume, order: NewVolumeOrder) {
     let known = read_record(&volume.new_volume_path());
     let news = known.and_then(|known| Ok(came_of(order, known.as_ref(), filled(volume)?, clock::now())));
@@ -212,7 +212,7 @@ fn note(volume: &Volume, order: NewVolumeOrder) {
     }
 }
 
-/// What came of an order on a volume that has a world, if that is news. `filled`: what was put there when it had none.
+/// The result of a request on a volume that has a world, if it is new. `filled` is what was restored when the volume had none.
 fn came_of(
     order: NewVolumeOrder,
     known: Option<&NewVolume>,
@@ -222,7 +222,7 @@ fn came_of(
     if known.is_some_and(|known| known.order == order) {
         return None;
     }
-    // Worlds come first and this record after them, perhaps by another init container.
+    // The worlds are restored before this record is written, perhaps by an earlier init container.
     let news = filled.filter(|filled| known.is_none_or(|known| known.at < filled.at));
     Some(match news {
         Some(Restored { at, id, .. }) => NewVolume { order, at, copy: Some(id) },

@@ -1,6 +1,6 @@
-//! Edge (reads). What a server says about itself in `logs/latest.log`, from its start to the line `Done`, and at its end.
+//! Edge (reads). Reads the server's `logs/latest.log`, from its start to the line `Done`, and at its end.
 //!
-//! Everything between may be chat; elsewhere a line counts only in the exact shape in which the server writes it.
+//! All lines in between may be chat. Outside of that part, a line counts only in the exact form in which the server writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,32 +11,31 @@ use std::path::Path;
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
 
-/// How much of the file is read. A start with 200 plugins writes some hundred KiB.
+/// How much of the file is read from its start. A start with 200 plugins writes some hundred KiB.
 const HEAD: u64 = 8 * 1024 * 1024;
 
 /// How much of the file is read from its end. A stop of a server with 200 plugins writes some ten KiB.
 const TAIL: u64 = 1024 * 1024;
 
-/// After that a log begins anew.
+/// The server rotates its log after this time.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// The log of one start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StartLog {
-    /// Tells this start's log from every other: the file and its first line, which begins with a time.
+    /// The identity of this start's log: the file and its first line, which begins with a time.
     pub(super) mark: String,
     /// Paper's build.
     pub(super) build: Option<u32>,
-    /// Version by plugin name, of those that were loaded.
+    /// The version by plugin name, of the loaded plugins.
     pub(super) versions: BTreeMap<String, String>,
-    /// Names of the plugins that were enabled, and not disabled again before `Done`. Paper disables whoever fails while it is enabled.
+    /// The names of plugins that were enabled and not disabled again before `Done`. Paper disables a plugin that fails while it is enabled.
     pub(super) enabled: BTreeSet<String>,
-    /// The line `Done` was written.
+    /// Whether the line `Done` was written.
     pub(super) done: bool,
 }
 
-/// The log of the start that `latest.log` begins with; None if there is no such file, or it goes on from one that was put away at
-/// midnight.
+/// The log of the start that `latest.log` begins with. `None` if no such file exists, or if it continues a log that was rotated at midnight.
 pub(super) fn read(data: &Path) -> io::Result<Option<StartLog>> {
     let file = match File::open(data.join("logs/latest.log")) {
         Ok(file) => file,
@@ -54,16 +53,16 @@ pub(super) fn changed_at(data: &Path) -> Option<Timestamp> {
     std::fs::metadata(data.join("logs/latest.log")).ok()?.modified().ok()?.try_into().ok()
 }
 
-/// What a log tells of saves of all worlds. A server writes nothing of those that it makes by itself.
+/// The saves of all worlds that a log shows. A server does not log its automatic saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct SavesTold {
-    /// All is saved since the server began to stop. Without the file, or the line, nobody knows.
+    /// Whether all worlds were saved since the server began to stop. Without the file or the line this is unknown.
     pub(super) in_stop: bool,
-    /// When all was saved last, in the stop or before, to a second.
+    /// When all worlds were last saved, during the stop or before, to a second.
     pub(super) last: Option<Timestamp>,
 }
 
-/// What the log of a server that has ended tells of saves.
+/// The saves in the log of a server that has ended.
 pub(super) fn saves_told(data: &Path) -> io::Result<SavesTold> {
     let mut file = File::open(data.join("logs/latest.log"))?;
     let metadata = file.metadata()?;
@@ -71,14 +70,14 @@ pub(super) fn saves_told(data: &Path) -> io::Result<SavesTold> {
     let mut tail = Vec::new();
     file.take(TAIL).read_to_end(&mut tail)?;
     let (in_stop, before_its_end) = saves_in(&String::from_utf8_lossy(&tail));
-    // With the last line. The times in the lines are of a zone that is not known here.
+    // The time of the last line. The times in the lines have an unknown time zone.
     let written_at: Option<Timestamp> = metadata.modified().ok().and_then(|modified| modified.try_into().ok());
     let last = written_at.zip(before_its_end).and_then(|(at, before)| at.checked_sub(before).ok());
     Ok(SavesTold { in_stop, last })
 }
 
-/// Whether all is saved since the stop began, and how long before its last line a log tells last that all is saved. By the lines that Paper
-/// writes while it stops (`rcon-facts.md`, section 2.1).
+/// Whether all worlds were saved since the stop began, and how long before the last line the last save of all worlds was logged. It reads the
+/// lines that Paper writes while it stops (`rcon-facts.md`, section 2.1).
 fn saves_in(tail: &str) -> (bool, Option<SignedDuration>) {
     let (mut stops, mut in_stop) = (false, false);
     let (mut saved, mut last) = (None, None);
@@ -87,14 +86,14 @@ fn saves_in(tail: &str) -> (bool, Option<SignedDuration>) {
         last = time.or(last);
         match message.trim_end() {
             "Stopping server" | "Stopping the server" => (stops, in_stop) = (true, false),
-            // `save-all flush` writes it too.
+            // `save-all flush` writes this line too.
             "ThreadedAnvilChunkStorage: All dimensions are saved" => (in_stop, saved) = (stops, time),
             _ => {}
         }
     }
     let before_its_end = saved.zip(last).map(|(saved, last)| {
         let passed = last.duration_since(saved);
-        // The times have no day: what is later in it was the day before.
+        // The times have no date: a later time of day was on the day before.
         if passed.is_negative() { passed + DAY } else { passed }
     });
     (in_stop, before_its_end)
@@ -139,8 +138,8 @@ fn build_in(rest: &str) -> Option<u32> {
     version.split('-').skip(1).find_map(|part| part.parse().ok())
 }
 
-/// `[Demo] Loading server plugin Demo v2.0`, `[Demo] Enabling Demo v2.0`, `[Demo] Disabling Demo v2.0` (an asterisk marks legacy plugins). What stands in
-/// brackets is the plugin's own prefix, which need not be its name.
+/// `[Demo] Loading server plugin Demo v2.0`, `[Demo] Enabling Demo v2.0`, `[Demo] Disabling Demo v2.0` (an asterisk marks legacy plugins). The
+/// text in brackets is the plugin's own prefix, which may differ from its name.
 fn plugin_in<'a>(message: &'a str, what: &str) -> Option<(&'a str, &'a str)> {
     let (_, rest) = message.strip_prefix('[')?.split_once("] ")?;
     let (name, version) = rest.strip_prefix(what)?.trim_end().trim_end_matches('*').split_once(" v")?;
@@ -224,7 +223,7 @@ mod tests {
         assert!(saves_told(data.path()).is_err(), "there is no log");
         std::fs::create_dir(data.path().join("logs")).unwrap();
         let log = data.path().join("logs/latest.log");
-        // Of whatever zone.
+        // In an unknown time zone.
         let lines = "[04:00:00] [Server thread/INFO]: ThreadedAnvilChunkStorage: All dimensions are saved\n\
                      [04:05:00] [Server thread/INFO]: Bob joined the game\n";
         std::fs::write(&log, lines).unwrap();

@@ -1,54 +1,54 @@
-//! Pure. What the looks at a server's process add up to: absent, starting, up, stopping; who is on; whether it is ready.
+//! Pure. Derives the state of the server process from samples: absent, starting, up or stopping, its players, and whether it is ready.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::protocol::{PlayerCount, Server};
 use crate::server_list_ping;
 
-/// Silence for this long takes a server out of service. Three pings of 5 s each may be lost to a tick stall.
+/// A server that is silent for this long is not ready. A tick stall may lose three pings of 5 s each.
 const READY_FOR: SignedDuration = SignedDuration::from_secs(20);
 
-/// How long a count of players counts: a ping every 5 s and its own deadline of 3 s. When one is missed, somebody may have
-/// joined unseen, and a full server would get the short countdown of an empty one.
+/// How long a player count is valid: a ping every 5 s plus its timeout of 3 s. When one is missed, a player may have joined unseen, and a full
+/// server would get the short countdown of an empty one.
 const COUNTED_FOR: SignedDuration = SignedDuration::from_secs(9);
 
-/// On a volume without any world there is no lock to see: a log that changed this recently is a server that starts for the first time.
+/// A volume without any world has no lock. A log that changed this recently then means that a server starts for the first time.
 const LOG_IS_FRESH: SignedDuration = SignedDuration::from_secs(120);
 
-/// What one server-list ping brought.
+/// The result of one server-list ping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PingResult {
-    /// The server's line.
+    /// The server's answer.
     Answered(server_list_ping::StatusResponse),
-    /// The port is open and nothing usable came.
+    /// The port is open, and no usable answer arrived.
     Silent,
-    /// Nothing listens.
+    /// The port is closed.
     Refused,
 }
 
-/// One look at the server.
+/// One sample of the server's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
+    /// When it was taken.
     pub at: Timestamp,
-    /// By ping.
+    /// The result of the ping.
     pub pinged: PingResult,
-    /// Whether another process holds a world's `session.lock`; None if there is no such file yet.
+    /// Whether another process holds a world's `session.lock`. `None` if no such file exists yet.
     pub locked: Option<bool>,
-    /// The mark of the start that the log tells of.
+    /// The mark of the start that the log describes.
     pub log: Option<String>,
-    /// When log or world last changed; asked for only while the server is not up.
+    /// When the log or a world last changed. It is read only while the server is not up.
     pub progress_at: Option<Timestamp>,
 }
 
-/// What a look changed.
+/// A change that a sample shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transition {
     /// The server answered for the first time since its process began.
     Up,
-    /// The process is gone.
+    /// The process has ended.
     Ended,
-    /// Between two looks, one process ended and another one answered.
+    /// Between two samples, one process ended and another one answered.
     Replaced,
 }
 
@@ -63,27 +63,27 @@ enum ProcessLife {
         answered_at: Timestamp,
         minecraft: String,
         log: Option<String>,
-        /// It has missed a ping since it last answered.
+        /// Whether it has missed a ping since it last answered.
         missed: bool,
-        /// Nothing listened at the last look.
+        /// Whether the port was closed at the last sample.
         refused: bool,
     },
 }
 
-/// Adds up the looks.
+/// The state machine over the samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerMonitor {
     life: ProcessLife,
     stopping: Option<Timestamp>,
     players: PlayerCount,
-    /// The last time the number of players was said, or the beginning.
+    /// When a player count was last received, or the start of the monitor.
     counted_at: Timestamp,
-    /// Since when each answer has said that nobody is on.
+    /// Since when each answer has reported zero players.
     empty_since: Option<Timestamp>,
 }
 
 impl ServerMonitor {
-    /// Begins, with nothing seen.
+    /// A monitor without samples.
     pub fn new(now: Timestamp) -> Self {
         Self {
             life: ProcessLife::Absent,
@@ -94,7 +94,7 @@ impl ServerMonitor {
         }
     }
 
-    /// Takes one look into account.
+    /// Processes one sample.
     pub fn look(&mut self, look: &Sample) -> Option<Transition> {
         match &look.pinged {
             PingResult::Answered(answer) => self.answered(look, answer),
@@ -102,7 +102,7 @@ impl ServerMonitor {
                 self.not_answered(look, false);
                 None
             }
-            // The game's port is shut before the worlds are: the process has ended when nobody holds them.
+            // The server closes the game's port before its worlds. The process has ended when the locks are free.
             PingResult::Refused if look.locked != Some(true) => self.nobody(look),
             PingResult::Refused => {
                 self.not_answered(look, true);
@@ -136,7 +136,7 @@ impl ServerMonitor {
             self.stopping = None;
         }
         let log = match (&self.life, change) {
-            // A log that went on after midnight does not tell of a start: the mark of this one stays.
+            // A log that was rotated at midnight does not describe a start, so the mark of this one is kept.
             (ProcessLife::Up { log: Some(log), .. }, None) => Some(log.clone()),
             _ => look.log.clone(),
         };
@@ -163,7 +163,7 @@ impl ServerMonitor {
     fn nobody(&mut self, look: &Sample) -> Option<Transition> {
         let was_up = matches!(self.life, ProcessLife::Up { .. });
         if !was_up && look.locked.is_none() {
-            // The first start of all: Paper patches itself for a while before there is a world.
+            // At the very first start, Paper patches itself for a while before a world exists.
             let fresh = |at: &Timestamp| look.at.duration_since(*at) < LOG_IS_FRESH;
             self.life = match look.progress_at.filter(fresh) {
                 Some(progress_at) => ProcessLife::Starting { progress_at },
@@ -179,14 +179,14 @@ impl ServerMonitor {
         ended.then_some(Transition::Ended)
     }
 
-    /// `stop` was sent, or SIGTERM was seen.
+    /// Records that `stop` was sent, or that SIGTERM was received.
     pub fn stop_sent(&mut self, at: Timestamp) {
         if self.life != ProcessLife::Absent && self.stopping.is_none() {
             self.stopping = Some(at);
         }
     }
 
-    /// Whether there is no process.
+    /// Whether no process exists.
     pub fn is_absent(&self) -> bool {
         self.life == ProcessLife::Absent
     }
@@ -196,7 +196,7 @@ impl ServerMonitor {
         matches!(self.life, ProcessLife::Up { .. })
     }
 
-    /// Whether it is ending.
+    /// Whether it is stopping.
     pub fn is_stopping(&self) -> bool {
         self.stopping.is_some()
     }
@@ -207,7 +207,7 @@ impl ServerMonitor {
         self.stopping.is_none() && !refused && now.duration_since(*answered_at) < READY_FOR
     }
 
-    /// Who is on. An old answer is none.
+    /// The players online. An outdated answer counts as unknown.
     pub fn players(&self, now: Timestamp) -> PlayerCount {
         if now.duration_since(self.counted_at) < COUNTED_FOR && self.is_up() {
             self.players
@@ -216,19 +216,19 @@ impl ServerMonitor {
         }
     }
 
-    /// The server's own console named players, whatever its ping says: a plugin may hide them from the list that everybody sees.
+    /// Records the player list of the server's own console, which overrides the ping: a plugin may hide players from the public list.
     pub fn listed(&mut self, count: u32) {
         if count > 0 {
             self.empty_since = None;
         }
     }
 
-    /// Since when nobody has been on, by answers that left no gap in which somebody could have been there unseen.
+    /// Since when the server has been empty, by answers without a gap in which a player could have joined unseen.
     pub fn empty_since(&self, now: Timestamp) -> Option<Timestamp> {
         self.empty_since.filter(|_| self.players(now) == PlayerCount::Nobody)
     }
 
-    /// For the report; build and plugins are read by others.
+    /// The state for the report. Build and plugins are added elsewhere.
     pub fn server(&self) -> Server {
         match (&self.life, self.stopping) {
             (ProcessLife::Absent, _) => Server::Absent,

@@ -1,4 +1,4 @@
-//! Edge (writes). `agent sidecar`: lives beside the server for as long as the pod does, and outlives the server by a moment.
+//! Edge (writes). `agent sidecar`: runs beside the server for as long as the pod does, and ends shortly after the server.
 
 use std::io;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use super::process_record::{self, ProcessRecord};
 use super::state::{SidecarState, StopSent};
 use super::{Chain, api, clock, config, damage_scan, graceful_stop, monitor, online_backup, stage};
 
-/// The sidecar cannot begin. Everything after that is only said.
+/// The sidecar cannot start. Later failures are only logged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No client.
+    /// The HTTP client cannot be created.
     #[error("could not make an HTTP client")]
     Client(#[source] reqwest::Error),
-    /// Port or socket.
+    /// The port or the socket cannot be opened.
     #[error("could not listen at {place}")]
     Listen {
-        /// Which.
+        /// The address or path.
         place: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// A sidecar that listens.
+/// A sidecar that is listening.
 #[derive(Debug)]
 pub struct Sidecar {
     shared: Arc<SidecarState>,
@@ -37,7 +37,7 @@ pub struct Sidecar {
 }
 
 impl Sidecar {
-    /// Opens port and socket.
+    /// Opens the port and the socket.
     pub async fn bind(settings: config::SidecarConfig) -> Result<Self, Error> {
         let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
         let listen = |place: String| move |source| Error::Listen { place, source };
@@ -47,20 +47,20 @@ impl Sidecar {
         Ok(Self { shared: Arc::new(SidecarState::new(settings, fetcher, clock::now())), http, socket })
     }
 
-    /// Where requests are answered.
+    /// The address on which requests are served.
     pub fn address(&self) -> io::Result<std::net::SocketAddr> {
         self.http.local_addr()
     }
 
-    /// Runs until `terminated` comes true, and then until the server is gone.
+    /// Runs until `terminated` completes, and then until the server has ended.
     pub async fn run(self, terminated: impl Future<Output = ()>) {
         let Self { shared, http, socket } = self;
-        // A hook that comes first waits with its look: what is remembered would replace what it has seen.
+        // An early hook waits before it takes its sample. Otherwise the restored state would overwrite what the hook has observed.
         let turn = shared.look_turn.lock().await;
         let hooks = tokio::spawn(graceful_stop::serve(Arc::clone(&shared), socket));
         remember(&shared).await;
         drop(turn);
-        // Beside a server that runs: whoever asked before the first look would be told that there is none, so that nobody is on.
+        // When a server is already running, a request before the first sample would be told that none runs and that nobody is online.
         monitor::look_once(&shared).await;
         let serving = tokio::spawn(axum::serve(http, api::routes(Arc::clone(&shared))).into_future());
         let watching = tokio::spawn(monitor::watch(Arc::clone(&shared)));
@@ -68,7 +68,7 @@ impl Sidecar {
         terminated.await;
         online_backup::server_stops(&shared);
 
-        // The kubelet ends us after the server, or together with it when the grace period is used up.
+        // The kubelet ends the sidecar after the server, or together with it when the grace period is over.
         {
             let mut state = shared.state();
             if !state.witness.is_absent() && state.stop.is_none() {
@@ -79,7 +79,7 @@ impl Sidecar {
             state.witness.stop_sent(clock::now());
         }
         shared.wake.notify_one();
-        // The next pod begins when this one has ended: no pause once the server is seen to be gone.
+        // The next pod starts when this one has ended, so there is no pause once the server has ended.
         let is_gone = || shared.state().witness.is_absent();
         while !is_gone() {
             monitor::look_once(&shared).await;
@@ -87,7 +87,7 @@ impl Sidecar {
                 tokio::time::sleep(monitor::ENDING).await;
             }
         }
-        // Whoever saw the end has also written it down when its turn is over.
+        // The task that observed the end has also recorded it when it releases this lock.
         let _turn = shared.look_turn.lock().await;
         info!("the server is gone, and so am I");
         online_backup::agent_ends(&shared);
@@ -98,7 +98,7 @@ impl Sidecar {
     }
 }
 
-/// Reads what the volume remembers, and cleans the store.
+/// Reads the records on the volume, and cleans the store.
 async fn remember(shared: &Arc<SidecarState>) {
     let task = Arc::clone(shared);
     let read = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! Edge (writes). Brings the files of a coming lock to the volume while the server runs, one download at a time.
+//! Edge (writes). Downloads the files of the next lock to the volume while the server runs, one at a time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::protocol::{FileSet, Staging};
 use crate::staging::content_store::{self, ContentStore};
 use crate::staging::hash_cache::HashCache;
 
-/// Begins to stage `set`. The same lock that is under way goes on; another one ends that.
+/// Begins to stage `set`. If the same lock is already being staged, that continues. Staging of another lock ends.
 pub(super) fn begin(shared: &Arc<SidecarState>, set: FileSet) {
     let mut state = shared.state();
     let running = state.staging_task.as_ref().is_some_and(|task| !task.is_finished());
@@ -51,7 +51,7 @@ async fn stage(shared: &Arc<SidecarState>, set: &FileSet, of: u32) -> Result<(),
     Ok(())
 }
 
-/// What a person cannot go back to any more without the operator's store.
+/// Logs the version sets that can no longer be rolled back to without the operator's store.
 pub(super) fn say_dropped(dropped: &[String]) {
     for lock in dropped {
         info!("room was short: the files of lock {lock}, which ran here before, are not kept any longer");
@@ -59,13 +59,13 @@ pub(super) fn say_dropped(dropped: &[String]) {
 }
 
 fn note(shared: &SidecarState, set: &FileSet, change: impl FnOnce(&mut Staging)) {
-    // Another lock may have taken over.
+    // Another lock may have replaced this one.
     if let Some(staging) = shared.state().staging.as_mut().filter(|staging| staging.lock == set.lock) {
         change(staging);
     }
 }
 
-/// Hashing and waiting for the disk, away from the threads that answer probes.
+/// Runs hashing and disk work outside of the threads that answer probes.
 async fn on_disk<T: Send + 'static>(
     shared: &Arc<SidecarState>,
     set: &FileSet,

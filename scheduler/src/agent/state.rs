@@ -1,4 +1,4 @@
-//! Edge (writes). What the parts of the sidecar know together.
+//! Edge (writes). Holds the state that the tasks of the sidecar share.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -37,60 +37,60 @@ pub(super) struct SidecarState {
     pub(super) settings: config::SidecarConfig,
     pub(super) volume: Volume,
     pub(super) store: ContentStore,
-    /// What was found in JARs of people's own.
+    /// The scan results of unmanaged JARs.
     pub(super) strangers: UnmanagedJars,
     pub(super) fetcher: Fetcher,
     pub(super) desk: Arc<ConsoleSession>,
-    /// Wakes the watcher before its time.
+    /// Wakes the monitor early.
     pub(super) wake: Notify,
-    /// One look at a time: an older one must not be believed after a newer one.
+    /// Allows one sample at a time: an older sample must not be processed after a newer one.
     pub(super) look_turn: tokio::sync::Mutex<()>,
-    /// One stop at a time.
+    /// Allows one stop at a time.
     pub(super) stop_turn: tokio::sync::Mutex<()>,
-    /// One write of what is remembered of the process at a time.
+    /// Allows one write of the process record at a time.
     pub(super) record_turn: Mutex<()>,
     damage: Mutex<DamageLog>,
     state: Mutex<MutableState>,
 }
 
-/// What changes.
+/// The mutable part.
 #[derive(Debug)]
 pub(super) struct MutableState {
     pub(super) witness: ServerMonitor,
-    /// The locks on worlds that were there at the last look.
+    /// The locks on worlds that existed at the last sample.
     pub(super) session_locks: Vec<PathBuf>,
     pub(super) guard: Guard,
-    /// Of this start of the server; empty until they were read, but for how the files differ: see [`StartFacts::left`].
+    /// Facts of this start of the server. They are empty until they were read, except for the drift. See [`StartFacts::left`].
     pub(super) start: StartFacts,
     pub(super) staged: Vec<String>,
     pub(super) staging: Option<Staging>,
     pub(super) staging_task: Option<JoinHandle<()>>,
     pub(super) announced: Option<Announce>,
     pub(super) announcing: Option<JoinHandle<()>>,
-    /// The stop that was sent and whose end has not been seen.
+    /// The stop that was sent and whose end has not been observed.
     pub(super) stop: Option<StopSent>,
     pub(super) last_stop: Option<LastStop>,
-    /// The process that is there, as the volume remembers it.
+    /// The current process, as recorded on the volume.
     pub(super) record: ProcessRecord,
-    /// When the server that runs has confirmed last to this agent that all is saved.
+    /// When the running server last confirmed to this agent that all worlds are saved.
     pub(super) saved_at: Option<Timestamp>,
-    /// Somebody was seen, and that is on the disk.
+    /// Whether a player was seen, and that is recorded on disk.
     pub(super) played: bool,
-    /// Counts what becomes of the server's process: two looks at the same process find the same number.
+    /// Counts changes of the server process: two samples of the same process have the same number.
     pub(super) life: u64,
-    /// This agent has seen that no server ran: what runs now has started since.
+    /// Whether this agent has observed that no server ran. The current one has started since.
     pub(super) saw_none: bool,
-    /// The last request for a copy of the running server, as it stands on the volume.
+    /// The last request for an online backup, as recorded on the volume.
     pub(super) hot: Option<HotCopySeen>,
-    /// The copy of the running server that is being taken.
+    /// The online backup in progress.
     pub(super) copying: Option<Copying>,
-    /// The copy that a person wants put in place. An agent that begins anew has none under way that could push it out.
+    /// The backup that a user wants to restore. A new agent has no backup in progress that could cause it to be pruned.
     pub(super) kept: Option<KeepCopy>,
-    /// What a copy would hold, as it was measured last.
+    /// The last measured size of a backup.
     pub(super) sizes: Option<Sizes>,
 }
 
-/// What is read once after each start.
+/// Facts that are read once after each start.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartFacts {
     pub(super) build: Option<u32>,
@@ -101,19 +101,19 @@ pub(super) struct StartFacts {
 }
 
 impl StartFacts {
-    /// What is left of them when a process ends, and when another one has answered: how the files differ, until the next start is read. A start
-    /// that dies before its first answer is never read, and a server that is down for such a file would not name it.
+    /// The part that remains when a process ends, and when another one has answered: the drift, until the next start is read. A start that dies
+    /// before its first answer is never read. Without this, a server that is down because of a changed file would not report that file.
     pub(super) fn left(&mut self) -> Self {
         Self { drift: std::mem::take(&mut self.drift), ..Self::default() }
     }
 }
 
-/// A stop on its way.
+/// A stop in progress.
 #[derive(Debug, Clone)]
 pub(super) struct StopSent {
     pub(super) saved: bool,
     pub(super) why: String,
-    /// How many it disconnects.
+    /// How many players it disconnects.
     pub(super) players: Option<u32>,
 }
 
@@ -160,30 +160,30 @@ impl SidecarState {
         }
     }
 
-    /// The state, for a moment: never held over a wait.
+    /// The state, for a short time. It is never held across an await.
     pub(super) fn state(&self) -> MutexGuard<'_, MutableState> {
-        // A thread that panicked with it in hand left nothing half-written: every field is set at once.
+        // A thread that panicked while holding it left no partial update, because every field is set at once.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Now, by the operator's clock: what it told the players ends by that.
+    /// Now, by the operator's clock. Announced countdowns end by that clock.
     pub(super) fn operators_now(&self) -> Timestamp {
         let ahead = self.state().guard.clock_ahead();
         clock::now().checked_sub(ahead).unwrap_or_else(|_| clock::now())
     }
 
-    /// The server has just confirmed `save-all flush`. Without `flush` it is confirmed before the disk has all of it.
+    /// Records that the server has just confirmed `save-all flush`. Without `flush` a save is confirmed before all of it is on disk.
     pub(super) fn note_saved(&self) {
         self.state().saved_at = Some(clock::now());
     }
 
-    /// Whether the server's log has told of damage to its worlds, read on now; also where nobody knows, since a copy that is marked takes the
-    /// place of none that is not. Waits for the disk.
+    /// Whether the server's log reports damage to its worlds, after reading its new lines. Unknown counts as yes, because a backup with this mark
+    /// replaces none without it. Blocks on the disk.
     pub(super) fn may_be_damaged(&self) -> bool {
         damage_scan::is_told(&mut self.damage.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What it has told, read on now. Waits for the disk.
+    /// The damage that the log reports, after reading its new lines. Blocks on the disk.
     pub(super) fn damage(&self) -> Option<DamageTold> {
         let mut log = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         log.look(clock::now()).unwrap_or_else(|error| {
@@ -192,13 +192,13 @@ impl SidecarState {
         })
     }
 
-    /// What only the agent knows of its copies.
+    /// The part of the backup report that only the agent knows.
     pub(super) fn beside_copies(&self) -> (Option<HotCopySeen>, Option<Sizes>) {
         let state = self.state();
         (state.hot.clone(), state.sizes)
     }
 
-    /// The report, with what was just read from the volume. Waits for the disk.
+    /// The report, with the data that was just read from the volume. Blocks on the disk.
     pub(super) fn report(
         &self,
         now: Timestamp,

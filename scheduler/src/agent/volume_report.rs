@@ -1,4 +1,4 @@
-//! Edge (reads, and writes one record). What the volume of a server says of itself: the part of a report that needs no server that runs.
+//! Edge (reads, and writes one record). Reports on a server's volume: the part of a report that needs no running server.
 
 use std::path::Path;
 
@@ -10,30 +10,30 @@ use crate::staging::drift::unmanaged;
 use crate::staging::{Volume, displaced_jars, fs_ops, read_record};
 use crate::world::Worlds;
 
-/// What lies on a volume, and beside it where its copies are kept.
+/// The content of a volume and of its backup repository.
 #[derive(Debug)]
 pub struct VolumeReport {
     /// Its worlds.
     pub world: WorldSeen,
-    /// The lock that the server's directory was made equal to last.
+    /// The lock that was last applied to the server's directory.
     pub lock: Option<String>,
-    /// JARs in `plugins/` that are not ours.
+    /// Unmanaged JARs in `plugins/`.
     pub unmanaged: Vec<String>,
-    /// JARs of people that made room for ours.
+    /// Unmanaged JARs that were displaced by managed ones.
     pub replaced: Vec<ReplacedJar>,
-    /// Copies; None on a server that takes none. What only the agent knows of them is not in it.
+    /// The backups. `None` for a server without backups. It lacks the part that only the agent knows.
     pub backups: Option<BackupsSeen>,
-    /// Plugins' data that were kept before the set changed last.
+    /// Plugins' data that was saved before the last change of the version set.
     pub plugin_data: Option<PluginData>,
-    /// What came of the order for a volume without a world.
+    /// The result of the restore request for a volume without a world.
     pub new_volume: Option<NewVolume>,
 }
 
 impl VolumeReport {
-    /// Reads it now; `backups` is the server's own directory. Waits for the disk.
+    /// Reads it now. `backups` is the server's own directory. Blocks on the disk.
     ///
     /// # Errors
-    /// In words, when worlds, manifest or plugins cannot be read.
+    /// As text, when worlds, manifest or plugins cannot be read.
     pub fn read(volume: &Volume, backups: Option<&Path>) -> Result<Self, String> {
         let worlds = Worlds::read(volume.root()).map_err(|error| Chain(&error).to_string())?;
         let manifest = volume.manifest().map_err(|error| Chain(&error).to_string())?;
@@ -51,10 +51,10 @@ impl VolumeReport {
     }
 }
 
-/// Puts down on the volume that somebody plays: neither worlds nor plugins' data are put back over that.
+/// Records on the volume that the server has players, so that neither worlds nor plugins' data are restored over their progress.
 ///
 /// # Errors
-/// When the disk does not take it.
+/// When the write fails.
 pub fn note_players(volume: &Volume) -> Result<(), fs_ops::Error> {
     pre_update_backup::note_players(volume)
 }

@@ -1,25 +1,27 @@
-//! Pure. Hours, minutes and seconds in other languages: the form that the number asks for, in the case that follows the word which
-//! that language has for `in`.
+//! Pure. Writes hours, minutes and seconds in other languages, in the plural form and grammatical case that each language needs.
+//!
+//! The case is the one that follows the language's word for `in`.
 
-/// Which form of a word a number asks for, where there are several. As Unicode's CLDR has it for whole numbers from 1 on.
+/// Which form of a word a number needs, where a language has several. The rules are those of Unicode's CLDR for whole numbers from 1 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PluralRule {
-    /// The same for all.
+    /// One form for all numbers.
     None,
-    /// 1; all others.
+    /// A form for 1, and one for all others.
     One,
-    /// 1; 2 to 4; all others (Czech, Slovak).
+    /// Forms for 1, for 2 to 4, and for all others (Czech, Slovak).
     Few,
-    /// 1; those that end in 2 to 4, but not in 12 to 14; all others (Polish).
+    /// Forms for 1, for numbers that end in 2 to 4 but not in 12 to 14, and for all others (Polish).
     FewByEnding,
-    /// Those that end in 1, but not in 11; in 2 to 4, but not in 12 to 14; all others (Russian, Ukrainian).
+    /// Forms for numbers that end in 1 but not in 11, and for those that end in 2 to 4 but not in 12 to 14. A third form is for all others
+    /// (Russian, Ukrainian).
     OneAndFewByEnding,
-    /// 1; those whose last two digits are 1 to 19; all others (Romanian).
+    /// Forms for 1, for numbers whose last two digits are 1 to 19, and for all others (Romanian).
     UpToNineteen,
 }
 
 impl PluralRule {
-    /// Which of the forms; where a language has fewer, it is the last that it has.
+    /// The index of the form for this number. A language with fewer forms uses its last one.
     fn form(self, count: i64) -> usize {
         let ends_in_few = matches!(count % 10, 2..=4) && !matches!(count % 100, 12..=14);
         let (is_one, is_few) = match self {
@@ -38,26 +40,26 @@ impl PluralRule {
     }
 }
 
-/// A language and its words.
+/// A language and its words for units of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Language {
-    /// As BCP 47 has it; what stands in `{in:de}`.
+    /// The code according to BCP 47, as users write it in `{in:de}`.
     pub code: &'static str,
     rule: PluralRule,
     hours: &'static [&'static str],
     minutes: &'static [&'static str],
     seconds: &'static [&'static str],
-    /// Between a number and its word, and between one pair and the next.
+    /// The separators between a number and its word, and between one pair and the next.
     spaces: (&'static str, &'static str),
 }
 
 impl Language {
-    /// The language of this code.
+    /// The language with this code, or `None` if it is not supported.
     pub fn of(code: &str) -> Option<&'static Self> {
         LANGUAGES.iter().find(|language| language.code == code)
     }
 
-    /// So many seconds in words; a moment that is over is a second.
+    /// The duration in words. A duration below one second is written as one second.
     pub(super) fn words(&self, seconds: i64) -> String {
         let seconds = seconds.max(1);
         let parts = [(seconds / 3600, self.hours), (seconds / 60 % 60, self.minutes), (seconds % 60, self.seconds)];
@@ -86,7 +88,7 @@ const fn close(language: Language, spaces: (&'static str, &'static str)) -> Lang
     Language { spaces, ..language }
 }
 
-/// All that are known, by their code. Each with the words around it that its forms are made for.
+/// All supported languages, sorted by code. The comment above each shows the words around the duration that its forms fit.
 pub const LANGUAGES: [Language; 26] = [
     // za 5 minut
     language(

@@ -1,18 +1,19 @@
-//! Pure. Where the time that is left stands in a text: `{in}`, which is English, and `{in:de}`.
+//! Pure. Fills the remaining time into announcement texts, for the placeholders `{in}` (English) and `{in:de}` (a
+//! language code).
 
 use jiff::SignedDuration;
 
 use super::locale::Language;
 use super::{in_words, whole_seconds};
 
-/// A piece of a text.
+/// A part of an announcement text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TemplatePart<'a> {
-    /// Said as it is.
+    /// Literal text.
     Words(&'a str),
-    /// The time that is left; None: `{in}`.
+    /// The remaining time. `None`: `{in}`.
     Time(Option<&'static Language>),
-    /// `{in:` and no language that is known. Said as it is.
+    /// `{in:` with a language that is not supported. Kept as literal text.
     Unknown(&'a str),
 }
 
@@ -43,7 +44,7 @@ fn pieces(text: &str) -> Vec<TemplatePart<'_>> {
     pieces
 }
 
-/// The text with the time that is left in its places.
+/// The text with its placeholders replaced by the remaining time.
 pub fn fill(text: &str, left: SignedDuration) -> String {
     let said = |piece: TemplatePart<'_>| match piece {
         TemplatePart::Words(words) | TemplatePart::Unknown(words) => words.to_owned(),
@@ -52,7 +53,7 @@ pub fn fill(text: &str, left: SignedDuration) -> String {
     pieces(text).into_iter().map(said).collect()
 }
 
-/// The time that is left alone, in the language of the first place in this text.
+/// Only the remaining time, in the language of the first placeholder in this text.
 pub fn alone(text: &str, left: SignedDuration) -> String {
     let first = pieces(text).into_iter().find_map(|piece| match piece {
         TemplatePart::Time(language) => Some(language),
@@ -65,12 +66,12 @@ fn time(language: Option<&Language>, left: SignedDuration) -> String {
     language.map_or_else(|| in_words(left), |language| language.words(whole_seconds(left)))
 }
 
-/// Whether the text has a place that is not `{in}`.
+/// Whether the text has a placeholder other than `{in}`.
 pub fn has_languages(text: &str) -> bool {
     pieces(text).iter().any(|piece| matches!(piece, TemplatePart::Time(Some(_))))
 }
 
-/// The text with all its places in English.
+/// The text with all its placeholders changed to `{in}`, which is English.
 pub fn in_english(text: &str) -> String {
     let written = |piece: TemplatePart<'_>| match piece {
         TemplatePart::Words(words) | TemplatePart::Unknown(words) => words.to_owned(),
@@ -79,7 +80,7 @@ pub fn in_english(text: &str) -> String {
     pieces(text).into_iter().map(written).collect()
 }
 
-/// The first place in this text whose language is not known, as it is written.
+/// The first placeholder in this text whose language is not supported, as it is written.
 pub fn unknown(text: &str) -> Option<&str> {
     pieces(text).into_iter().find_map(|piece| match piece {
         TemplatePart::Unknown(place) => Some(place),

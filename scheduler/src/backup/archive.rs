@@ -1,7 +1,7 @@
-//! Edge (writes). The tar archive that a copy is: written as it is read, compressed, hashed, and read back.
+//! Edge (writes). Writes the tar archive of a backup in one pass (read, compress, hash), and verifies it.
 //!
-//! Three files in one directory: `archive.tar.gz`, which every tool opens; `files.jsonl`, a line with path, size and SHA-256 for each of
-//! its entries; `backup.json`, the record ([`super::Backup`]). Nothing is held in memory but one buffer and the names of one directory.
+//! A backup is three files in one directory. `archive.tar.gz` can be opened by every tool. `files.jsonl` has a line with path, size and SHA-256
+//! for each entry. `backup.json` is the record ([`super::Backup`]). Memory holds only one buffer and the names of one directory.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -24,39 +24,39 @@ mod corruption;
 
 pub use corruption::Damaged;
 
-/// The archive's name.
+/// The archive's file name.
 pub(super) const ARCHIVE: &str = "archive.tar.gz";
-/// The name of the list.
+/// The file name of the list.
 pub(super) const LIST: &str = "files.jsonl";
 
-/// Region files are compressed already, so more effort buys little space and much down time.
+/// Region files are already compressed, so a higher level saves little space and costs much downtime.
 const EFFORT: Compression = Compression::fast();
 
-/// Longest line of the list: the longest path that Linux takes, each byte as three letters, and the rest.
+/// The longest line of the list: the longest path that Linux accepts, with each byte as three characters, and the rest.
 const LONGEST_LINE: u64 = 3 * 4096 + 256;
 
-/// How much is read or written at once.
+/// How much is read or written at once, in bytes.
 const CHUNK: usize = 128 * 1024;
 
-/// An archive was not made.
+/// The archive could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// What should go into it.
+    /// The content could not be read.
     #[error(transparent)]
     Contents(#[from] contents::Error),
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
-    /// Reading a file or writing the archive failed; the cause says which.
+    /// Reading a file or writing the archive failed. The cause states which.
     #[error("could not put `{name}` into the archive")]
     Entry {
-        /// Relative to the server's directory.
+        /// The name relative to the server's directory.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The last bytes did not go out.
+    /// The last bytes could not be written.
     #[error("could not end the archive")]
     End(#[source] io::Error),
 }
@@ -72,17 +72,18 @@ struct ManifestLine {
     sha256: Option<String>,
 }
 
-/// What was written.
+/// The result of writing.
 #[derive(Debug)]
 pub(super) struct ArchiveSummary {
     pub(super) seal: Checksum,
-    /// What could not go in, the first [`LEFT_OUT_NAMED`].
+    /// Items that could not be included, the first [`LEFT_OUT_NAMED`].
     pub(super) left_out: Vec<String>,
-    /// What changed while it was read, the first [`LEFT_OUT_NAMED`].
+    /// Files that changed while they were read, the first [`LEFT_OUT_NAMED`].
     pub(super) changed: Vec<String>,
 }
 
-/// Writes archive and list of `source` into `directory` and brings them to the disk. Asks `disk` before each piece that it reads, too.
+/// Writes the archive and the list of `source` into `directory` and syncs them to disk. Calls the hook of `disk` before each chunk that it reads,
+/// too.
 pub(super) fn write<S: FsHook>(
     source: &BackupSource<'_>,
     directory: &Path,
@@ -105,14 +106,14 @@ pub(super) fn write<S: FsHook>(
                 files += u64::from(line.size.is_some());
                 bytes = bytes.saturating_add(line.size.unwrap_or(0));
                 if while_read {
-                    // Those of chunks first: one that is cut off here would not be missed.
+                    // Chunk files come first, so that they are not cut off by the limit.
                     let place = if holds_chunks(&item.name) { 0 } else { changed.len() };
                     changed.insert(place, name());
                 }
             }
             Appended::Gone => gone.push(name()),
         }
-        // Nobody reads more of them, and a folder of a million files may go while it is read.
+        // Users need no more names, and a folder of a million files may disappear while it is read.
         gone.truncate(LEFT_OUT_NAMED);
         changed.truncate(LEFT_OUT_NAMED);
         Ok(())
@@ -131,11 +132,11 @@ pub(super) fn write<S: FsHook>(
     })
 }
 
-/// What came of one item.
+/// The result of one item.
 enum Appended {
     Whole {
         line: ManifestLine,
-        /// Somebody wrote to it meanwhile.
+        /// Whether it was written to meanwhile.
         changed: bool,
     },
     /// It was removed before it could be opened.
@@ -188,7 +189,7 @@ fn write_line(list: &mut impl Write, line: &ManifestLine) -> io::Result<()> {
     list.write_all(b"\n")
 }
 
-/// A file that asks before each piece of it is read.
+/// A file that calls the hook before each chunk is read.
 struct InterruptibleRead<'a> {
     file: &'a File,
     ask: &'a dyn Fn() -> io::Result<()>,
@@ -201,14 +202,14 @@ impl Read for InterruptibleRead<'_> {
     }
 }
 
-/// A file of which exactly as much is read as its header in the archive says. If there is more or less, somebody writes to it: an error,
-/// or of a server that runs, the rest is left out, and what is missing is zeros.
+/// A file of which exactly the size in its archive header is read. A different actual size means that a process writes to it. That is an error,
+/// or on a running server the rest is left out, and missing bytes are zeros.
 struct ExactLength<R> {
     content: R,
     left: u64,
     hasher: Hasher,
     reading: LiveReads,
-    /// It ended before its size was reached.
+    /// Whether it ended before its size was reached.
     short: bool,
 }
 
@@ -217,7 +218,7 @@ impl<R: Read> ExactLength<R> {
         Self { content, left: size, hasher: Hasher::new(Algorithm::Sha256), reading, short: false }
     }
 
-    /// The hash, and whether it had another size.
+    /// The hash, and whether the size differed.
     fn end(mut self) -> io::Result<(String, bool)> {
         let resized = self.short || self.content.read(&mut [0])? > 0;
         if resized && self.reading == LiveReads::Still {
@@ -230,7 +231,7 @@ impl<R: Read> ExactLength<R> {
 impl<R: Read> Read for ExactLength<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        // Once it ended it has ended: what is written behind the zeros later would be in the wrong place.
+        // After its end no more is read: bytes written later would follow the zeros in the wrong place.
         let mut read = if self.short { 0 } else { self.content.read(&mut buffer[..most])? };
         if read == 0 && most > 0 {
             match self.reading {
@@ -266,10 +267,10 @@ impl<'a, 'b, S: FsHook> Sink<'a, 'b, S> {
         Ok(Self { disk, path, file, hasher: Hasher::new(Algorithm::Sha256), written: 0 })
     }
 
-    /// Brings it to the disk; answers its size and hash.
+    /// Syncs it to disk. Returns its size and hash.
     fn close(self) -> Result<(u64, String), fs_ops::Error> {
         self.disk.borrow_mut().step("bring to the disk", &self.path, |_| self.file.sync_all())?;
-        // Best effort: what is read back should come from the disk, not from memory.
+        // Best effort: the verification should read from the disk, not from memory.
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
         Ok((self.written, self.hasher.finish().hex().to_owned()))
     }
@@ -289,7 +290,7 @@ impl<S: FsHook> Write for Sink<'_, '_, S> {
     }
 }
 
-/// What is done with the entries of an archive that is read.
+/// Receives the entries of an archive that is read.
 pub(super) trait ArchiveTarget {
     /// A directory, relative to the server's directory.
     fn directory(&mut self, path: &Path) -> Result<(), fs_ops::Error>;
@@ -297,11 +298,11 @@ pub(super) trait ArchiveTarget {
     fn begin(&mut self, path: &Path, mode: u32, modified: u64) -> Result<(), fs_ops::Error>;
     /// The next bytes of that file.
     fn write(&mut self, bytes: &[u8]) -> Result<(), fs_ops::Error>;
-    /// That file is whole.
+    /// That file is complete.
     fn end(&mut self) -> Result<(), fs_ops::Error>;
 }
 
-/// Reads only, and asks the disk before each piece.
+/// Only reads, and calls the disk's hook before each chunk.
 pub(super) struct DiscardTarget<'a, S> {
     pub(super) disk: &'a mut Disk<S>,
 }
@@ -321,8 +322,8 @@ impl<S: FsHook> ArchiveTarget for DiscardTarget<'_, S> {
     }
 }
 
-/// Reads the archive in `directory` from beginning to end, compares each entry with the list and all of it with the seal, and hands the
-/// entries to `target`. What `target` got counts only if this ends well.
+/// Reads the archive in `directory` from beginning to end, compares each entry with the list and the whole with the checksums, and passes the
+/// entries to `target`. The result in `target` is valid only if this succeeds.
 pub(super) fn read(directory: &Path, seal: &Checksum, target: &mut impl ArchiveTarget) -> Result<(), Damaged> {
     let of_archive = |source| Damaged::Read { file: ARCHIVE, source };
     let of_list = |source| Damaged::Read { file: LIST, source };
@@ -376,7 +377,7 @@ pub(super) fn read(directory: &Path, seal: &Checksum, target: &mut impl ArchiveT
         return Err(Damaged::Seal { what: "number of files" });
     }
     let (_, list_sha256) = list.into_inner().end().map_err(of_list)?;
-    // What comes after the last entry is read too: only so is the hash that of the whole file.
+    // The bytes after the last entry are read too, because the hash covers the whole file.
     let mut rest = archive.into_inner();
     io::copy(&mut rest, &mut io::sink()).map_err(of_archive)?;
     let (archive_bytes, archive_sha256) = rest.into_inner().end().map_err(of_archive)?;
@@ -402,7 +403,7 @@ fn next_line(list: &mut impl BufRead) -> io::Result<Option<ManifestLine>> {
     Ok(Some(serde_json::from_slice(&line)?))
 }
 
-/// A path that stays where it is put: relative, without `..`, and not among our own records.
+/// A safe path: relative, without `..`, and outside of Nightshift's own records.
 pub(super) fn plain(raw: &[u8]) -> Result<PathBuf, &'static str> {
     let path = Path::new(std::ffi::OsStr::from_bytes(raw));
     if raw.contains(&0) {
@@ -430,7 +431,7 @@ pub(super) fn plain(raw: &[u8]) -> Result<PathBuf, &'static str> {
     Ok(plain)
 }
 
-/// Hashes and counts what is read through it.
+/// Hashes and counts the bytes that are read through it.
 struct Hashing {
     file: File,
     hasher: Hasher,
@@ -442,7 +443,7 @@ impl Hashing {
         Self { file, hasher: Hasher::new(Algorithm::Sha256), read: 0 }
     }
 
-    /// Reads what is left; answers size and hash of the whole file.
+    /// Reads the rest. Returns size and hash of the whole file.
     fn end(mut self) -> io::Result<(u64, String)> {
         io::copy(&mut self, &mut io::sink())?;
         Ok((self.read, self.hasher.finish().hex().to_owned()))

@@ -1,4 +1,4 @@
-//! Edge (reads). Which files of a server's directory go into a copy, one after the other.
+//! Edge (reads). Lists the files of a server's directory that belong in a backup, one after the other.
 
 use std::fs;
 use std::io;
@@ -14,13 +14,13 @@ use crate::protocol::OUR_DIR;
 use crate::server_properties;
 use crate::world::Worlds;
 
-/// Places, relative to the server's directory, whose content comes back by itself. None lies in a world folder.
+/// Paths, relative to the server's directory, whose content is recreated automatically. All of them are outside of world folders.
 ///
-/// The disk's own: what a repair of its file system found, which only root may read.
-///
-/// The server's own: what Paper downloads or unpacks at a start, and what it writes for people to read. Web maps: tiles are drawn again
-/// from the world, and can be larger than it. Dynmap's `tilespath` is `web/tiles` in its folder, squaremap's is the same in its own, and
-/// `BlueMap` keeps its maps in `bluemap/web/maps` (<https://bluemap.bluecolored.de/wiki/getting-started/Installation>).
+/// - From the disk: files found by a repair of its file system, which only root may read.
+/// - From the server: files that Paper downloads or unpacks at a start, and files that it writes for users to read.
+/// - From web maps: tiles are rendered again from the world, and can be larger than it. Dynmap's `tilespath` is `web/tiles` in its folder, and
+///   squaremap's is the same in its own. `BlueMap` keeps its maps in `bluemap/web/maps`
+///   (<https://bluemap.bluecolored.de/wiki/getting-started/Installation>).
 const COMES_BACK: [&str; 11] = [
     "bluemap/web/maps",
     "bundler",
@@ -35,46 +35,46 @@ const COMES_BACK: [&str; 11] = [
     "versions",
 ];
 
-/// Where the itzg image keeps the RCON password for its own tool. It writes both at each start.
+/// Files in which the itzg image keeps the RCON password for its own tool. It writes both at each start.
 const SECRETS: [&str; 2] = [".rcon-cli.env", ".rcon-cli.yaml"];
 
-/// What holds the RCON password, or may: what somebody who was killed has left beside `server.properties` too.
+/// Whether the file contains or may contain the RCON password. That includes files that a killed process has left beside `server.properties`.
 fn is_secret(name: &Path) -> bool {
     let is_beside = name.as_os_str().as_bytes().starts_with(server_properties::BESIDE.as_bytes());
     is_beside || SECRETS.iter().any(|place| name == Path::new(place))
 }
 
-/// Whether this is a file of a world in which chunks lie.
+/// Whether this is a chunk file of a world.
 pub fn holds_chunks(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "mca" || extension == "mcc")
 }
 
-/// The file that a running server locks. Closing any descriptor of it drops a lock that this process holds, so it is never opened here;
-/// Minecraft makes a new one.
+/// The file that a running server locks. Closing any descriptor of it drops a lock that this process holds, so it is never opened here. Minecraft
+/// creates a new one.
 const SESSION_LOCK: &str = "session.lock";
 
-/// What lies right in a server's directory and is exchanged for nothing when all that a copy holds is put back: our own records, what comes
-/// back by itself, and what is a secret.
+/// Whether a top-level item of the server's directory stays when a whole backup is restored: Nightshift's own records, recreated content, and
+/// secrets.
 pub(super) fn stays(name: &Path) -> bool {
     is_secret(name) || [OUR_DIR].iter().chain(&COMES_BACK).any(|place| name == Path::new(place))
 }
 
-/// Largest `server.properties` that is read. A real one has 2 KiB.
+/// The largest `server.properties` that is read. A real one has 2 KiB.
 const LARGEST_PROPERTIES: u64 = 1024 * 1024;
 
-/// The file system said no, or is not what can be copied.
+/// The file system failed, or contains an item that cannot be backed up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A place could not be looked at.
+    /// A path could not be read.
     #[error("could not read `{path}`")]
     Read {
-        /// Which.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The file that holds the password is no such file.
+    /// The file with the password is too large to be one.
     #[error(
         "`server.properties` has {size} bytes, more than the {LARGEST_PROPERTIES} that are read to take the password out"
     )]
@@ -84,10 +84,10 @@ pub enum Error {
     },
 }
 
-/// One thing that goes into a copy.
+/// One item of a backup.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// Relative to the server's directory, in the file system's own bytes.
+    /// The name relative to the server's directory, in the file system's own bytes.
     pub(super) name: PathBuf,
     pub(super) mode: u32,
     /// Seconds since 1970.
@@ -95,16 +95,16 @@ pub(super) struct Item {
     pub(super) content: Content,
 }
 
-/// What it consists of.
+/// The content of an item.
 #[derive(Debug)]
 pub(super) enum Content {
     Directory,
-    /// A file, and its size when it was looked at.
+    /// A file, and its size when it was listed.
     File {
         path: PathBuf,
         size: u64,
     },
-    /// A file whose bytes are not those on the disk.
+    /// A file whose content is not read from the disk.
     Bytes(Vec<u8>),
 }
 
@@ -118,7 +118,7 @@ impl Content {
     }
 }
 
-/// The part of a server's directory that a copy is made of.
+/// The part of a server's directory that is backed up.
 #[derive(Debug)]
 pub(super) struct BackupSource<'a> {
     pub(super) data: &'a Path,
@@ -134,11 +134,11 @@ impl BackupSource<'_> {
         self.worlds.folders.iter().map(|folder| relative(&folder.path)).collect()
     }
 
-    /// Hands each item to `take`, a directory before what is in it, always in the same order. Answers what can not be copied.
+    /// Passes each item to `take`, a directory before its content, always in the same order. Returns the items that cannot be backed up.
     ///
-    /// World folders are often links to another disk, so links in them are followed; a copy of a link would be no copy of a world.
-    /// Outside of them a link is named and left out: it can lead anywhere. Of a server that runs, what is gone before it was looked at is
-    /// left out and named too, unless it is a whole world.
+    /// World folders are often links to another disk, so links in them are followed: a copied link would not back up the world. Outside of them a
+    /// link is listed and left out, because it can point anywhere. On a running server, an item that disappeared before it was listed is left out
+    /// and named too, unless it is a whole world.
     pub(super) fn each<E: From<Error>>(&self, mut take: impl FnMut(Item) -> Result<(), E>) -> Result<Vec<String>, E> {
         let mut left_out = Vec::new();
         if self.contents.has_worlds() {
@@ -168,7 +168,7 @@ impl BackupSource<'_> {
                 Err(failed) => {
                     let path = failed.path().unwrap_or(from).to_owned();
                     let missing = failed.io_error().is_some_and(is_gone);
-                    // A link to nothing. Anything else that is gone is a server that writes.
+                    // A link to nothing. Any other missing file means that the server is writing.
                     if missing && (path.is_symlink() || (self.reading == LiveReads::Live && failed.depth() > 0)) {
                         self.name(&path, left_out);
                         continue;
@@ -197,7 +197,7 @@ impl BackupSource<'_> {
         name != Path::new(OUR_DIR) && !comes_back && !is_secret(name) && !folders.iter().any(|folder| name == *folder)
     }
 
-    /// None: neither a file nor a directory.
+    /// `None`: neither a file nor a directory.
     fn item(&self, entry: &DirEntry) -> Result<Option<Item>, Error> {
         let error = |source: io::Error| Error::Read { path: entry.path().display().to_string(), source };
         let metadata = entry.metadata().map_err(|failed| error(failed.into()))?;
@@ -234,12 +234,12 @@ impl BackupSource<'_> {
     }
 }
 
-/// Removed since its name was read; or a directory above it became a file.
+/// Whether the item was removed since its name was read, or a directory above it became a file.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Bytes of a path as a text that no two paths share: `%` and what is not printable or not UTF-8 as `%` and two hex digits.
+/// The bytes of a path as a unique text: `%` and bytes that are not printable or not UTF-8 become `%` and two hex digits.
 pub(super) fn text_of(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     for chunk in path.utf8_chunks() {

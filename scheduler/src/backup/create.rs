@@ -1,7 +1,7 @@
-//! Edge (writes). Takes one copy: measured, written, read back, and only then put on the shelf.
+//! Edge (writes). Takes one backup: measures, writes, verifies, and only then adds it to the repository.
 //!
-//! [`take`] does all of it, of a server that does not run. Of one that runs the parts are done one by one, because something else has to be
-//! done in between: [`prepare`], [`write()`], [`UnverifiedBackup::read_back`], [`UnverifiedBackup::publish`].
+//! [`take`] does all of it, for a stopped server. For a running server the parts are called one by one, because other work is needed in between:
+//! [`prepare`], [`write()`], [`UnverifiedBackup::read_back`], [`UnverifiedBackup::publish`].
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -16,16 +16,17 @@ use super::{Backup, Contents, FORMAT, LiveReads, Trigger, id_of, repository};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use crate::world::{Role, WorldFolder, Worlds};
 
-/// What must stay free where the copies lie, in bytes: the list of files and the record need a little, a full file system harms others.
+/// The space that must stay free in the repository, in bytes. The list of files and the record need a little, and a full file system harms
+/// others.
 const SPARE: u64 = 64 * 1024 * 1024;
 
-/// What an archive needs at most for one entry beside its content, in bytes: header, padding, a long name.
+/// The maximum overhead of an archive per entry, in bytes: header, padding, a long name.
 const PER_ENTRY: u64 = 2560;
 
-/// There is no new copy. Those that were there are untouched.
+/// No new backup was taken. Existing backups are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing to take a copy of: say so, and do not call it a copy.
+    /// The volume has no content for this kind of backup, so no backup is recorded.
     #[error("there is nothing on the volume that such a copy holds")]
     Nothing,
     /// It would not fit.
@@ -36,55 +37,55 @@ pub enum Error {
          docs/guides/backup.md{apart}"
     )]
     Full {
-        /// Bytes free now, less what must stay free.
+        /// The free bytes, less the reserve.
         free: u64,
-        /// Bytes at most.
+        /// The maximum number of bytes needed.
         needed: u64,
-        /// How many copies lie there: what may go has gone before.
+        /// How many backups exist, after pruning.
         there: usize,
-        /// Which worlds take the room that the server did not have open, in words. Empty: none.
+        /// The worlds that use space although the server did not have them open, as text. Empty: none.
         apart: String,
     },
-    /// Nobody could say how much room there is.
+    /// The free space could not be determined.
     #[error("could not ask for the free space where copies are kept")]
     Space(#[source] io::Error),
-    /// What should be copied cannot be read.
+    /// The content cannot be read.
     #[error(transparent)]
     Contents(#[from] contents::Error),
-    /// The shelf cannot be used.
+    /// The repository cannot be used.
     #[error(transparent)]
     Shelf(#[from] repository::Error),
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
-    /// The archive was not made.
+    /// The archive was not written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// What was written is not what comes back.
+    /// The archive does not match what was written.
     #[error("the copy was written, and does not read back as it was written")]
     Unverified(#[source] Damaged),
 }
 
-/// Which copy is taken.
+/// The backup to take.
 #[derive(Debug)]
 pub struct BackupSpec<'a> {
     /// The server's directory.
     pub data: &'a Path,
-    /// Its worlds. Nobody may write to them meanwhile.
+    /// Its worlds. No process may write to them meanwhile.
     pub worlds: &'a Worlds,
-    /// Whether somebody may write to other files meanwhile.
+    /// Whether other files may be written to meanwhile.
     pub reading: LiveReads,
-    /// What of.
+    /// The part to back up.
     pub contents: Contents,
-    /// Why.
+    /// Why it is taken.
     pub trigger: Trigger,
     /// The digest of the lock that ran.
     pub lock: Option<&'a str>,
-    /// The digest of the lock that comes; None: none does.
+    /// The digest of the lock that starts next. `None`: no lock does.
     pub before: Option<&'a str>,
-    /// The request that it is taken for; None: nobody's.
+    /// The request that it is taken for, if any.
     pub request: Option<&'a str>,
-    /// The server's log has told of damage to its worlds.
+    /// Whether the server's log has reported damage to its worlds.
     pub after_damage: bool,
 }
 
@@ -94,7 +95,7 @@ impl BackupSpec<'_> {
     }
 }
 
-/// Takes the copy. `clock` is asked when it begins and when it has been read back.
+/// Takes the backup. Reads `clock` when it begins and when it has been verified.
 pub fn take<S: FsHook>(
     order: &BackupSpec<'_>,
     shelf: &BackupRepository,
@@ -108,23 +109,23 @@ pub fn take<S: FsHook>(
     written.publish(shelf, disk, clock())
 }
 
-/// Makes the shelf ready, and looks at each file's size before one is read: a copy that breaks off in the middle was down time for nothing.
-/// Removes no copy. What retention does not keep is to be removed before: it may have the room that is asked for here.
+/// Prepares the repository, and reads each file's size before reading any file: a backup that fails halfway would be wasted downtime. It removes
+/// no backup. The caller must prune before, because expired backups may use the space that is needed here.
 pub fn prepare<S: FsHook>(order: &BackupSpec<'_>, shelf: &BackupRepository, disk: &mut Disk<S>) -> Result<(), Error> {
     disk.make_directory(shelf.root())?;
     shelf.tidy(disk)?;
     check_room(order, shelf, disk)
 }
 
-/// A copy that is whole and not yet read back. It does not count before it is on the shelf.
+/// A complete backup that is not verified yet. It does not count before it is published to the repository.
 #[derive(Debug)]
 pub struct UnverifiedBackup {
-    /// The record that it gets.
+    /// Its future record.
     record: Backup,
     partial: PathBuf,
 }
 
-/// Reads all files into an archive beside the copies that count. Nothing of the server is read after this.
+/// Reads all files into an archive beside the published backups. No file of the server is read after this.
 pub fn write<S: FsHook>(
     order: &BackupSpec<'_>,
     shelf: &BackupRepository,
@@ -160,7 +161,7 @@ pub fn write<S: FsHook>(
 }
 
 impl UnverifiedBackup {
-    /// What will be said of it.
+    /// Its future record.
     pub fn record(&self) -> &Backup {
         &self.record
     }
@@ -170,14 +171,14 @@ impl UnverifiedBackup {
         archive::read(&self.partial, &self.record.seal, &mut DiscardTarget { disk }).map_err(Error::Unverified)
     }
 
-    /// Marks it: the server's log has told of damage while it was taken.
+    /// Marks it: the server's log has reported damage while it was taken.
     #[must_use]
     pub fn after_damage(mut self) -> Self {
         self.record.after_damage = true;
         self
     }
 
-    /// Puts it among the copies that count. `now` is when it had been read back.
+    /// Publishes it to the repository. `now` is when it was verified.
     pub fn publish<S: FsHook>(
         self,
         among: &BackupRepository,
@@ -211,7 +212,7 @@ fn check_room<S: FsHook>(order: &BackupSpec<'_>, shelf: &BackupRepository, disk:
     Err(Error::Full { free, needed, there: shelf.list()?.len(), apart: apart(order) })
 }
 
-/// An unpacked copy that somebody keeps in the server's directory is a world like others, and is copied each time.
+/// An unpacked backup that a user keeps in the server's directory is a world like any other, and is backed up each time.
 fn apart(order: &BackupSpec<'_>) -> String {
     let lies = |folder: &&WorldFolder| folder.role == Role::Lies && folder.level.is_some();
     let apart: Vec<_> = order.worlds.folders.iter().filter(lies).collect();

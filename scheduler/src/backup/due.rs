@@ -1,22 +1,22 @@
-//! Pure. Whether a step has to be copied before, and what of.
+//! Pure. Decides whether an update needs a backup before it, and of which part.
 
 use super::Contents;
 use crate::protocol::FileSet;
 use crate::staging::StagedManifest;
 use crate::world::{Worlds, is_one_way};
 
-/// Before which updates a copy is taken (`spec.backup.beforeUpdate`).
+/// The updates before which a backup is taken (`spec.backup.beforeUpdate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackupBefore {
-    /// Of the worlds, before a Minecraft opens them that they cannot go back from.
+    /// Back up the worlds before a Minecraft opens them that converts them irreversibly.
     OneWay,
-    /// Of everything, before each change of the set.
+    /// Back up everything before each change of the version set.
     Always,
-    /// Before none.
+    /// Take no backup.
     Never,
 }
 
-/// A text that is none of them.
+/// A text that is none of these values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("write `OneWay`, `Always` or `Never`")]
 pub struct ParseBeforeError;
@@ -44,10 +44,10 @@ impl std::fmt::Display for BackupBefore {
     }
 }
 
-/// What has to be copied before `set` starts on this volume, where `last` ran.
+/// The part that must be backed up before `set` starts on this volume, where `last` ran.
 ///
-/// A second start of one lock needs none: what it may change, it has changed. A step back to the lock before needs none either, unless
-/// that is a newer Minecraft: nothing may keep a roll-back waiting. What was gone back from and comes again is no step back.
+/// A second start of the same lock needs no backup, because it has already made its changes. A rollback to the previous lock needs none either,
+/// unless that has a newer Minecraft: a rollback must not be delayed. Applying a lock again after a rollback from it is not a rollback.
 pub fn due(before: BackupBefore, last: Option<&StagedManifest>, set: &FileSet, worlds: &Worlds) -> Option<Contents> {
     if last.is_some_and(|last| last.lock == set.lock) {
         return None;
@@ -58,7 +58,7 @@ pub fn due(before: BackupBefore, last: Option<&StagedManifest>, set: &FileSet, w
         BackupBefore::Never => None,
         BackupBefore::OneWay => one_way.then_some(Contents::Worlds),
         BackupBefore::Always if one_way => Some(Contents::Everything),
-        // On a volume where nothing of ours ran there is nothing of ours to go back to.
+        // On a volume without a previous Nightshift lock, no rollback is possible.
         BackupBefore::Always => (last.is_some() && !goes_back).then_some(Contents::Everything),
     }
 }

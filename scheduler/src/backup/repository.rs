@@ -1,7 +1,7 @@
-//! Edge (writes). The directory where the copies of one server lie, each in a directory of its own that has the copy's name.
+//! Edge (writes). Manages the repository of one server's backups: one directory with a subdirectory per backup, named after it.
 //!
-//! A copy comes here whole or not at all: it is made under a name that begins with a point, read back, and renamed. It goes the same way
-//! backwards.
+//! A backup is added atomically: it is written under a name that begins with a point, verified, and renamed. It is removed the same way in
+//! reverse.
 
 use std::fs;
 use std::io;
@@ -15,27 +15,27 @@ use super::retention::{Retention, RetentionCandidate, Standing, to_remove};
 use super::{Backup, FORMAT, Trigger};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 
-/// The name of the record.
+/// The file name of the record.
 pub(super) const RECORD: &str = "backup.json";
-/// A file with this name says that the copy was found to be damaged, and how.
+/// A file with this name states that the backup was found to be damaged, and how.
 const DAMAGED: &str = "damaged.txt";
-/// A file with this name says that the disk did not give the copy when it was read last, and why. A bad sector stays, a cable that is loose
-/// does not: so it goes again with the first time that all of the copy is read.
+/// A file with this name states that the disk could not read the backup last time, and why. A bad sector is permanent, a loose cable is not. So
+/// the file is removed the first time that the whole backup is read.
 const UNREAD: &str = "unread.txt";
-/// What is being made.
+/// The prefix of unfinished backups.
 pub(super) const PARTIAL: &str = ".partial-";
-/// What is being removed.
+/// The prefix of backups that are being removed.
 const REMOVING: &str = ".removing-";
 
-/// The copies could not be looked at or changed.
+/// The repository could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file system said no.
+    /// The file system returned an error.
     #[error("could not look through the copies in `{path}`")]
     Read {
-        /// Which directory.
+        /// The directory.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -44,7 +44,7 @@ pub enum Error {
     Disk(#[from] fs_ops::Error),
 }
 
-/// One copy on the shelf.
+/// One backup in the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBackup {
     /// Its name.
@@ -54,7 +54,7 @@ pub struct StoredBackup {
 }
 
 impl StoredBackup {
-    /// Its record, also of one that does not count and may be good all the same.
+    /// Its record, also for a backup that does not count and may still be good.
     pub fn record(&self) -> Option<&Backup> {
         match &self.state {
             Ok(backup) => Some(backup),
@@ -63,12 +63,12 @@ impl StoredBackup {
     }
 }
 
-/// Why a copy does not count.
+/// Why a backup does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoredBackup {
-    /// In words.
+    /// The reason as text.
     pub why: String,
-    /// Its record, if nothing is known against it but that the disk did not give it when it was read last. Whoever names it may try it.
+    /// Its record, if the only fault is that the disk could not read it last time. A user who names it may try it.
     pub unread: Option<Box<Backup>>,
 }
 
@@ -78,48 +78,48 @@ impl IgnoredBackup {
     }
 }
 
-/// The way back from `lock`: of these, oldest first, the newest with worlds that was taken before that came. What the lock says goes before the
-/// time in a name: while a clock was ahead, an older update may have left one that is dated later.
+/// The rollback backup for `lock`: the newest of these backups (oldest first) with worlds that was taken before `lock` was applied. The lock in
+/// the record outranks the time in the name: while a clock was ahead, an older update may have left a backup with a later date.
 pub fn way_back_from<'a>(lock: &str, copies: impl DoubleEndedIterator<Item = &'a Backup>) -> Option<&'a Backup> {
     copies.rev().find(|backup| backup.is_way_back() && backup.before.as_deref() == Some(lock))
 }
 
-/// The copies of one server.
+/// The backups of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupRepository {
     root: PathBuf,
 }
 
 impl BackupRepository {
-    /// The shelf in the directory `root`, which may not be there yet.
+    /// The repository in the directory `root`, which may not exist yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where a copy lies.
+    /// The directory of a backup.
     pub fn directory(&self, id: &str) -> PathBuf {
         self.root.join(id)
     }
 
-    /// The name for a new copy: `id`, or with a number behind it if a copy has that name, of the same second.
+    /// The name for a new backup: `id`, or `id` with a number if a backup of the same second has that name.
     pub(super) fn free_id(&self, id: &str) -> String {
         let mut numbered = (2..100).map(|number| format!("{id}-{number}"));
         let is_free = |id: &str| !fs_ops::is_there(&self.directory(id));
         if is_free(id) { id.to_owned() } else { numbered.find(|id| is_free(id)).unwrap_or_else(|| id.to_owned()) }
     }
 
-    /// All copies, oldest first. Reads the records, not the archives; see [`BackupRepository::verify`].
+    /// All backups, oldest first. Reads the records, not the archives. See [`BackupRepository::verify`].
     pub fn list(&self) -> Result<Vec<StoredBackup>, Error> {
         let names = self.names(|name| !name.starts_with('.'))?;
         Ok(names.into_iter().map(|id| StoredBackup { state: self.state(&id), id }).collect())
     }
 
-    /// Reads a copy from beginning to end. One that turns out to be damaged is marked as such, and so is one that the disk does not give.
+    /// Reads a backup from beginning to end. A damaged backup is marked as such, and so is one that the disk cannot read.
     pub fn verify<S: FsHook>(&self, backup: &Backup, disk: &mut Disk<S>) -> Result<Result<(), Damaged>, Error> {
         let read = archive::read(&self.directory(&backup.id), &backup.seal, &mut DiscardTarget { disk });
         match &read {
@@ -131,7 +131,7 @@ impl BackupRepository {
         Ok(read)
     }
 
-    /// Removes what was left half made or half removed. Only for the one process that makes copies here.
+    /// Removes unfinished and half removed backups. Only the one process that takes backups here may call it.
     pub fn tidy<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
         for name in self.names(|name| name.starts_with(PARTIAL) || name.starts_with(REMOVING))? {
             disk.step("remove", &self.root.join(&name), |path| fs::remove_dir_all(path))?;
@@ -139,7 +139,7 @@ impl BackupRepository {
         Ok(())
     }
 
-    /// Removes what `retention` does not keep. `needed` are copies that an update may have to come back to. Answers which went.
+    /// Removes backups that `retention` does not keep. `needed` are backups that a rollback may need. Returns the names of removed backups.
     pub fn prune<S: FsHook>(
         &self,
         retention: Retention,
@@ -183,7 +183,7 @@ impl BackupRepository {
         Ok(())
     }
 
-    /// Best effort, as [`BackupRepository::mark_read`] is: a disk that fails is often mounted anew to be read only, and nothing else may fail for that.
+    /// Best effort, like [`BackupRepository::mark_read`]: a failing disk is often remounted read-only, and no other step may fail for that.
     pub(super) fn mark_unread<S: FsHook>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) {
         let causes = iter::successors(Some(why as &dyn std::error::Error), |cause| cause.source());
         let why: Vec<String> = causes.map(ToString::to_string).collect();
@@ -191,7 +191,7 @@ impl BackupRepository {
         drop(disk.step("write", &path, |path| fs::write(path, format!("{}\n", why.join(": ")))));
     }
 
-    /// All of the copy came from the disk, and is what the record says.
+    /// Records that the whole backup was read from the disk and matches its record.
     pub(super) fn mark_read<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) {
         let path = self.directory(id).join(UNREAD);
         if fs_ops::is_there(&path) {
@@ -214,7 +214,7 @@ impl BackupRepository {
         Err(IgnoredBackup { why: why.trim_end_matches(": ").to_owned(), unread: Some(Box::new(backup)) })
     }
 
-    /// The record, if the archive may be the one that it tells of.
+    /// The record, if the archive may be the one that it describes.
     fn recorded(&self, id: &str) -> Result<Backup, String> {
         let directory = self.directory(id);
         let bytes = fs::read(directory.join(RECORD)).map_err(|error| format!("`{RECORD}` cannot be read: {error}"))?;
@@ -232,7 +232,7 @@ impl BackupRepository {
         }
     }
 
-    /// When a copy without a record came here.
+    /// When a backup without a record was added.
     fn instant_of(&self, id: &str) -> Timestamp {
         let modified = fs::metadata(self.directory(id)).and_then(|metadata| metadata.modified());
         modified.ok().and_then(|modified| modified.try_into().ok()).unwrap_or(Timestamp::MIN)
@@ -244,7 +244,7 @@ impl BackupRepository {
         let mut names = Vec::new();
         for entry in fs_ops::entries(&self.root).map_err(error)? {
             let name = entry.file_name().into_string().ok();
-            // `lost+found` of a fresh volume is no copy.
+            // `lost+found` of a new volume is not a backup.
             let ours = |name: &String| wanted(name) && name != "lost+found";
             names.extend(name.filter(|name| entry.path().is_dir() && ours(name)));
         }

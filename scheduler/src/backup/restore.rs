@@ -1,7 +1,7 @@
-//! Edge (writes). Brings back what a copy holds: first into a directory of its own that nothing has seen before, then into its place by renames.
+//! Edge (writes). Restores a backup: unpacks it into a new directory, then moves it into place by renames.
 //!
-//! Nothing that is there is written over, and no link is followed, because there is none: each file is made anew below a new directory.
-//! The renames are journalled. From the first of them on no server starts before the last: whoever finds the journal goes on.
+//! No existing file is overwritten. No link is followed, because a new directory contains none: each file is created anew below it. The renames
+//! are journalled. After the first rename no server starts before the last one: any process that finds the journal continues it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
@@ -24,100 +24,100 @@ use crate::staging::fs_ops::{self, Disk, FsHook, is_there};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::{Worlds, damage};
 
-/// What a copy holds was not brought back. Nothing of the server was touched.
+/// The backup was not restored. No file of the server was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
-    /// The copy must not be used.
+    /// The backup must not be used.
     #[error("the copy `{id}` is damaged and cannot be used")]
     Damaged {
         /// Its name.
         id: String,
-        /// How.
+        /// The damage.
         #[source]
         source: Damaged,
     },
-    /// The copy may be good, and could not be read.
+    /// The backup may be good, and could not be read.
     #[error(
         "the disk does not give the copy `{id}` now. If it stays so, move the copy's directory away: then it counts as missing"
     )]
     Unread {
         /// Its name.
         id: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Damaged,
     },
-    /// What is there and what the copy holds do not fit beside each other, and nothing is deleted here.
+    /// The volume has no space for both the existing files and the backup, and a restore deletes no file.
     #[error(
         "the copy `{id}` holds {needed} bytes and the volume has {free} free, of which {SPARE} must stay: \
          enlarge `spec.storage.size`, or delete what is not needed"
     )]
     Full {
-        /// The copy's name.
+        /// The backup's name.
         id: String,
-        /// Bytes free now.
+        /// The free bytes.
         free: u64,
-        /// Bytes of the copy.
+        /// The size of the backup in bytes.
         needed: u64,
     },
-    /// Nobody could say how much room there is.
+    /// The free space could not be determined.
     #[error("could not ask for the free space of the volume")]
     Space(#[source] io::Error),
-    /// A record of ours cannot be read.
+    /// A record on the volume cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Somebody has put something there since it was set aside.
+    /// A file was created at this path after the original was displaced.
     #[error("`{name}` lies where a part of the copy belongs: move it away")]
     InTheWay {
-        /// Relative to the server's directory.
+        /// The name relative to the server's directory.
         name: String,
     },
-    /// The journal of an earlier restore names a place that it must not.
+    /// The journal of an earlier restore contains a path that is not allowed.
     #[error("the journal of a restore names `{name}`, which it must not")]
     Journal {
-        /// As it stands there.
+        /// The name as written in the journal.
         name: String,
     },
 }
 
-/// Floodgate's key, relative to the server's directory. It is one for the proxy and all servers behind it, and they know who plays from Bedrock by
-/// it: one that lies there is never exchanged for that of a copy.
+/// Floodgate's key, relative to the server's directory. The proxy and all servers behind it share one key, and recognize Bedrock players by it.
+/// An existing key is never replaced by one from a backup.
 const FLOODGATE_KEY: &str = "plugins/floodgate/key.pem";
 
-/// What takes the place of what is there.
+/// The part of the server's files that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestorePart {
-    /// The worlds, of all worlds. Settings, plugins and their data stay.
+    /// All worlds. Settings, plugins and their data stay.
     Worlds,
-    /// All that the copy holds, of all that such a copy would hold.
+    /// All content of the backup replaces all content that such a backup would have.
     Everything,
 }
 
-/// What is put back, and for whom.
+/// The part to restore, and the request.
 #[derive(Debug, Clone, Copy)]
 pub struct RestoreTarget<'a> {
-    /// Of the copy.
+    /// The part of the backup.
     pub part: RestorePart,
-    /// The request that it is done for; None: nobody's.
+    /// The request that it is done for, if any.
     pub request: Option<&'a str>,
 }
 
-/// `restore.json`: worlds, or all there is, are being exchanged. All paths are relative to the server's directory.
+/// `restore.json`: worlds, or all files, are being exchanged. All paths are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RestoreJournal {
     done: Restored,
-    /// What makes room.
+    /// The paths that are displaced.
     aside: Vec<PathBuf>,
-    /// What comes, from where it was unpacked.
+    /// The restored paths, moved from the unpacked directory.
     comes: Vec<PathBuf>,
 }
 
-/// Puts what `backup` holds in the place of what is there, all `worlds` among it, which is set aside. The caller holds the locks on them, and
-/// nothing starts before this has ended well.
+/// Replaces the existing files, including all `worlds`, with the content of `backup`, and displaces them. The caller holds the locks on the
+/// worlds, and starts no server before this has succeeded.
 pub fn restore<S: FsHook>(
     shelf: &BackupRepository,
     backup: &Backup,
@@ -127,7 +127,7 @@ pub fn restore<S: FsHook>(
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
-    // What an earlier try has left there, of this copy or of another one, takes no room from this one.
+    // Remove files of an earlier attempt, of this or another backup, so that they take no space.
     disk.remove_all(&volume.restoring_dir())?;
     let (free, needed) = (free_for(volume).map_err(Error::Space)?, backup.seal.bytes);
     if free < room_for(needed) {
@@ -136,14 +136,14 @@ pub fn restore<S: FsHook>(
     let unpacked = volume.restoring_dir();
     unpack(shelf, backup, &unpacked, disk)?;
     let (goes, comes) = match wish.part {
-        // By content again, as they were found when they were copied; a copy of everything has other files beside them, which stay here.
+        // Worlds are detected by content again, as when they were backed up. A backup of everything contains other files too, which are not used.
         RestorePart::Worlds => {
             let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
             (folders(volume.root(), worlds), folders(&unpacked, &Worlds::read(&unpacked).map_err(read)?))
         }
         RestorePart::Everything => {
             let goes = what_makes_room(volume.root(), worlds)?;
-            // Plugins behind a link stay, the key with them, unless the copy has some.
+            // Plugins behind a link stay, including the key, unless the backup contains plugins.
             let plugins = PathBuf::from("plugins");
             if goes.contains(&plugins) || is_there(&unpacked.join(&plugins)) {
                 keep_key(volume, &unpacked, disk)?;
@@ -151,7 +151,7 @@ pub fn restore<S: FsHook>(
             (goes, what_lies_in(&unpacked)?)
         }
     };
-    // Also what lies in their way and is no world any more: a newer Minecraft leaves folders behind that it has emptied.
+    // Also displace items in the way that are no longer worlds: a newer Minecraft leaves emptied folders behind.
     let in_the_way = comes.iter().filter(|path| is_there(&volume.root().join(path)));
     let aside: BTreeSet<PathBuf> = goes.into_iter().chain(in_the_way.cloned()).collect();
     let done = Restored {
@@ -167,12 +167,13 @@ pub fn restore<S: FsHook>(
     carry_out(volume, &journal, disk)
 }
 
-/// How many bytes have to be free on the server's volume for a copy of so many: it is unpacked beside what is there, and nothing is deleted.
+/// How many bytes must be free on the server's volume to restore a backup of this size. It is unpacked beside the existing files, and none is
+/// deleted.
 pub const fn room_for(copied: u64) -> u64 {
     copied.saturating_add(SPARE)
 }
 
-/// Bytes that a copy finds free there: what an earlier try has left goes before it.
+/// The free bytes for a restore. Files of an earlier attempt count as free, because they are removed first.
 pub(crate) fn free_for(volume: &Volume) -> io::Result<u64> {
     let left = WalkDir::new(volume.restoring_dir()).into_iter().filter_map(Result::ok);
     let files = left.filter_map(|entry| entry.metadata().ok()).filter(Metadata::is_file);
@@ -180,13 +181,13 @@ pub(crate) fn free_for(volume: &Volume) -> io::Result<u64> {
     Ok(fs_ops::free_bytes(volume.root())?.saturating_add(goes))
 }
 
-/// Where these worlds lie, relative to `root`.
+/// The folders of these worlds, relative to `root`.
 fn folders(root: &Path, worlds: &Worlds) -> Vec<PathBuf> {
     let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
     worlds.folders.iter().map(|folder| relative(&folder.path)).collect()
 }
 
-/// What lies right in a server's directory and goes into a copy of everything, in order.
+/// The top-level items of a server's directory that belong in a backup of everything, in order.
 fn what_lies_in(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source| RecordError::Read { path: root.display().to_string(), source };
     let names = fs_ops::entries(root).map_err(read)?.into_iter().map(|entry| PathBuf::from(entry.file_name()));
@@ -195,7 +196,7 @@ fn what_lies_in(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(names)
 }
 
-/// The part of it that makes room. A link stays that leads to no world: no copy holds it, so nothing would come in its place.
+/// The items that are displaced. A link that leads to no world stays: no backup contains it, so it would not be replaced.
 fn what_makes_room(root: &Path, worlds: &Worlds) -> Result<Vec<PathBuf>, Error> {
     let worlds = folders(root, worlds);
     let leads_to_a_world = |name: &PathBuf| worlds.iter().any(|world| world.starts_with(name));
@@ -204,7 +205,7 @@ fn what_makes_room(root: &Path, worlds: &Worlds) -> Result<Vec<PathBuf>, Error> 
     Ok(names)
 }
 
-/// Has Floodgate's key that lies here come instead of the one in the copy, if there is one.
+/// Replaces the Floodgate key in the unpacked backup with the existing one, if any.
 fn keep_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     let (here, comes) = (volume.root().join(FLOODGATE_KEY), unpacked.join(FLOODGATE_KEY));
     match fs::metadata(&here) {
@@ -224,8 +225,8 @@ fn keep_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> 
     Ok(())
 }
 
-/// Where nothing lies aside yet, relative to the server's directory: a world that is set aside never waits for another's place, which would
-/// keep the server down for ever. Two restores of one second, or a clock that was set back.
+/// A free path for displaced files, relative to the server's directory. Displaced worlds must never conflict, which would keep the server down
+/// for ever. Conflicts arise from two restores in one second, or from a clock that was set back.
 fn free_place(volume: &Volume, now: Timestamp) -> String {
     let place = format!("{OUR_DIR}/set-aside/{}", now.strftime("%Y%m%dT%H%M%SZ"));
     let is_free = |place: &String| !is_there(&volume.root().join(place));
@@ -233,7 +234,7 @@ fn free_place(volume: &Volume, now: Timestamp) -> String {
     if is_free(&place) { place } else { numbered.find(is_free).unwrap_or(place) }
 }
 
-/// Ends a restore that has begun, if one has.
+/// Finishes a restore that has begun, if any.
 pub fn finish<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<Restored>, Error> {
     match read_record(&volume.restore_journal_path())? {
         Some(journal) => carry_out(volume, &journal, disk).map(Some),
@@ -248,7 +249,8 @@ fn carry_out<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mut Di
         plain(folder.as_os_str().as_bytes()).map_err(|_| Error::Journal { name: folder.display().to_string() })?;
     }
     let beside = volume.root().join(&done.set_aside);
-    // All go before the first comes: what lies aside already was moved before a crash, and what lies in its place now has come.
+    // All are displaced before the first is moved in. An item that is already displaced was moved before a crash, and its replacement may be in
+    // place.
     for folder in aside {
         let (from, to) = (volume.root().join(folder), beside.join(folder));
         if is_there(&from) && !is_there(&to) {
@@ -275,8 +277,8 @@ fn carry_out<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mut Di
     Ok(done.clone())
 }
 
-/// Unpacks all of `backup` into the directory `into`, which is made anew: what lay under that name is removed first. All of it has been
-/// compared with the record, and is on the disk, when this ends well.
+/// Unpacks all of `backup` into the directory `into`, which is created anew. An existing one is removed first. On success, all files were
+/// compared with the record and are on disk.
 pub fn unpack<S: FsHook>(
     shelf: &BackupRepository,
     backup: &Backup,
@@ -294,12 +296,12 @@ pub fn unpack<S: FsHook>(
             return Err(Error::Unread { id: backup.id.clone(), source });
         }
         Err(source) => {
-            // That it cannot be marked, on a volume that is mounted to be read only, says less than what is wrong with it.
+            // A failed mark, on a volume that is mounted read-only, matters less than the damage itself.
             drop(shelf.mark_damaged(&backup.id, &source, disk));
             return Err(Error::Damaged { id: backup.id.clone(), source });
         }
     }
-    // Names last: each file's content is on the disk already.
+    // Names last, because each file's content is already on disk.
     for entry in WalkDir::new(into).contents_first(true).sort_by_file_name() {
         let entry = entry.map_err(io::Error::from);
         let path = disk.step("look through", into, |_| entry)?;

@@ -1,67 +1,69 @@
-//! Pure. Which copies go. When in doubt, none.
+//! Pure. Decides which backups are removed.
+//!
+//! When in doubt, it removes none.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::Contents;
 
-/// For so long a copy stays that a person may still want to go back to, over a newer one.
+/// How long a backup is kept that a user may still want to return to instead of a newer one.
 const MAY_BE_WANTED: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// How many copies are kept, and how long.
+/// How many backups are kept, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// At most so many good ones. 0 is taken as 1.
+    /// The maximum number of good backups. 0 is taken as 1.
     pub max_count: u32,
-    /// None: no copy is too old.
+    /// The maximum age. `None`: no backup is too old.
     pub max_age: Option<SignedDuration>,
 }
 
-/// What is known of a copy.
+/// The state of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It was read back, and nothing has been found wrong with it since.
+    /// It was verified, and no fault was found since.
     Good,
-    /// The disk did not give it when it was read last. It may again.
+    /// The disk could not read it last time. It may become readable again.
     Unread,
-    /// It is damaged, or nobody knows what it is.
+    /// It is damaged, or its content is unknown.
     Bad,
 }
 
-/// What is asked of one copy.
+/// The properties of one backup that retention depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetentionCandidate {
     /// Its name.
     pub id: String,
-    /// When it was begun.
+    /// When it began.
     pub taken_at: Timestamp,
-    /// What it holds; None if its record cannot be read.
+    /// Its contents. `None` if its record cannot be read.
     pub contents: Option<Contents>,
-    /// It was taken before an update, of a server that did not run.
+    /// Whether it was taken before an update, of a stopped server.
     pub before_update: bool,
-    /// The format of its worlds; None: not known, or it has none.
+    /// The format of its worlds. `None`: unknown, or it has no worlds.
     pub data_version: Option<u32>,
-    /// It was taken after the server's log had told of damage to the worlds.
+    /// Whether it was taken after the server's log had reported damage to the worlds.
     pub after_damage: bool,
-    /// Whether it can be had.
+    /// Whether it can be used.
     pub standing: Standing,
-    /// An update that is not over may have to come back to it.
+    /// Whether an unfinished update may need it for a rollback.
     pub needed: bool,
 }
 
-/// The names of those that go, oldest first.
+/// The names of the backups to remove, oldest first. These are kept:
 ///
-/// - The newest good copy of the worlds stays, and the newest good copy of the other files, however old they are.
-/// - So does the newest good copy of the worlds from before an update: it is the way back, and no number of others takes its place.
-/// - So does, for 30 days, the newest such copy of an older Minecraft than that one: where a newer one failed and another set came forward instead, it is
-///   all that the set before could open.
-/// - So do, for 30 days, the newest good copy of the worlds of an older Minecraft than that of the newest one, and that of one older still, however they
-///   were taken: where a newer one failed without a copy from right before, what runs is copied on while a person decides, and none of that could be gone
-///   back to.
-/// - So does the newest good copy of the worlds that was not taken after the log had told of damage to them: however many are taken after
-///   it, none of them is known to be whole.
-/// - A copy that is needed stays.
-/// - One that is not good takes no place: it stays as long as good ones leave a place free and it is not too old.
-/// - One that could not be read stays beside them where it would be the last of its kind and no good one is. It may be all that there is.
+/// - The newest good backup of the worlds and the newest good backup of the other files, however old they are.
+/// - The newest good backup of the worlds from before an update. It is the rollback backup, and no number of other backups replaces it.
+/// - For 30 days, the newest such backup of an older Minecraft than that one. If a newer Minecraft failed and was rolled forward, only this
+///   backup can be opened by the version set before.
+/// - For 30 days, the newest good backup of the worlds of an older Minecraft than that of the newest one, however it was taken. The newest one of
+///   a still older Minecraft is kept too. If a newer Minecraft failed without a backup from right before, backups continue while the admin
+///   decides. Those new backups cannot be used for a rollback.
+/// - The newest good backup of the worlds that was not taken after the log had reported damage to them. Later ones may all be damaged, however
+///   many exist.
+/// - A backup that is needed.
+/// - A backup that is not good, while good ones leave a place free and it is not too old. It takes no place itself.
+/// - A backup that could not be read, if it would be the last of its kind and no good one exists. It may be the only one.
 pub fn to_remove(copies: &[RetentionCandidate], retention: Retention, now: Timestamp) -> Vec<String> {
     let most = usize::try_from(retention.max_count.max(1)).unwrap_or(usize::MAX);
     let too_old = |copy: &RetentionCandidate| {
@@ -73,7 +75,7 @@ pub fn to_remove(copies: &[RetentionCandidate], retention: Retention, now: Times
     let (good, bad): (Vec<&RetentionCandidate>, Vec<&RetentionCandidate>) =
         newest_first.into_iter().partition(|copy| copy.standing == Standing::Good);
 
-    // A good one before any that could not be read.
+    // A good backup is preferred to any that could not be read.
     let newest = |fits: &dyn Fn(&RetentionCandidate) -> bool| {
         let unread = bad.iter().filter(|copy| copy.standing == Standing::Unread);
         good.iter().chain(unread).find(|copy| fits(copy)).copied()

@@ -1,4 +1,5 @@
-//! Edge (reads). How much a copy would hold: each file is looked at, as a copy would, and none of a world is read.
+//! Edge (reads). Measures the size of a backup from the metadata of each file that it would contain, without reading
+//! the worlds.
 
 use std::io;
 use std::path::Path;
@@ -10,27 +11,27 @@ use super::{Contents, LiveReads};
 use crate::protocol::sizes::Sizes;
 use crate::world::Worlds;
 
-/// There is no figure.
+/// The size is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeUnknown {
-    /// The worlds could not be looked for.
+    /// The worlds could not be found.
     #[error("could not look for the worlds")]
     Worlds(#[source] io::Error),
-    /// A place could not be looked at.
+    /// A path could not be read.
     #[error(transparent)]
     Contents(#[from] contents::Error),
-    /// There are too many files for the time. Half a figure would be read as a whole one.
+    /// The files are too many for the time limit. A partial sum would be mistaken for the whole.
     #[error("not all files were looked at within {} s", .0.as_secs())]
     TooLong(SignedDuration),
 }
 
-/// Looks at all that a copy of everything would hold, `within` this time.
+/// Measures a backup of everything, `within` this time.
 pub fn measure(data: &Path, within: SignedDuration, now: impl Fn() -> Timestamp) -> Result<Sizes, SizeUnknown> {
     let at = now();
     let worlds = Worlds::read(data).map_err(SizeUnknown::Worlds)?;
     let size = |contents| {
         let mut bytes: u64 = 0;
-        // The server runs, or may: what is gone meanwhile does not count.
+        // The server may be running, and files that disappear meanwhile do not count.
         let source = BackupSource { data, worlds: &worlds, contents, reading: LiveReads::Live };
         source.each(|item| {
             bytes = bytes.saturating_add(item.content.size());

@@ -1,4 +1,4 @@
-//! Edge (writes). The agent in each server pod: `agent init`, `agent sidecar`, `agent stop`.
+//! Edge (writes). Runs the agent in each server pod: `agent init`, `agent sidecar`, `agent stop`.
 
 use std::process::ExitCode;
 
@@ -16,24 +16,24 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes the volume ready for one start of the server, or waits and says why.
+    /// Prepares the volume for one start of the server, or waits and reports the reason.
     Init(config::InitConfig),
-    /// Watches, stages, announces, saves and stops, beside the server.
+    /// Monitors, stages, announces, saves and stops, beside the server.
     Sidecar(config::SidecarConfig),
     /// Asks the sidecar to stop the server: the preStop hook.
     Stop(config::StopConfig),
 }
 
-/// The world on the volume must not be opened by this lock.
+/// The exit code when this lock must not open the world on the volume.
 const REFUSED: u8 = 3;
-/// As a shell says it of a process that SIGTERM ended.
+/// The exit code that a shell reports for a process ended by SIGTERM.
 const TERMINATED: u8 = 143;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false).init();
-    // As PID 1 of its container a process without a handler ignores SIGTERM.
+    // As PID 1 of its container, a process without a handler ignores SIGTERM.
     let mut terminate = match signal(SignalKind::terminate()) {
         Ok(terminate) => terminate,
         Err(problem) => {
@@ -44,7 +44,7 @@ async fn main() -> ExitCode {
     match Line::parse().command {
         Command::Init(settings) => tokio::select! {
             outcome = init::run(&settings) => match outcome {
-                // The locks on the worlds go with the process, and not before.
+                // The locks on the worlds are held until the process ends.
                 init::InitResult::Ready(locks) => {
                     std::mem::forget(locks);
                     ExitCode::SUCCESS

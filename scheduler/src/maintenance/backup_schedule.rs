@@ -1,18 +1,20 @@
-//! Pure. Copies of a server that goes on running: which one is due, by the clock or because a person asked for it.
+//! Pure. Decides which online backup is due, by its schedule or because a user requested it.
 //!
-//! **An instant of the schedule counts if it was promised**: somebody was told that it, or one before it, comes next. So a schedule that
-//! is new, or was changed, begins with its next instant and makes nothing good from before it was there.
+//! **An instant of the schedule counts if it was shown**: the status named it, or an instant before it, as the next one. A new or changed
+//! schedule therefore begins with its next instant and does not catch up on earlier ones.
 //!
-//! **One that was missed is made good once**: the latest, while it is younger than half of the time to the instant after it. Nobody was
-//! there, the server slept, or an update was under way: all the same. What is older is left out, because the next one is nearer.
+//! **A missed instant is made up for once**: only the latest, and only while it is younger than half of the time to the instant after it. The
+//! cause does not matter: the operator was down, the server was scaled to zero, or an update was running. An older instant is left out, because
+//! the next one is nearer.
 //!
-//! **It is served** when the agent was given its request, whatever came of that, or when a good copy of such contents was begun since:
-//! also one that a person asked for, or that was taken before an update. One that failed is not tried again before the next instant.
+//! **An instant is served** when the agent was given its request, whatever the result. It is also served when a successful backup of the same
+//! contents was begun since, for example one that a user requested or that was taken before an update. A failed backup is not tried again before
+//! the next instant.
 //!
-//! **Where only what was played is copied**, an instant before which nobody has played since the newest copy is left out. The next one is
-//! promised then: who comes in between is in that.
+//! **Where a server is backed up only after play**, an instant is left out if nobody has played since the newest backup. The next instant is then
+//! shown. It also covers players who join in between.
 //!
-//! **A person's request comes first**, and is as old as a request to apply now may be; see [`Gate::by_hand`].
+//! **A user's request has priority**, and may be as old as a request to apply now. See [`Gate::by_hand`].
 
 use jiff::Timestamp;
 
@@ -21,47 +23,47 @@ use super::window::{Window, WindowError};
 use crate::backup::Trigger;
 use crate::protocol::{HotCopyOutcome, HotCopySeen};
 
-/// When a running server is copied, again and again.
+/// When a running server is backed up, repeatedly.
 #[derive(Debug, Clone)]
 pub struct BackupTimes {
     schedule: Window,
-    /// An instant is left out while nobody has played since the newest copy.
+    /// An instant is left out while nobody has played since the newest backup.
     only_played: bool,
 }
 
-/// What is known of the copies that were taken, and of what was promised.
+/// The record of the backups taken so far, and which instant was shown as the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BackupHistory<'a> {
-    /// The instant that was named last as the next one; None: none was.
+    /// The instant that was last shown as the next one. `None`: no instant was shown.
     pub promised: Option<Timestamp>,
     /// The agent's last request.
     pub hot: Option<&'a HotCopySeen>,
-    /// When the newest good copy was begun that holds what a scheduled one would.
+    /// When the newest successful backup with the contents of a scheduled one was begun.
     pub newest: Option<Timestamp>,
-    /// Nobody can have played since that one was begun.
+    /// Whether nobody can have played since that backup was begun.
     pub is_unplayed: bool,
 }
 
-/// A person's request for a copy, which nobody has noted as served.
+/// A user's request for a backup that is not yet recorded as served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackupRequest {
-    /// The instant that was written.
+    /// The instant that the user wrote.
     pub at: Timestamp,
-    /// It was young enough when it was first seen.
+    /// Whether the request was young enough when it was first observed.
     pub accepted: bool,
 }
 
-/// A copy that is due.
+/// A backup that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DueBackup {
-    /// Of this instant of the schedule.
+    /// Due for this instant of the schedule.
     Scheduled(Timestamp),
-    /// Of a request with this instant.
+    /// Due for a user's request with this instant.
     Asked(Timestamp),
 }
 
 impl DueBackup {
-    /// The name of its request. It follows from the instant, so nobody has to keep it: who asks twice asks for the same one.
+    /// The name of its request to the agent. It follows from the instant, so it needs no storage: asking twice sends the same request.
     pub fn request(self) -> String {
         match self {
             Self::Scheduled(instant) => format!("scheduled-{instant}"),
@@ -69,7 +71,7 @@ impl DueBackup {
         }
     }
 
-    /// Why it would be taken.
+    /// The trigger of the backup.
     pub const fn trigger(self) -> Trigger {
         match self {
             Self::Scheduled(_) => Trigger::Scheduled,
@@ -79,7 +81,7 @@ impl DueBackup {
 }
 
 impl BackupHistory<'_> {
-    /// The agent was given this request.
+    /// Whether the agent was given this request.
     fn was_given(&self, due: DueBackup) -> bool {
         self.hot.is_some_and(|hot| hot.request == due.request())
     }
@@ -95,20 +97,20 @@ impl BackupRequest {
         Gate::by_hand(self.at, self.accepted, now).is_some()
     }
 
-    /// Whether the agent was given it, whatever came of that.
+    /// Whether the agent was given this request, whatever the result.
     pub fn was_given(self, past: &BackupHistory<'_>) -> bool {
         past.was_given(DueBackup::Asked(self.at))
     }
 }
 
 impl BackupTimes {
-    /// Reads a five-field cron expression and an IANA time zone, as [`Window::parse`] does. In the nights in which the clocks change an
-    /// instant comes when a window would open.
+    /// Reads a five-field cron expression and an IANA time zone, as [`Window::parse`] does. When the clocks change, an instant falls where a
+    /// window would open.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, WindowError> {
         Ok(Self { schedule: Window::parse_instants(cron, zone)?, only_played: false })
     }
 
-    /// The same, with the instants left out before which nobody has played since the newest copy.
+    /// The same schedule, without the instants before which nobody has played since the newest backup.
     #[must_use]
     pub fn of_a_server_that_was_played(self) -> Self {
         Self { only_played: true, ..self }
@@ -119,7 +121,7 @@ impl BackupTimes {
         self.schedule.opens_after(now)
     }
 
-    /// The instant that is still to be served now.
+    /// The instant that must still be served now.
     pub fn owed(&self, past: &BackupHistory<'_>, now: Timestamp) -> Option<Timestamp> {
         let promised = past.promised?;
         let instant = self.schedule.opened_by(now).filter(|instant| promised <= *instant)?;
@@ -130,8 +132,8 @@ impl BackupTimes {
     }
 }
 
-/// The copy to ask the agent for now, if the server is up and nothing else is under way there. `asked` is a request that was not noted as
-/// served.
+/// The backup to request from the agent now, if the server is up and no other work is running there. `asked` is a request that is not yet
+/// recorded as served.
 pub fn next_copy(
     schedule: Option<&BackupTimes>,
     asked: Option<BackupRequest>,
@@ -142,7 +144,7 @@ pub fn next_copy(
         return None;
     }
     match asked {
-        // The agent remembers one request: it is noted that this one was served before another takes its place.
+        // The agent remembers one request. The operator records that this one was served before it sends another.
         Some(asked) if asked.was_given(past) => None,
         Some(asked) if asked.counts(now) => Some(DueBackup::Asked(asked.at)),
         Some(_) | None => schedule?.owed(past, now).map(DueBackup::Scheduled),

@@ -1,10 +1,10 @@
-//! Pure. One blackout: a span of time, or one that comes again, in which no window counts.
+//! Pure. Defines one blackout: a single or recurring span of time in which no window counts.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::window::{Window, WindowError};
 
-/// A time in which a server may not be taken down, whatever its windows say.
+/// A time in which a server may not be taken down, whatever its windows allow.
 #[derive(Debug, Clone)]
 pub struct Blackout {
     name: String,
@@ -19,7 +19,7 @@ enum BlackoutTime {
     Again(Window),
 }
 
-/// Why two instants are no blackout.
+/// Why two instants do not form a blackout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a blackout from {from} to {to} is over before it begins: write the later instant as `to`")]
 pub struct InvertedRange {
@@ -28,7 +28,7 @@ pub struct InvertedRange {
 }
 
 impl Blackout {
-    /// One that comes once, up to and not at `to`.
+    /// A blackout that occurs once, up to and not at `to`.
     pub fn once(name: &str, from: Timestamp, to: Timestamp) -> Result<Self, InvertedRange> {
         if to <= from {
             return Err(InvertedRange { from, to });
@@ -36,18 +36,17 @@ impl Blackout {
         Ok(Self { name: name.to_owned(), when: BlackoutTime::Once { from, to } })
     }
 
-    /// One that comes again, by a cron expression, a zone and a length as those of a window: in the nights in which the clocks
-    /// change it begins as a window would.
+    /// A recurring blackout, from a cron expression, a zone and a length as for a window. When the clocks change, it begins when a window would.
     pub fn again(name: &str, cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
         Ok(Self { name: name.to_owned(), when: BlackoutTime::Again(Window::parse_blackout(cron, zone, length)?) })
     }
 
-    /// What its author calls it.
+    /// The name that the user gave it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// When it is over, if it is on.
+    /// When it ends, if it is active.
     pub(super) fn until(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
             BlackoutTime::Once { from, to } => (*from <= now && now < *to).then_some(*to),
@@ -57,7 +56,7 @@ impl Blackout {
         }
     }
 
-    /// When it was last over, if it is not on.
+    /// When it last ended, if it is not active.
     pub(super) fn ended_by(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
             BlackoutTime::Once { from: _, to } => Some(*to).filter(|end| *end <= now),

@@ -1,7 +1,7 @@
-//! Pure. Five fields as people write them (Vixie's cron), turned into what the `cron` crate understands.
+//! Pure. Converts five-field cron expressions (Vixie's cron) into schedules of the `cron` crate.
 //!
-//! The `cron` crate wants seconds, calls Sunday 1, and wants the day of the month AND the day of the week to match. Here each
-//! field is read into the set of its numbers and written again for it; two restricted days become two schedules.
+//! The `cron` crate requires seconds, numbers Sunday as 1, and requires the day of the month AND the day of the week to match. Here each field is
+//! read into the set of its numbers and written again for the crate. Two restricted days become two schedules.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum Field {
     DayOfMonth,
     /// 1 to 12, or a name.
     Month,
-    /// 0 to 7, Sunday is both, or a name.
+    /// 0 to 7 (Sunday is both), or a name.
     DayOfWeek,
 }
 
@@ -60,17 +60,17 @@ impl fmt::Display for Field {
     }
 }
 
-/// What is wrong with a field; shown as what to write instead.
+/// Why a field is invalid. Its text states what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldProblem {
-    /// Neither a number nor a name, or out of bounds.
+    /// Not a number or a name, or out of bounds.
     #[error("write {from} to {to}{}", if .names.is_empty() { String::new() } else { format!(" or {}", .names.join(", ")) })]
     Value {
-        /// The lowest.
+        /// The lowest number.
         from: u32,
-        /// The highest.
+        /// The highest number.
         to: u32,
-        /// The names, in order; empty for a field that has none.
+        /// The names, in order. Empty for a field without names.
         names: &'static [&'static str],
     },
     /// A range that ends before it begins.
@@ -79,10 +79,10 @@ pub enum FieldProblem {
         /// The same as two ranges.
         instead: String,
     },
-    /// A step that is no number, or 0.
+    /// A step that is not a number, or is 0.
     #[error("the step after `/` is 1 or more")]
     Step,
-    /// A step after a single value, which crons read differently.
+    /// A step after a single value, which cron implementations read differently.
     #[error("a step needs a range, write `{instead}`")]
     StepAlone {
         /// The range that is probably meant.
@@ -121,7 +121,7 @@ pub(super) fn schedules(expression: &str) -> Result<Vec<Schedule>, CronError> {
         let text = format!("0 {} {} {day_of_month} {} {day_of_week}", lists[0], lists[1], lists[3]);
         text.parse::<Schedule>().expect("lists of numbers within their bounds are an expression")
     };
-    // As Vixie's cron decides it: by the first character of the field, so that `*/2` is no restriction of this kind.
+    // Vixie's cron decides this by the first character of the field, so `*/2` is no restriction of this kind.
     let restricted = |field: &str| !field.starts_with('*');
     if restricted(day_of_month) && restricted(day_of_week) {
         return Ok(vec![schedule(&lists[2], "*"), schedule("*", &lists[4])]);
@@ -129,7 +129,7 @@ pub(super) fn schedules(expression: &str) -> Result<Vec<Schedule>, CronError> {
     Ok(vec![schedule(&lists[2], &lists[4])])
 }
 
-/// The numbers that a field means. Sunday is 0 only.
+/// The numbers that a field means. Sunday is only 0 here.
 fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, CronError> {
     let mut numbers = BTreeSet::new();
     for item in text.split(',') {
@@ -154,7 +154,7 @@ fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, CronError> {
 fn bounds_of(field: Field, range: &str, step: Option<u32>) -> Result<(u32, u32), FieldProblem> {
     let (lowest, highest) = field.bounds();
     if range == "*" {
-        // Not 7: that is the Sunday that 0 is already, and `*/2` would count it again.
+        // Not 7: 7 is Sunday, which is already 0, and `*/2` would count it again.
         return Ok((lowest, if field == Field::DayOfWeek { 6 } else { highest }));
     }
     let Some((from_text, to_text)) = range.split_once('-') else {
@@ -165,7 +165,7 @@ fn bounds_of(field: Field, range: &str, step: Option<u32>) -> Result<(u32, u32),
         };
     };
     let (from, to) = (value(field, from_text)?, value(field, to_text)?);
-    // `fri-sun` is what people write, and Sunday is 7 as well.
+    // Users write `fri-sun`, and Sunday is also 7.
     let to = if field == Field::DayOfWeek && to == 0 && from > 0 { 7 } else { to };
     if from > to {
         let last = if field == Field::DayOfWeek { 6 } else { highest };
@@ -188,12 +188,12 @@ fn value(field: Field, text: &str) -> Result<u32, FieldProblem> {
     })
 }
 
-/// Digits only: `u32::from_str` would take `+5` as well.
+/// Digits only: `u32::from_str` would also accept `+5`.
 fn number(text: &str) -> Option<u32> {
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// As the `cron` crate writes it: a list of all numbers, Sunday is 1.
+/// The form of the `cron` crate: a list of all numbers, in which Sunday is 1.
 fn as_list(field: Field, numbers: &BTreeSet<u32>) -> String {
     let (lowest, highest) = field.bounds();
     let all = if field == Field::DayOfWeek { 7 } else { highest - lowest + 1 };

@@ -1,4 +1,4 @@
-//! What people write, what it means, and what they are told when it means nothing.
+//! Checks how window expressions are read, and which error an invalid one gets.
 
 use super::*;
 
@@ -110,7 +110,7 @@ fn a_start_that_comes_twice_opens_once() {
     assert_eq!(night.gate(at("2026-10-25T00:45:00Z")), open("2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z"));
     // 02:30 for the second time.
     assert_eq!(night.gate(at("2026-10-25T01:30:00Z")), shut("2026-10-26T01:30:00Z"));
-    // Also seen from before it came for the second time, and for a window that is still open then.
+    // Also for an instant before the second 02:30, and for a window that is still open then.
     let long = only(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
     for now in ["2026-10-25T00:30:00Z", "2026-10-25T01:10:00Z", "2026-10-25T01:40:00Z", "2026-10-25T03:29:59Z"] {
         assert_eq!(long.gate(at(now)), open("2026-10-25T00:30:00Z", "2026-10-25T03:30:00Z"), "{now}");
@@ -144,7 +144,7 @@ fn an_opening_that_never_ends_begins_anew_at_midnight_and_not_in_the_middle_of_a
         let now = at(&format!("2026-01-10T{now}Z"));
         assert_eq!(always.gate(now), open("2026-01-10T00:00:00Z", "2026-01-11T00:00:00Z"), "{now}");
     }
-    // One that ends by itself within the second day is left whole, and a longer one is cut only after it.
+    // An opening that ends by itself within the second day stays whole, and a longer one is cut only after it.
     let weekend = only(window("0 18 * * fri", "UTC", SignedDuration::from_hours(54)));
     let first = open("2026-01-09T18:00:00Z", "2026-01-11T00:00:00Z");
     assert_eq!(weekend.gate(at("2026-01-09T18:00:00Z")), first);

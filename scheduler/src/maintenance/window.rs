@@ -1,4 +1,4 @@
-//! Pure. One window: a schedule, a time zone and a length.
+//! Pure. Defines one maintenance window: a schedule, a time zone and a length.
 
 use chrono_tz::{TZ_VARIANTS, Tz};
 use cron::Schedule;
@@ -9,20 +9,20 @@ use super::time_zone::{first_reached, reading_at, scheduled_after, scheduled_by}
 
 /// A window in which a server may be taken down.
 ///
-/// It opens when the clocks of its zone reach the scheduled reading: at the end of the gap if they are set forward over it,
-/// the first time if they are set back over it, and only then. It stays open for a length of real time: two hours are two
-/// hours in the night the clocks change, too.
+/// It opens when the clocks of its zone reach the scheduled reading. If they are set forward over the reading, it opens
+/// at the end of the gap. If they are set back over it, it opens only the first time. It stays open for a length of
+/// real time: two hours are two hours also in the night in which the clocks change.
 #[derive(Debug, Clone)]
 pub struct Window {
-    /// One, or two that are united: a restricted day of the month OR a restricted day of the week.
+    /// One schedule, or two that are united: a restricted day of the month OR a restricted day of the week.
     schedules: Vec<Schedule>,
     zone: Tz,
     length: SignedDuration,
-    /// Nothing begins in this last part of it.
+    /// The last part of the window, in which no update begins.
     last_part: SignedDuration,
 }
 
-/// Which of the texts of a window an error is about.
+/// Which text of a window an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowField {
     /// The cron expression.
@@ -31,11 +31,11 @@ pub enum WindowField {
     Zone,
     /// The length.
     Duration,
-    /// The last part, in which nothing begins.
+    /// The last part, in which no update begins.
     LatestStart,
 }
 
-/// Why a text is no window, and what to write instead.
+/// Why a text is not a window, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
     /// Not five fields.
@@ -46,63 +46,63 @@ pub enum WindowError {
     Fields {
         /// The expression.
         text: String,
-        /// How many it has.
+        /// The number of its fields.
         found: usize,
     },
-    /// Six or seven fields, as Quartz writes them.
+    /// Six or seven fields, as in Quartz.
     #[error("`{text}` has {found} fields, a schedule has five and no seconds: try `{instead}`")]
     Seconds {
         /// The expression.
         text: String,
-        /// How many it has.
+        /// The number of its fields.
         found: usize,
-        /// The five that are probably meant.
+        /// The five fields that are probably meant.
         instead: String,
     },
-    /// A word with `@` that is none of ours.
+    /// A word with `@` that is not supported.
     #[error("`{text}` is not known: write `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` or five fields")]
     Nickname {
         /// The word.
         text: String,
     },
-    /// One of the five fields.
+    /// One of the five fields is invalid.
     #[error("`{text}` is wrong as {field} of a schedule: {problem}")]
     Field {
-        /// Which one.
+        /// Which field.
         field: Field,
-        /// The part of the field that is wrong.
+        /// The invalid part of the field.
         text: String,
         /// Why, and what to write.
         problem: FieldProblem,
     },
-    /// A date that does not exist, as 30 February.
+    /// A date that does not exist, such as 30 February.
     #[error("`{text}` never happens: no month it names has such a day")]
     Never {
         /// The expression.
         text: String,
     },
-    /// Not a zone, or a zone in other letters.
+    /// Not a time zone, or a zone in different letters.
     #[error("`{name}` is not a time zone: write {}", .nearest.map_or_else(
         || "an IANA name such as `Europe/Berlin` or `UTC`".to_owned(), |it| format!("`{it}`")))]
     Zone {
-        /// What was written.
+        /// The text as written.
         name: String,
-        /// The zone that differs only in case, or in a space for the underscore.
+        /// The zone that differs only in case, or in a space instead of the underscore.
         nearest: Option<&'static str>,
     },
-    /// Too short to do anything in it, or longer than a week.
+    /// Too short for any update, or longer than a week.
     #[error("a window of {length:#} is too {}: write 15m to 168h", if *.length < Window::SHORTEST { "short" } else { "long" })]
     Length {
-        /// What was asked for.
+        /// The requested length.
         length: SignedDuration,
     },
-    /// A blackout that is too short to be one, or that never ends.
+    /// A blackout that is too short or never ends.
     #[error("a blackout of {length:#} is too {}: write 1m to 366d", if *.length < Window::SHORTEST_BLACKOUT { "short" } else { "long" })]
     BlackoutLength {
-        /// What was asked for.
+        /// The requested length.
         length: SignedDuration,
     },
-    /// Nothing could ever begin.
+    /// No update could ever begin.
     #[error(
         "nothing could begin in a window of {length:#} whose last {last_part:#} are closed: write less than the length, \
          by a minute at least"
@@ -110,13 +110,13 @@ pub enum WindowError {
     LatestStart {
         /// The length of the window.
         length: SignedDuration,
-        /// What was asked for.
+        /// The requested last part.
         last_part: SignedDuration,
     },
 }
 
 impl WindowError {
-    /// Which of the texts is wrong.
+    /// Which of the texts is invalid.
     pub const fn part(&self) -> WindowField {
         match self {
             Self::Fields { .. }
@@ -135,16 +135,16 @@ impl Window {
     /// The shortest window: countdown (5 minutes), save, stop and start must fit.
     pub const SHORTEST: SignedDuration = SignedDuration::from_mins(15);
 
-    /// The longest window: a week, which with a weekly schedule is always.
+    /// The longest window: a week, which with a weekly schedule is always open.
     pub const LONGEST: SignedDuration = SignedDuration::from_hours(168);
 
-    /// The shortest blackout: what is shorter is a mistake.
+    /// The shortest blackout: a shorter one is assumed to be a mistake.
     pub const SHORTEST_BLACKOUT: SignedDuration = SignedDuration::from_mins(1);
 
-    /// The longest blackout that comes again: a leap year, which with a yearly schedule is always.
+    /// The longest recurring blackout: a leap year, which with a yearly schedule is always active.
     pub const LONGEST_BLACKOUT: SignedDuration = SignedDuration::from_hours(366 * 24);
 
-    /// What must be left of a window in front of its last part: an alarm that is late must not miss it.
+    /// The shortest part of a window before its closed last part: a late alarm must not miss it.
     const SHORTEST_BEGIN: SignedDuration = SignedDuration::from_mins(1);
 
     /// Reads a five-field cron expression as Vixie's cron does, an IANA time zone and a length.
@@ -156,7 +156,7 @@ impl Window {
         Ok(window)
     }
 
-    /// The same window, in whose last part nothing begins (`latestStart`).
+    /// The same window, in whose last part no update begins (`latestStart`).
     pub fn closed_before_its_end(self, last_part: SignedDuration) -> Result<Self, WindowError> {
         if last_part > self.length - Self::SHORTEST_BEGIN {
             return Err(WindowError::LatestStart { length: self.length, last_part });
@@ -164,7 +164,7 @@ impl Window {
         Ok(Self { last_part, ..self })
     }
 
-    /// The same as [`Self::parse`], for a time in which nothing may happen.
+    /// The same as [`Self::parse`], for a blackout.
     pub(super) fn parse_blackout(cron: &str, zone: &str, duration: SignedDuration) -> Result<Self, WindowError> {
         let window = Self::read(cron, zone, duration)?;
         if duration < Self::SHORTEST_BLACKOUT || duration > Self::LONGEST_BLACKOUT {
@@ -173,7 +173,7 @@ impl Window {
         Ok(window)
     }
 
-    /// The same, for instants at which something happens: of a window they are the openings.
+    /// The same as [`Self::parse`], for single instants, which are the openings of the window.
     pub(super) fn parse_instants(cron: &str, zone: &str) -> Result<Self, WindowError> {
         Self::read(cron, zone, SignedDuration::ZERO)
     }
@@ -197,7 +197,7 @@ impl Window {
         self.length
     }
 
-    /// Whether something may begin in it at this instant.
+    /// Whether an update may begin in it at this instant.
     pub(super) fn may_begin(&self, now: Timestamp) -> bool {
         self.opened_by(now).is_some_and(|opened| now < opened + (self.length - self.last_part))
     }
@@ -211,7 +211,7 @@ impl Window {
     pub(super) fn opened_by(&self, now: Timestamp) -> Option<Timestamp> {
         let reading = reading_at(self.zone, now);
         let last = |schedule: &Schedule| {
-            // While the clocks go through an hour for the second time, they have shown later readings before.
+            // While the clocks repeat an hour, they have shown later readings before.
             let shown_before = scheduled_after(schedule, reading)
                 .map_while(|it| first_reached(self.zone, it).filter(|reached| *reached <= now))
                 .last();

@@ -1,4 +1,4 @@
-//! Pure. The facts of a rollout, as they are kept in annotations, and the numbers they are made of.
+//! Pure. Defines the facts of a rollout as they are stored in annotations, and their number types.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use super::AgentMemory;
 use crate::maintenance::later;
 use crate::protocol::Announce;
 
-/// The hash of a whole rendered pod template: 16 hex digits in names, labels and annotations.
+/// The hash of a whole rendered pod template. It has 16 hex digits in names, labels and annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Revision(pub u64);
 
-/// A text that is no [`Revision`].
+/// A text that is not a [`Revision`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a revision: write its 16 hex digits, lower case")]
 pub struct ParseRevisionError(String);
@@ -28,7 +28,7 @@ impl fmt::Display for Revision {
 impl FromStr for Revision {
     type Err = ParseRevisionError;
 
-    /// Only the one spelling that `Display` writes: a name that is compared as text must have no second form.
+    /// Accepts only the spelling that `Display` writes, because revisions are compared as text.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let hex = text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         match u64::from_str_radix(text, 16) {
@@ -38,11 +38,11 @@ impl FromStr for Revision {
     }
 }
 
-/// The UID that Kubernetes gave a pod: two pods of one name have two.
+/// The UID that Kubernetes gave a pod. Two pods with the same name have different UIDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PodUid(pub u128);
 
-/// A text that is no [`PodUid`].
+/// A text that is not a [`PodUid`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the UID of a pod: expected a UUID such as `6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e`")]
 pub struct ParsePodUidError(String);
@@ -68,7 +68,7 @@ impl FromStr for PodUid {
     }
 }
 
-/// Writes and reads a type as the text of its `Display` and `FromStr`. JSON numbers above 2^53 do not survive other tools.
+/// Serializes a type as the text of its `Display` and `FromStr`. JSON numbers above 2^53 do not survive other tools.
 macro_rules! as_text {
     ($($name:ty),+) => {$(
         impl Serialize for $name {
@@ -85,8 +85,8 @@ macro_rules! as_text {
 }
 as_text!(Revision, PodUid);
 
-/// Minecraft's own number for the format of a world (`world_version` in the server's JAR, `Data.DataVersion` in
-/// `level.dat`). It grows, and a world never goes back.
+/// Minecraft's own number for the format of a world (`world_version` in the server's JAR, `Data.DataVersion` in `level.dat`). It only grows: a
+/// world is never converted back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DataVersion(pub u32);
@@ -97,18 +97,17 @@ impl fmt::Display for DataVersion {
     }
 }
 
-/// What must survive a restart of the operator.
+/// The state that must survive a restart of the operator.
 ///
-/// Kept as annotations of the `StatefulSet` (not of its template), so that one resourceVersion guards decision and facts.
-/// `settled` and `failed` are copied to our own status, for a `StatefulSet` that was deleted.
+/// It is stored as annotations of the `StatefulSet` (not of its template), so that one resourceVersion guards decision and facts. `settled` and
+/// `failed` are also copied to the status of Nightshift's own resource, in case the `StatefulSet` is deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RecordedFacts {
-    /// The last revision that passed its proof: what a lost server comes back as, and where a roll-back goes.
+    /// The last revision that passed its verification. A lost server is recreated with it, and a rollback returns to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<StableSet>,
-    /// Revisions that were tried here and did not make it, oldest first, and what is left of each without what is ours; see
-    /// [`RecordedFacts::mark_failed`].
+    /// Revisions that failed here, oldest first. Each is followed by its form without Nightshift's own parts. See [`RecordedFacts::mark_failed`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Revision>,
     /// The last announcement.
@@ -117,20 +116,20 @@ pub struct RecordedFacts {
     /// The last save.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved: Option<SavedWorld>,
-    /// The restart by the clock that is under way: the pod was deleted for it, or is just about to be.
+    /// The scheduled restart in progress. Its pod was deleted, or is about to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarted: Option<RestartStarted>,
-    /// The node of a pod was found to be marked: the pod is being made ready to be evicted, or waits for it.
+    /// A pod's node was found to be marked for draining. The pod is being prepared for eviction, or waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draining: Option<DrainSeen>,
-    /// The copy that is taken before what was brought in last, or that is put in place at the last restart.
+    /// The estimate for the backup that is taken before the last update, or restored at the last restart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copying: Option<BackupEstimate>,
 }
 
 impl RecordedFacts {
-    /// With the end that the players of this pod were told, by the agent who tells them: a crash between a word and its record leaves an
-    /// older one here.
+    /// The facts with the end that the players of this pod were told, as their agent reports it. A crash between the announcement and its record
+    /// leaves an older end here.
     #[must_use]
     pub fn as_told(self, told: &Announce, pod: PodUid) -> Self {
         let of_it = |known: &Announced| known.pod == pod && known.act.to_string() == told.act;
@@ -139,30 +138,30 @@ impl RecordedFacts {
         Self { announced, ..self }
     }
 
-    /// Whether players on this pod are being told of this act: their time is not over.
+    /// Whether a countdown for this disruption is running on this pod.
     pub fn are_counting_down(&self, act: Disruption, pod: PodUid, now: Timestamp) -> bool {
         self.announced.is_some_and(|told| (told.act, told.pod) == (act, pod) && now < told.ends)
     }
 
-    /// What an agent that counts down this, or nothing, knows of the announcement that is remembered.
+    /// Whether an agent that counts down this announcement, or none, knows the recorded one.
     pub fn as_known_to(&self, told: Option<&Announce>) -> AgentMemory {
         let is_another = |known: Announced| told.is_none_or(|told| told.act != known.act.to_string());
         if self.announced.is_some_and(is_another) { AgentMemory::Lost } else { AgentMemory::Kept }
     }
 
-    /// How long a pod of this revision may be about a copy before its server starts, as it was estimated: what was brought in takes it, and what
-    /// goes back from there may put it in place.
+    /// The estimated time that a pod of this revision spends on a backup before its server starts. An update takes the backup, and a rollback may
+    /// restore it.
     pub fn copy_takes(&self, runs: Revision) -> Option<SignedDuration> {
         let is_of_it = |copying: &BackupEstimate| copying.goal == runs || self.failed.contains(&copying.goal);
         self.copying.filter(is_of_it).map(|copying| SignedDuration::from_secs(copying.seconds.into()))
     }
 
-    /// How many failed revisions are remembered: more than anybody tries on one server between two that work, and small
-    /// enough for an annotation. What is forgotten could be tried once more.
+    /// How many failed revisions are remembered. It is more than anybody tries on one server between two working ones, and small enough for an
+    /// annotation. A forgotten revision could be tried once more.
     pub const FAILED_KEPT: usize = 20;
 
-    /// Remembers that a revision failed; the oldest one is forgotten when there are too many. `set` names what is left of it without the parts
-    /// that come with a version of ours: another version is no reason to try the same set again.
+    /// Records that a revision failed. When there are too many, the oldest one is removed. `set` identifies the revision without the parts that
+    /// depend on Nightshift's version: a new Nightshift version is no reason to try the same version set again.
     pub fn mark_failed(&mut self, revision: Revision, set: Option<Revision>) {
         for failed in set.into_iter().chain([revision]) {
             self.failed.retain(|known| *known != failed);
@@ -173,45 +172,46 @@ impl RecordedFacts {
     }
 }
 
-/// The last revision that passed its proof.
+/// The last revision that passed its verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StableSet {
-    /// Its template is kept in an immutable `ConfigMap` of ours: the `ControllerRevision`s die with their `StatefulSet`.
+    /// The revision. Its template is kept in an immutable `ConfigMap` of Nightshift, because `ControllerRevision`s are deleted with their
+    /// `StatefulSet`.
     pub revision: Revision,
     /// The world format of its Minecraft.
     pub world: DataVersion,
 }
 
-/// Why a server is stopped. A fact about one act says nothing about another.
+/// Why a server is stopped. A fact about one disruption does not apply to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Disruption {
-    /// To bring in a goal.
+    /// To apply an update.
     Update {
-        /// What is brought in.
+        /// The goal of the update.
         goal: Revision,
-        /// In which opening of the gate: what was said last Sunday counts for nothing today.
+        /// The opening of the gate. An announcement made in last Sunday's opening does not count today.
         window_opened_at: Timestamp,
     },
-    /// To go back to what is settled. Needs no window, so it cannot be keyed by one.
+    /// To roll back to the stable revision. It needs no window, so its key contains none.
     RollBack {
-        /// What did not make it.
+        /// The revision that failed.
         failed: Revision,
     },
-    /// To start again what is settled, by the clock. Needs no window either.
+    /// To restart the stable revision on schedule. It needs no window either.
     Restart {
-        /// The instant of its schedule: what was said for another one counts for nothing.
+        /// The instant of its schedule. An announcement for another instant does not count.
         due: Timestamp,
     },
-    /// To let it be evicted from a node that is to be emptied. It needs no window, and it is not us who stop the server.
+    /// To allow an eviction from a node that is drained. It needs no window, and the operator does not stop the server itself.
     Drain {
-        /// When the node's mark was first seen: what was said for one that was taken away counts for nothing.
+        /// When the node's mark was first observed. An announcement for a mark that was removed does not count.
         since: Timestamp,
     },
 }
 
-/// The name of the act in requests to the agent, which announces no act twice.
+/// The name of the disruption in requests to the agent, which announces no disruption twice.
 impl fmt::Display for Disruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -223,74 +223,73 @@ impl fmt::Display for Disruption {
     }
 }
 
-/// Players were told.
+/// An announcement to players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Announced {
-    /// What was announced.
+    /// The announced disruption.
     pub act: Disruption,
-    /// To whom: the players on this pod.
+    /// The pod whose players were warned.
     pub pod: PodUid,
-    /// When the countdown is over, as the players were told. Not computed again from the spec: its length depends on who
-    /// was on when it began, and a changed spec must not change what was promised. It only ever comes nearer; once it is long ago, another
-    /// countdown may begin.
+    /// When the countdown ends, as announced to the players. It is not computed again from the spec. Its length depends on who was online when it
+    /// began, and a changed spec must not change the announced end. It can only move closer. Once it is long past, another countdown may begin.
     pub ends: Timestamp,
 }
 
 impl Announced {
-    /// How long after the end of a countdown what it was for may still happen, as players were told. Longer than a save, two writes and a slow API
+    /// How long after the end of a countdown the announced disruption may still happen. It is longer than a save, two writes and a slow API
     /// server need.
     pub const COUNTS: SignedDuration = SignedDuration::from_mins(10);
 
-    /// Whether it came so long ago that nobody waits for it any more, and that whoever has joined since has never read it. Who empties a node
-    /// comes when they like, which players were told too.
+    /// Whether the announcement is so old that players no longer expect the stop, and players who joined since have not read it. Drains are
+    /// exempt: an admin drains the node at any time, and the announcement states that.
     pub fn is_long_ago(self, now: Timestamp) -> bool {
         !matches!(self.act, Disruption::Drain { .. }) && later(self.ends, Self::COUNTS) <= now
     }
 }
 
-/// The world was brought to the disk, or the server refused to.
+/// A save of the world to disk, or the server's refusal to save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SavedWorld {
-    /// For which act.
+    /// The disruption it was made for.
     pub act: Disruption,
-    /// On which pod.
+    /// The pod.
     pub pod: PodUid,
-    /// When the answer came.
+    /// When the answer arrived.
     pub at: Timestamp,
-    /// The server said that it saved. A refusal is a fact too: without it we would ask without end.
+    /// Whether the server confirmed the save. A refusal is also a fact: without it the operator would retry endlessly.
     pub confirmed: bool,
 }
 
-/// A pod was deleted for a restart. Decides nothing: it says which pod has to prove itself, and to whom that is told.
+/// A pod was deleted for a restart. No decision depends on it. It identifies the pod that must be verified, and who is notified of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RestartStarted {
     /// The instant of its schedule.
     pub due: Timestamp,
-    /// The pod that went. Another one is the one that came.
+    /// The pod that was deleted. A pod with another UID is its replacement.
     pub pod: PodUid,
 }
 
-/// The mark of a node was seen while this pod was on it. Another pod is on another node, or on this one after the mark was taken away.
+/// A node's mark was observed while this pod was on it. Any other pod is on another node, or on this one after the mark was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainSeen {
-    /// When it was first seen. The patience with players counts from here.
+    /// When it was first observed. The limit for waiting on players counts from here.
     pub since: Timestamp,
     /// The pod.
     pub pod: PodUid,
 }
 
-/// How long the copy before an update was estimated to take, or to be put in place, when it could still be asked how much there is. Nobody can be
-/// asked meanwhile.
+/// The estimated time to take the backup before an update, or to restore it, from the last measured size. The size cannot be measured while the
+/// backup runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupEstimate {
-    /// What it is taken before.
+    /// The goal that the backup is taken before.
     pub goal: Revision,
-    /// How long it takes.
+    /// The estimated time, in seconds.
     pub seconds: u32,
 }
 

@@ -1,8 +1,7 @@
-//! Edge (writes). The settings in a plugin's folder that is not kept whole, because it is too large or because its plugin stays as it is: small
-//! files that people write by hand.
+//! Edge (writes). Saves the settings in a plugin's folder that is not saved whole, because it is too large or its plugin is unchanged.
 //!
-//! They lie apart from the folders that are kept. A roll-back puts folders back and removes what it kept of them; nothing puts these back but
-//! a person, who compares them with what lies there by then.
+//! Settings are small files that users edit. They are stored apart from the folders that are saved whole. A rollback restores the folders and
+//! removes their saved copies. Only a user restores the settings, after comparing them with the current ones.
 
 use std::fs::{self, DirEntry, File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -15,15 +14,15 @@ use crate::staging::Volume;
 use crate::staging::content_store::SPARE;
 use crate::staging::fs_ops::{Disk, FsHook};
 
-/// What settings of plugins are written in.
+/// The file extensions of plugin settings.
 const ENDINGS: [&str; 8] = ["yml", "yaml", "json", "conf", "toml", "properties", "cfg", "txt"];
-/// The largest file that somebody writes by hand, in bytes.
+/// The largest file that is assumed to be edited by a user, in bytes.
 const LARGEST: u64 = MIB;
 const MIB: u64 = 1024 * 1024;
-/// How many folders below the plugin's own are looked into.
+/// How many levels below the plugin's own folder are searched.
 const DEEPEST: usize = 4;
 
-/// How many names may be looked at, and how many files with how many bytes together may be copied: the server is down meanwhile.
+/// The limits for names that are examined, and for the number and total bytes of files that are copied. The server is down meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CopyLimits {
     pub(super) names: usize,
@@ -32,17 +31,17 @@ pub(super) struct CopyLimits {
 }
 
 impl CopyLimits {
-    /// Of one folder. Web maps have thousands of small files of JSON that nobody wrote, and a hundred times as many tiles.
+    /// The limits of one folder. Web maps have thousands of small generated JSON files, and a hundred times as many tiles.
     pub(super) fn of_one() -> Self {
         Self { names: 50_000, files: 500, bytes: 16 * MIB }
     }
 
-    /// Of all folders together whose plugins stay as they are: there may be a hundred of them, and most changes of a set leave most of them.
+    /// The limits of all folders together whose plugins are unchanged. A server may have a hundred of them, and most updates change few.
     pub(super) fn of_all_that_stay() -> Self {
         Self { names: 200_000, files: 5_000, bytes: 64 * MIB }
     }
 
-    /// What one folder may have of it.
+    /// The share that one folder may use.
     fn for_one(self) -> Self {
         let one = Self::of_one();
         Self { names: self.names.min(one.names), files: self.files.min(one.files), bytes: self.bytes.min(one.bytes) }
@@ -56,8 +55,8 @@ pub(super) struct ConfigCopied {
     pub(super) of: usize,
 }
 
-/// Copies the settings below `plugins/<folder>` to `partial/<folder>`: those that lie least deep first, as many as one folder may have of what is
-/// `left`, and takes from that what was needed. No file: there are none, there is no room for them, or they could not be copied.
+/// Copies the settings below `plugins/<folder>` to `partial/<folder>`, files at the top first, as many as one folder may use of `left`. Subtracts
+/// the used amount from `left`. It copies no file if none exists, the space is too small, or they could not be copied.
 pub(super) fn keep<S: FsHook>(
     volume: &Volume,
     folder: &str,
@@ -83,14 +82,14 @@ pub(super) fn keep<S: FsHook>(
     Ok(ConfigCopied { files, of })
 }
 
-/// Whether the volume has room for all that may be kept of one folder.
+/// Whether the volume has space for all that may be saved of one folder.
 fn has_room<S: FsHook>(volume: &Volume, bytes: u64, disk: &Disk<S>) -> bool {
     disk.free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= bytes)
 }
 
-/// All among the first so many `names`, those that lie least deep first, and in the order of their names there; and how many names were looked at.
-/// What cannot be looked at is none, and neither is what lies on another file system. Level by level: where the names are too many, what a
-/// plugin has at the top of its folder is found all the same. No link is followed.
+/// All settings among the first so many `names`, files at the top first and sorted by name, and how many names were examined. Unreadable items
+/// and items on another file system are skipped. The search goes level by level, so that with too many names the top of the folder is still
+/// found. No link is followed.
 fn settings_below(folder: &Path, names: usize) -> (Vec<(PathBuf, Metadata)>, usize) {
     let device = |of: &Path| fs::symlink_metadata(of).ok().map(|metadata| metadata.dev());
     let here = device(folder);
@@ -116,7 +115,7 @@ fn settings_below(folder: &Path, names: usize) -> (Vec<(PathBuf, Metadata)>, usi
     (found, looked_at)
 }
 
-/// What lies right in a folder, in the order of its names; of more than `most` those that the file system tells first.
+/// The direct entries of a folder, sorted by name. If it has more than `most`, the first ones that the file system returns.
 fn first_entries(of: &Path, most: usize) -> Vec<DirEntry> {
     if most == 0 {
         return Vec::new();
@@ -131,7 +130,7 @@ fn has_ending(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
-/// Answers how many, and how many bytes they have. One that cannot be opened is left out.
+/// Returns the number of copied files and their bytes. A file that cannot be opened is left out.
 fn copy_some<S: FsHook>(
     found: &[(PathBuf, Metadata)],
     from: &Path,

@@ -1,4 +1,4 @@
-//! Edge (writes). A folder with all that is in it, once more, on the same volume.
+//! Edge (writes). Copies a folder with its whole content on the same volume.
 
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
@@ -11,9 +11,9 @@ use super::Error;
 use crate::backup::LEFT_OUT_NAMED;
 use crate::staging::fs_ops::{Disk, FsHook};
 
-/// Copies the folder `from` to `to`, which is not there yet: files, folders, and links as the links that they are, with their modes and
-/// times. Follows no link. Answers what cannot be copied, relative to `from`. Nothing is on the disk yet when this
-/// ends, and what lies at `to` after an error is no copy.
+/// Copies the folder `from` to `to`, which does not exist yet: files, folders, and links as links, with their modes and times. It follows no
+/// link. Returns the items that cannot be copied, relative to `from`. The copy is not synced to disk when this returns. After an error, the
+/// content of `to` is invalid.
 pub(super) fn copy<S: FsHook>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<Vec<String>, Error> {
     let (mut folders, mut left_out) = (Vec::new(), Vec::new());
     for entry in WalkDir::new(from).sort_by_file_name() {
@@ -33,14 +33,14 @@ pub(super) fn copy<S: FsHook>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Res
             left_out.push(name.display().to_string());
         }
     }
-    // The innermost first: a folder that nobody may write to takes no more files, and each new file changes its time.
+    // The innermost first: a read-only folder accepts no more files, and each new file changes its time.
     for (folder, metadata) in folders.iter().rev() {
         disk.step("set mode and time of", folder, |folder| dress(&File::open(folder)?, metadata))?;
     }
     Ok(left_out)
 }
 
-/// The file `from` as `to`, which is not there yet, with its mode and time.
+/// Copies the file `from` to `to`, which does not exist yet, with its mode and time.
 pub(super) fn copy_file<S: FsHook>(
     from: &Path,
     to: &Path,
@@ -50,7 +50,7 @@ pub(super) fn copy_file<S: FsHook>(
     let mut source = File::open(from).map_err(|failed| unreadable(from, failed))?;
     let mut target =
         disk.step("create", to, |to| OpenOptions::new().write(true).create_new(true).mode(0o600).open(to))?;
-    // The kernel shares the blocks where the file system can.
+    // The kernel shares the blocks where the file system supports it.
     let copied = disk.step("write", to, |_| io::copy(&mut source, &mut target))?;
     if copied != metadata.len() {
         return Err(unreadable(from, io::Error::other("its size changed while it was read: something writes to it")));

@@ -1,4 +1,4 @@
-//! Edge (writes). Puts back what was kept, by a journal: from the first rename on no server starts before the last.
+//! Edge (writes). Restores saved plugin data with a journal: after the first rename no server starts before the last one.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,22 @@ use crate::protocol::plugin_data::{CANNOT_BE_MOVED, DataPiece, PluginData, Plugi
 use crate::staging::fs_ops::{Disk, FsHook, is_there};
 use crate::staging::{Volume, read_record};
 
-/// `plugin-data-back.json`: an exchange is under way.
+/// `plugin-data-back.json`: an exchange is in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PluginDataJournal {
-    /// The record as it will be.
+    /// The record after the exchange.
     done: PluginData,
-    /// Where those go that are there, relative to the server's directory.
+    /// The directory to which existing items are displaced, relative to the server's directory.
     to: String,
-    /// Those that make room: they were there when the journal was written.
+    /// The displaced items: they existed when the journal was written.
     aside: Vec<DataPiece>,
 }
 
-/// Puts back what was kept before the set `failed`, if `failed` is what was started last and `to` is what had run before it. What lies there goes to
-/// `.nightshift/failed/<digest>`. None: nothing was kept in that step, or it was dealt with already.
+/// Restores the data that was saved before the version set `failed`, if `failed` was started last and `to` had run before it. The existing items
+/// are moved to `.nightshift/failed/<digest>`. `None`: no data was saved in that update, or it was already handled.
 ///
-/// `played` is asked whether somebody may have played since then: what they did would be lost with what lies there, so it stays.
+/// `played` returns whether players may have been online since then. Their progress would be lost with the existing data, so that data stays.
 pub fn put_back<S: FsHook>(
     volume: &Volume,
     to: &str,
@@ -36,7 +36,7 @@ pub fn put_back<S: FsHook>(
 ) -> Result<Option<PluginData>, Error> {
     let is_of_this_step = |record: &PluginData| record.before == failed && record.back.is_none();
     let Some(record) = last(volume).filter(is_of_this_step) else { return Ok(None) };
-    // The failed set has never been put in place as a whole: no server of it has run.
+    // The failed version set was never put in place completely, so no server has run with it.
     if volume.manifest()?.is_none_or(|ran| ran.lock != failed) {
         return Ok(None);
     }
@@ -59,7 +59,7 @@ pub fn put_back<S: FsHook>(
     Ok(Some(record))
 }
 
-/// Ends an exchange that has begun, if one has.
+/// Finishes an exchange that has begun, if any.
 pub fn finish<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<PluginData>, Error> {
     match read_record(&volume.plugin_data_journal_path())? {
         Some(journal) => carry_out(volume, &journal, disk).map(Some),
@@ -67,7 +67,8 @@ pub fn finish<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<P
     }
 }
 
-/// What was kept is not what belongs there, or a rename would fail. Looked for before the first of them: an exchange that has begun has to be ended.
+/// Why the saved data cannot be restored: it belongs to another version set, or a rename would fail. It is checked before the first rename,
+/// because an exchange that has begun must be finished.
 fn obstacle(volume: &Volume, record: &PluginData, to: &str) -> Option<String> {
     if record.lock != to {
         let digits = record.lock.get(..16).unwrap_or(&record.lock);
@@ -86,7 +87,7 @@ fn obstacle(volume: &Volume, record: &PluginData, to: &str) -> Option<String> {
     })
 }
 
-/// A set that failed twice has two of them.
+/// A version set that failed twice has two of them.
 fn free_place(directory: &Path, failed: &str) -> PathBuf {
     let (mut place, mut number) = (directory.join(failed), 1);
     while place.exists() {
@@ -105,7 +106,8 @@ fn carry_out<S: FsHook>(volume: &Volume, journal: &PluginDataJournal, disk: &mut
         disk.sync_directory(&volume.failed_dir())?;
         disk.sync_directory(volume.failed_dir().parent().unwrap_or(volume.root()))?;
     }
-    // All go before the first comes: what lies aside already was moved before a crash, and what lies in its place now has come.
+    // All are displaced before the first is moved in. An item that is already displaced was moved before a crash, and its replacement may be in
+    // place.
     for piece in aside {
         let (from, to) = (piece.here(volume), piece.below(&beside));
         if is_there(&from) && !is_there(&to) {
@@ -130,7 +132,7 @@ fn carry_out<S: FsHook>(volume: &Volume, journal: &PluginDataJournal, disk: &mut
     Ok(done.clone())
 }
 
-/// Where those lie that were kept, if the journal names places of ours only.
+/// The directory of the saved items, if the journal contains only paths of Nightshift.
 fn checked(volume: &Volume, journal: &PluginDataJournal) -> Result<PathBuf, Error> {
     let PluginDataJournal { done, to, aside } = journal;
     let refuse = |name: &str| Err(Error::Journal { name: name.to_owned() });

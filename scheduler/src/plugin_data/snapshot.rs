@@ -1,5 +1,4 @@
-//! Edge (writes). Keeps what a step may change, and the settings of all else, as the set that ran has left them, before another one is put in
-//! place.
+//! Edge (writes). Saves the data that an update may change, and the settings of all other plugins, before another version set is put in place.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,20 +19,19 @@ use crate::staging::Volume;
 use crate::staging::content_store::SPARE;
 use crate::staging::fs_ops::{self, Disk, FsHook, is_there};
 
-/// What is being made, and what is being removed: neither counts.
+/// The prefixes of unfinished copies and of copies that are being removed. Neither counts.
 const PARTIAL: &str = ".partial-";
 const REMOVING: &str = ".removing-";
 
-/// How many changes of the set stay: the one that may have to be taken back, and the one before it.
+/// How many changes of the version set are kept: the one that may be rolled back, and the one before it.
 const STAYS: usize = 2;
 
-/// Keeps what the step to `set` may change: the folders of the plugins whose JAR changes, and the server's own settings if Paper does, each if it
-/// has at most `limit` bytes. None: nothing changes, nothing of ours has run here yet, or the limit is 0. A second try of one step finds what
-/// the first one kept.
+/// Saves the data that the update to `set` may change: the folders of plugins whose JAR changes, and the server's own settings if Paper changes.
+/// Each piece is saved if it has at most `limit` bytes. `None`: no piece changes, no Nightshift lock has run here yet, or the limit is 0. A
+/// second attempt at the same update finds the copies of the first one.
 ///
-/// What cannot be kept is named and stops nothing: what ran before was never promised to come back with it. Of a plugin's folder that is only
-/// too large its settings are kept, and so are those of all plugins that stay as they are: as many as may be. The caller sees to it that no
-/// server runs.
+/// A piece that cannot be saved is recorded and does not stop the update. If a plugin's folder is only too large, its settings are saved. The
+/// settings of all unchanged plugins are saved too, up to the limits. The caller ensures that no server runs.
 pub fn keep<S: FsHook>(
     volume: &Volume,
     set: &FileSet,
@@ -82,7 +80,7 @@ pub fn keep<S: FsHook>(
         record.place = Some(relative(volume, &pieces_at.place).display().to_string());
     }
     if keep_settings(volume, &stay, &mut record, &settings_at, disk).is_err() {
-        // A step on a disk that is not well fails again below; all else is no reason to keep an update out.
+        // A failing disk fails again below. Any other failure is no reason to block the update.
         record.not_kept.iter_mut().for_each(|not_kept| not_kept.settings = None);
         record.settings = None;
     }
@@ -90,7 +88,7 @@ pub fn keep<S: FsHook>(
     Ok(Some(record))
 }
 
-/// Of the plugins' folders that are only too large, each for itself, and of those whose plugins `stay` as they are, together.
+/// Saves the settings of folders that are only too large, each by itself, and of folders whose plugins `stay` unchanged, together.
 fn keep_settings<S: FsHook>(
     volume: &Volume,
     stay: &BTreeSet<String>,
@@ -122,7 +120,7 @@ fn keep_settings<S: FsHook>(
     copy.end(has_any || record.settings.is_some(), disk)
 }
 
-/// Whether it is a folder of this volume and no link. Whether it could be moved is no matter: it stays.
+/// Whether it is a folder on this volume and not a link. Whether it could be moved does not matter, because it stays.
 fn can_be_read(volume: &Volume, folder: &str) -> bool {
     match look(volume, &DataPiece::OfPlugin(folder.to_owned())) {
         PieceState::Piece | PieceState::Unreadable(_) => true,
@@ -130,7 +128,7 @@ fn can_be_read(volume: &Volume, folder: &str) -> bool {
     }
 }
 
-/// A plugin's folder that was not kept for its size, and the place for what is kept of it.
+/// A plugin's folder that was not saved because of its size, and the field for its settings.
 fn folder_that_is_too_large(not_kept: &mut NotKept) -> Option<(&str, &mut Option<Settings>)> {
     let NotKept { piece, why, settings } = not_kept;
     match (piece, why) {
@@ -141,7 +139,7 @@ fn folder_that_is_too_large(not_kept: &mut NotKept) -> Option<(&str, &mut Option
     }
 }
 
-/// What the first try of a step kept: no server has run since, and it is all there.
+/// Whether the record is from the first attempt at this update. No server has run since, and all of it exists.
 fn is_of_this_step(volume: &Volume, known: &PluginData, from: &str, to: &str) -> bool {
     let lies_there =
         |piece: &DataPiece| known.place.as_ref().is_some_and(|at| is_there(&piece.below(&volume.root().join(at))));
@@ -151,7 +149,7 @@ fn is_of_this_step(volume: &Volume, known: &PluginData, from: &str, to: &str) ->
     is_it && settings_lie_there && known.kept.iter().all(lies_there)
 }
 
-/// One copy that is being made beside others.
+/// A copy that is being made beside others.
 struct Copy {
     partial: PathBuf,
     place: PathBuf,
@@ -169,13 +167,13 @@ impl Copy {
         Ok(disk.make_directory(&self.partial)?)
     }
 
-    /// Brings it to its place, if there is anything in it.
+    /// Moves it into place, if it has any content.
     fn end<S: FsHook>(&self, has_any: bool, disk: &mut Disk<S>) -> Result<(), Error> {
         let Self { partial, place } = self;
         if !has_any {
             return Ok(disk.remove_all(partial)?);
         }
-        // One call for all of them: thousands of small files brought to the disk one by one would be down time.
+        // One call for all of them: syncing thousands of small files one by one would be downtime.
         disk.step("bring all to the disk", partial, |partial| Ok(rustix::fs::syncfs(File::open(partial)?)?))?;
         disk.rename(partial, place)?;
         Ok(disk.sync_directory(self.beside())?)
@@ -186,7 +184,7 @@ impl Copy {
     }
 }
 
-/// What became of one piece.
+/// The result of one piece.
 enum One {
     Kept { left_out: Vec<String> },
     Absent,
@@ -238,12 +236,12 @@ fn keep_one<S: FsHook>(
     }
 }
 
-/// The sizes of all its files together, and whether all of it lies on one file system.
+/// The total size of its files, and whether all of it is on one file system.
 fn measure(piece: &Path) -> io::Result<(u64, bool)> {
     let (mut bytes, mut device) = (0_u64, None);
     for entry in WalkDir::new(piece) {
         let metadata = entry?.metadata()?;
-        // Files of an overlay have the device of the layer that they lie in.
+        // Files of an overlay have the device of the layer that contains them.
         if metadata.is_dir() && *device.get_or_insert(metadata.dev()) != metadata.dev() {
             return Ok((bytes, false));
         }
@@ -254,7 +252,8 @@ fn measure(piece: &Path) -> io::Result<(u64, bool)> {
     Ok((bytes, true))
 }
 
-/// `set` starts. What was kept before another one, in a step that was never taken or long ago, must not be taken for what a later step kept.
+/// Called when `set` starts. Data that was saved for another version set, in an update that never happened or long ago, must not be mistaken for
+/// data of a later update.
 pub fn step_is_over<S: FsHook>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>) -> Result<(), Error> {
     match last(volume) {
         Some(record) if record.before != set.lock && record.back.is_none() => {
@@ -264,9 +263,9 @@ pub fn step_is_over<S: FsHook>(volume: &Volume, set: &FileSet, disk: &mut Disk<S
     }
 }
 
-/// Removes what is older than the last two changes of the set. Answers what went, relative to the server's directory.
+/// Removes data that is older than the last two changes of the version set. Returns the removed paths, relative to the server's directory.
 pub fn forget_old<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<PathBuf>, Error> {
-    // Whatever the clock says: what the last change has kept is the newest.
+    // Regardless of its timestamp, the data of the last change is the newest.
     let record = last(volume);
     let newest = record.as_ref().and_then(|record| record.place.as_ref().map(PathBuf::from));
     let newest_settings = record.and_then(place_of_settings);
@@ -287,14 +286,14 @@ pub fn forget_old<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<
     Ok(gone)
 }
 
-/// Where those lie that the last change has kept: all in one place, those of a large folder in a folder of their own there.
+/// The directory of the settings that the last change saved. All are in one directory, in which each large folder has a folder of its own.
 fn place_of_settings(record: PluginData) -> Option<PathBuf> {
     let of_those_that_stay = record.settings.map(|settings| PathBuf::from(settings.place));
     let of_large = record.not_kept.into_iter().find_map(|not_kept| not_kept.settings);
     of_those_that_stay.or_else(|| Some(Path::new(&of_large?.place).parent()?.to_owned()))
 }
 
-/// Removes what was left half made or half removed.
+/// Removes unfinished and half removed copies.
 fn tidy<S: FsHook>(of: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     for name in directories(of)? {
         if name.starts_with(PARTIAL) || name.starts_with(REMOVING) {
@@ -304,7 +303,7 @@ fn tidy<S: FsHook>(of: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes a copy of a file or of folders, also of those that nobody may write to.
+/// Removes a copy of a file or of folders, including read-only ones.
 pub(super) fn discard<S: FsHook>(copy: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     if copy.is_file() {
         return Ok(disk.remove(copy)?);

@@ -1,4 +1,4 @@
-//! Edge (writes). Folders that are kept and put back, interrupted after each operation, with and without what had not come to the disk.
+//! Edge (writes). Checks folders that are saved and restored, interrupted after each operation, with and without loss of unsynced data.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ mod stay;
 
 const LIMIT: u64 = 1024 * 1024;
 
-/// As the set `a` leaves them.
+/// The files after version set `a`.
 const OLD: [(&str, &str); 10] = [
     ("bukkit.yml", "settings: 1"),
     ("config/paper-global.yml", "_version: 30"),
@@ -35,7 +35,7 @@ const OLD: [(&str, &str); 10] = [
     ("world/level.dat", "world"),
 ];
 
-/// What the set `b` makes of them: one file is gone, one is new, a plugin comes with a folder of its own, and Paper with one file more.
+/// The files after version set `b`: one file removed, one new, a plugin with a new folder, and Paper with one more file.
 const NEW: [(&str, &str); 11] = [
     ("bukkit.yml", "settings: 1"),
     ("config/paper-global.yml", "_version: 31"),
@@ -59,7 +59,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-/// A set of plugins, each with a hash, on the first build of Paper.
+/// A version set of plugins, each with a hash, on the first build of Paper.
 fn set(lock: char, plugins: &[(&str, &str)]) -> FileSet {
     let file = |(name, hash): &(&str, &str)| json!({"path": format!("plugins/{name}.jar"), "hash": format!("sha256:{hash}"), "url": "", "plugin": name});
     let plugins: Vec<_> = plugins.iter().map(file).collect();
@@ -80,20 +80,20 @@ fn pieces(names: &[&str]) -> Vec<DataPiece> {
     names.iter().map(|name| DataPiece::from((*name).to_owned())).collect()
 }
 
-/// What is kept before the step from `a` to `b`.
+/// The pieces that are saved before the step from `a` to `b`.
 fn kept_before_b() -> Vec<DataPiece> {
     pieces(&["LuckPerms", "My_Warps", "./bukkit.yml", "./config", "./server.properties"])
 }
 
-/// What `b` leaves in the places of what is kept, and in those of what `a` did not have.
+/// The pieces with data of `b` after a rollback: those saved before it, and those that `a` did not have.
 fn left_by_b() -> Vec<DataPiece> {
     [kept_before_b(), pieces(&["Fresh", "./spigot.yml"])].concat()
 }
 
 impl Server {
-    /// The set `a` has run.
+    /// Version set `a` has run.
     fn new() -> Self {
-        // In memory, where there is such a place: these tests wait for the disk some thousand times.
+        // In memory, if possible, because these tests sync to disk some thousand times.
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let volume = Volume::new(directory.path());
         let server = Self { _directory: directory, volume };
@@ -113,7 +113,7 @@ impl Server {
         }
     }
 
-    /// As the swap leaves it.
+    /// The manifest after the swap.
     fn runs(&self, set: &FileSet) {
         let managed = |file: &crate::protocol::File| {
             (file.path.clone(), crate::staging::Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
@@ -137,7 +137,7 @@ impl Server {
         put_back(&self.volume, &a().lock, &b().lock, |_| false, &mut Disk::new(RealFs), at(second)).unwrap()
     }
 
-    /// `b` has been put in place, has started and has changed what lies there.
+    /// `b` has been put in place, has started and has changed the files.
     fn changed_by_b(&self) {
         self.runs(&b());
         step_is_over(&self.volume, &b(), &mut Disk::new(RealFs)).unwrap();
@@ -145,7 +145,7 @@ impl Server {
         self.put(&NEW);
     }
 
-    /// All files outside of what is ours.
+    /// All files outside of Nightshift's own.
     fn files(&self) -> BTreeMap<String, String> {
         below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
     }
@@ -162,7 +162,7 @@ impl Server {
         directories(&self.volume.kept_settings_dir()).unwrap()
     }
 
-    /// Asserts that what lies there of the plugin that stays as it is from `a` to `b` is all of its settings, wherever it has its name by now.
+    /// Asserts that the saved settings of the plugin that is unchanged from `a` to `b` are complete, under whatever name they are now.
     fn assert_settings_are_whole(&self, story: &str) {
         for name in self.kept_settings().iter().filter(|name| !name.starts_with('.')) {
             let found = below(&self.volume.kept_settings_dir().join(name).join("Same"));
@@ -182,7 +182,7 @@ fn files(of: &[(&str, &str)]) -> BTreeMap<String, String> {
     of.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()
 }
 
-/// The part of `files` that belongs to these, as it lies in a place of ours.
+/// The part of `files` that belongs to these pieces, with paths as in a directory of saved data.
 fn of_pieces(of: &[(&str, &str)], pieces: &[DataPiece]) -> BTreeMap<String, String> {
     let kept_as = |path: &str| {
         let is_in = |piece: &&DataPiece| Path::new(path).starts_with(piece.path());
@@ -195,7 +195,7 @@ fn of_pieces(of: &[(&str, &str)], pieces: &[DataPiece]) -> BTreeMap<String, Stri
     of.iter().filter_map(|(path, content)| Some((kept_as(path)?, (*content).to_owned()))).collect()
 }
 
-/// What lies there after the way back: as before, but for the plugin whose JAR did not change, and for what a person's command wrote.
+/// The files after the rollback: as before, except for the unchanged plugin, and for files that a user's command wrote.
 fn back() -> BTreeMap<String, String> {
     let mut expected = files(&OLD);
     expected.insert("plugins/Same/same.yml".into(), "x: 2".into());
@@ -255,7 +255,7 @@ fn a_second_try_of_a_step_copies_nothing_and_a_later_step_everything() {
     let first = server.keep(&b(), 0).unwrap();
     assert!(first.settings.is_some());
     assert_eq!(server.keep(&b(), 5), Some(first), "no server has run in between");
-    // The set `a` starts again and goes on for a week.
+    // Version set `a` starts again and runs for a week.
     step_is_over(&server.volume, &a(), &mut Disk::new(RealFs)).unwrap();
     assert_eq!(server.record(), None);
     server.put(&[("plugins/LuckPerms/luckperms.mv.db", "schema 1, more groups")]);
@@ -272,7 +272,7 @@ fn what_was_kept_in_an_earlier_step_is_never_put_back_in_a_later_one() {
     let server = Server::new();
     server.keep(&b(), 0).unwrap();
     server.changed_by_b();
-    // A person has switched it off and goes back to `a`; later `b` is tried once more.
+    // A user has disabled it and rolls back to `a`. Later `b` is tried once more.
     for (set, second) in [(a(), 60), (b(), 600)] {
         keep(&server.volume, &set, 0, &mut Disk::new(RealFs), at(second)).unwrap();
         server.runs(&set);

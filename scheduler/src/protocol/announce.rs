@@ -1,4 +1,4 @@
-//! Pure. What players are told before their server stops, and where.
+//! Pure. Defines the announcement that players get before their server stops, and where it is shown.
 
 use std::collections::BTreeSet;
 
@@ -8,38 +8,39 @@ use serde::{Deserialize, Serialize};
 use crate::announcement::placeholder;
 use crate::observation::Disruption;
 
-/// Tell the players, with true times, until `ends`.
+/// A request to announce the stop to players, with true times, until `ends`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Announce {
-    /// The act this belongs to, as the operator names it. The same act with the same end is announced once.
+    /// The disruption's name, as the operator sets it. The same disruption with the same end is announced once.
     pub act: String,
     /// When the server will be stopped.
     pub ends: Timestamp,
-    /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`. So is `{in:de}`, in its language.
+    /// The text. `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`. `{in:de}` is replaced by the time in its
+    /// language.
     pub text: String,
-    /// The same for where a line has less room than in the chat. None: the first line of `text`.
+    /// A shorter text for places with less space than the chat. `None`: the first line of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<String>,
-    /// Where they read it. Left out where it is the chat alone: an agent that knows of nothing else refuses the word.
+    /// Where players see it. Not written for the chat alone, because an agent that supports no other place refuses the field.
     #[serde(default = "in_the_chat", skip_serializing_if = "is_the_chat")]
     pub show: BTreeSet<Place>,
-    /// The server stops only if nobody joins until then: the countdown ends when somebody does, who is told that.
+    /// Whether the server stops only if nobody joins until then. When a player joins, the countdown ends and the player is told so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_empty: bool,
-    /// The text has places such as `{in:de}`. Nothing follows from it but that an agent which would say them as they stand refuses it.
+    /// Whether the text has placeholders such as `{in:de}`. Its only effect is that an agent without support for them refuses the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_languages: bool,
 }
 
 impl Announce {
-    /// When the countdown for this act is over, if it is one that has not run out and leaves players no more than `notice`.
+    /// The end of this disruption's countdown, if it is still running and leaves players no more than `notice`.
     pub fn ends_within(&self, act: Disruption, notice: SignedDuration, now: Timestamp) -> Option<Timestamp> {
         let left = self.ends.duration_since(now);
         (self.act == act.to_string() && left.is_positive() && left <= notice).then_some(self.ends)
     }
 
-    /// The same for an agent that knows English only.
+    /// The same for an agent that supports only English.
     #[must_use]
     pub fn in_english(self) -> Self {
         let Self { act, ends, text, short, show, only_empty, in_languages: _ } = self;
@@ -48,17 +49,17 @@ impl Announce {
     }
 }
 
-/// End the countdown of an act that does not come, and tell whoever may have read of it.
+/// A request to end the countdown of a disruption that does not happen, and to inform the players who may have read about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelAnnouncement {
-    /// The act that was announced.
+    /// The announced disruption.
     pub act: String,
-    /// What players read.
+    /// The text for players.
     pub text: String,
 }
 
-/// Where players read a line.
+/// Where players see a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Place {
@@ -70,7 +71,7 @@ pub enum Place {
     Title,
 }
 
-/// The chat alone.
+/// Only the chat.
 pub fn in_the_chat() -> BTreeSet<Place> {
     BTreeSet::from([Place::Chat])
 }

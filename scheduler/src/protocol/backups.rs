@@ -1,4 +1,4 @@
-//! Pure. What an agent says of the copies of its server.
+//! Pure. Defines the agent's report on the backups of its server.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,86 +8,88 @@ use super::restore::{ListedCopy, RestoreRefused, Restored};
 use super::sizes::Sizes;
 use crate::backup::{Contents, Trigger};
 
-/// The copies of a server, as they lie where copies are kept.
+/// The backups of a server, as they exist in its repository.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupsSeen {
-    /// The newest good one.
+    /// The newest good backup.
     pub last: Option<BackupSeen>,
-    /// The way back: the newest good one with worlds from before the set that lies there, else from before any. One of a running server is none.
+    /// The rollback backup: the newest good one with worlds from before the current version set, or else from before any. Online backups do not
+    /// qualify.
     pub last_of_worlds: Option<BackupSeen>,
-    /// The newest good one that holds the worlds and was not taken after the log had told of damage to them.
+    /// The newest good backup that contains the worlds and was not taken after the log had reported damage to them.
     pub last_before_damage: Option<BackupSeen>,
-    /// Good ones.
+    /// The number of good backups.
     pub good: u32,
-    /// Those that do not count: damaged, without a record, or not given by the disk when they were read last.
+    /// The number of backups that do not count: damaged, without a record, or unreadable last time.
     pub damaged: u32,
-    /// The last attempt before an update, if it brought no copy.
+    /// The last attempt before an update, if it failed.
     pub failed: Option<BackupFailed>,
-    /// Whether somebody may have played since `last_of_worlds` was begun.
+    /// Whether players may have been online since `last_of_worlds` began.
     pub played_since: bool,
-    /// Nobody can have played since `last` was begun. False from an agent that does not say.
+    /// Whether nobody can have played since `last` began. False from an agent that does not report it.
     #[serde(default)]
     pub unplayed_since_last: bool,
-    /// The last request for a copy of the running server, and what came of it.
+    /// The last request for an online backup, and its result.
     pub hot: Option<HotCopySeen>,
-    /// The last time that a copy was put back.
+    /// The last restore.
     pub restored: Option<Restored>,
-    /// The last order of a person to put one back that was not obeyed.
+    /// The last restore request of a user that was refused.
     pub restore_refused: Option<RestoreRefused>,
-    /// The newest ones, good or not, newest first, at most [`super::restore::LISTED`]; None: the agent does not know of orders by a person.
+    /// The newest backups, good or not, newest first, at most [`super::restore::LISTED`]. `None`: the agent does not support restore requests of
+    /// users.
     pub listed: Option<Vec<ListedCopy>>,
-    /// It can put back all that a copy holds, not the worlds alone.
+    /// Whether the agent can restore everything in a backup, not only the worlds.
     pub puts_back_everything: bool,
-    /// What the next one would hold; None: nobody has measured it yet, or the agent does not.
+    /// The expected size of the next backup. `None`: not measured yet, or the agent does not measure it.
     pub sizes: Option<Sizes>,
-    /// Bytes that are free on the server's own volume for `last_of_worlds` to be unpacked there, at this look; None: there is none, nobody could
-    /// say, or the agent does not.
+    /// The bytes that are free on the server's own volume to unpack `last_of_worlds`, at this report. `None`: no such backup exists, the space is
+    /// unknown, or the agent does not report it.
     pub free: Option<u64>,
-    /// Why they could not be looked at.
+    /// Why the backups could not be read.
     pub problem: Option<String>,
 }
 
-/// One good copy.
+/// One good backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupSeen {
     /// Its name.
     pub id: String,
-    /// When it was begun.
+    /// When it began.
     pub started_at: Timestamp,
-    /// When it had been read back.
+    /// When it was verified.
     pub completed_at: Timestamp,
     /// Why it was taken.
     pub trigger: Trigger,
-    /// What it holds.
+    /// Its contents.
     pub contents: Contents,
-    /// The digest of the lock that had run; None if none of ours had.
+    /// The digest of the lock that had run. `None` if no Nightshift lock had.
     #[serde(default)]
     pub lock: Option<String>,
-    /// The digest of the lock that it was taken for; None: for none, the server ran.
+    /// The digest of the lock that it was taken for. `None`: for no lock, because the server ran.
     #[serde(default)]
     pub before: Option<String>,
-    /// World format of the worlds in it, or of those beside it.
+    /// The world format of the worlds in it, or of those that existed beside it.
     #[serde(default)]
     pub data_version: Option<u32>,
-    /// Size of what was copied, in bytes.
+    /// The size of the original files, in bytes.
     pub bytes: u64,
-    /// Size of the archive, in bytes.
+    /// The size of the archive, in bytes.
     pub archive_bytes: u64,
-    /// The server's log had told of damage to its worlds before it was taken.
+    /// Whether the server's log had reported damage to its worlds before it was taken.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_damage: bool,
 }
 
-/// A copy that could not be taken.
+/// A backup that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupFailed {
-    /// When.
+    /// When it failed.
     pub at: Timestamp,
-    /// The digest of the lock that it should have been taken for.
+    /// The digest of the lock that it was meant for.
     pub before: String,
-    /// In words for people.
+    /// The reason as text for users.
     pub why: String,
 }

@@ -1,19 +1,18 @@
-//! Pure. What a server's log has told of damage to its worlds.
+//! Pure. Defines the report on world damage in a server's log.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The lines that tell of chunks or region files that are not what was written there. It is forgotten when other worlds are put in their
-/// place, or some time after the last line.
+/// The log lines that report damaged chunks or region files. It is reset when the worlds are replaced, or some time after the last line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DamageTold {
-    /// When the first one was read; where nobody has written to the log for longer than that, when somebody last did.
+    /// When the first line was read. If the log had not been written to for longer, the time of its last write.
     pub since: Timestamp,
-    /// The same of the last one.
+    /// The same for the last line.
     pub last: Timestamp,
-    /// How many there were.
+    /// The number of lines.
     pub lines: u64,
-    /// What the first one says, as far as it can be shown.
+    /// The first line, as far as it can be displayed.
     pub first: String,
 }

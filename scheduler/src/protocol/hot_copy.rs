@@ -1,25 +1,25 @@
-//! Pure. A copy of a server that goes on running: what is asked for, and what came of it.
+//! Pure. Defines requests for an online backup and their results.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backup::{Contents, Trigger};
 
-/// Take a copy of the running server. The same request is never served twice, also not by the next agent of the same volume.
+/// A request for an online backup. The same request is never served twice, also not by the next agent of the same volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HotCopy {
-    /// Names the request. At most 64 bytes, letters, digits, `-`, `:` and `.`: `scheduled-2026-11-22T04:00:00Z`, `asked-1763782800`.
+    /// The name of the request. At most 64 bytes of letters, digits, `-`, `:` and `.`: `scheduled-2026-11-22T04:00:00Z`, `asked-1763782800`.
     pub request: String,
     /// [`Trigger::Scheduled`] or [`Trigger::OnDemand`].
     pub trigger: Trigger,
-    /// What of.
+    /// The part to back up.
     pub contents: Contents,
-    /// For how long automatic saving may be off while files are read, in seconds. Paper unloads no chunk meanwhile.
+    /// How long autosave may be off while files are read, in seconds. Paper unloads no chunk meanwhile.
     pub timeout_seconds: u32,
 }
 
-/// A copy that makes room for none while one of the running server is under way: a person wants it put in place. What an agent was told last counts.
+/// A backup that must not be pruned while an online backup is running, because a user wants to restore it. The last request to the agent counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeepCopy {
@@ -33,28 +33,28 @@ pub struct KeepCopy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HotCopySeen {
-    /// As it was named.
+    /// The name of the request.
     pub request: String,
-    /// When it was begun, or ended.
+    /// When it began, or ended.
     pub at: Timestamp,
-    /// What came of it.
+    /// Its result.
     pub outcome: HotCopyOutcome,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HotCopyOutcome {
-    /// It is being taken.
+    /// The backup is running.
     Running,
-    /// It lies there, read back.
+    /// The backup exists and is verified.
     Taken {
         /// Its name.
         id: String,
     },
-    /// There is none. What was there before is untouched.
+    /// No backup was taken. Earlier backups are unchanged.
     Failed {
-        /// In words for people.
+        /// The reason as text for users.
         why: String,
     },
 }

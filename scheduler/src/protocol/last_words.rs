@@ -1,12 +1,13 @@
-//! Pure. What the init container leaves behind where a set must not open the worlds. People read it, and so does the operator: of a pod that gets no
-//! further nobody else can be asked.
+//! Pure. Defines the termination message of an init container whose version set must not open the worlds.
+//!
+//! Users read it, and so does the operator, because a pod that does not start has no other source of information.
 
 use std::fmt;
 
-/// How many copies are named.
+/// How many backups are named.
 pub const NAMED: usize = 5;
 
-/// How many characters of a reason are kept: the kubelet keeps 4,096 bytes of it all.
+/// How many characters of a reason are kept. The kubelet keeps 4,096 bytes of the whole message.
 const LONGEST: usize = 900;
 
 const FIRST: &str = "REFUSED: ";
@@ -15,17 +16,17 @@ const COPIES: &str = "Copies that it could open, newest first: ";
 const NO_COPIES: &str = "none";
 const NOT_OBEYED: &str = " was not obeyed: ";
 
-/// Why the worlds must not be opened, and what could be done about it.
+/// Why the worlds must not be opened, and the possible fixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorldRefused {
-    /// In words for people.
+    /// The reason as text for users.
     pub why: String,
-    /// The newest format of the worlds, as `DataVersion` of `level.dat`. None: there is none that says so, or it is an agent from before it was said.
+    /// The newest format of the worlds, as `DataVersion` of `level.dat`. `None`: no file states it, or the agent is too old to report it.
     pub floor: Option<u32>,
-    /// The names of good copies with worlds that the set could open, newest first, at most [`NAMED`]. None: nobody could look, or it is an
-    /// agent from before they were named.
+    /// The names of good backups with worlds that the version set could open, newest first, at most [`NAMED`]. `None`: they could not be read, or
+    /// the agent is too old to name them.
     pub copies: Option<Vec<String>>,
-    /// The order of a person that stands and was not obeyed: the request, and why.
+    /// The restore request of a user that was not executed: the request, and the reason.
     pub not_obeyed: Option<(String, String)>,
 }
 
@@ -52,12 +53,12 @@ fn one_line(text: &str) -> String {
 }
 
 impl WorldRefused {
-    /// Whether a newer Minecraft has been in the worlds: so an agent says it that does not say which format they have, too.
+    /// Whether a newer Minecraft has opened the worlds. It is recognized by the text that older agents write too, which do not report the format.
     pub fn is_for_their_age(&self) -> bool {
         self.why.contains("has opened it, and a world cannot go back")
     }
 
-    /// What is written there; None: it is about something else.
+    /// Parses a termination message. `None`: it is about another failure.
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.strip_prefix(FIRST)?.lines();
         let why = lines.next().unwrap_or_default().to_owned();

@@ -1,53 +1,54 @@
-//! Pure. The worlds and datapacks that a start of the server has opened, in names that are the same before and after Minecraft 26.1 moved
-//! every world into the level's folder.
+//! Pure. Defines the report on worlds and datapacks that a start of the server has opened.
+//!
+//! The names are the same before and after Minecraft 26.1, which moved every world into the level's folder.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How many worlds, and how many datapacks, are told apart. Where there are more (a world for each island of each player) they come and go by
-/// themselves, and to compare them would be to compare nothing.
+/// How many worlds, and how many datapacks, are tracked. Servers with more (a world for each island of each player) create and delete them
+/// automatically, so a comparison would be meaningless.
 pub const MOST: usize = 200;
 
-/// What a start of the server made of worlds and datapacks.
+/// The worlds and datapacks of one start of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Loaded {
-    /// Worlds: `overworld`, `the_nether`, `creative`, and with its namespace where that is not Minecraft's own, `skylands:high`.
-    /// None: they could not be read, or are more than [`MOST`].
+    /// Worlds: `overworld`, `the_nether`, `creative`, and with its namespace if that is not Minecraft's own, `skylands:high`. `None`: they could
+    /// not be read, or are more than [`MOST`].
     #[serde(default)]
     pub worlds: Option<BTreeMap<String, AtStart>>,
-    /// There are more worlds than are told apart.
+    /// Whether more worlds exist than are tracked.
     #[serde(default)]
     pub too_many_worlds: bool,
-    /// Datapacks that people put into the level's folder, as Minecraft calls them: `file/skylands.zip`. Those of the server's own and those
-    /// that plugins bring are not among them. None: as for the worlds.
+    /// Datapacks that users put into the level's folder, by Minecraft's name for them: `file/skylands.zip`. Datapacks of the server itself and of
+    /// plugins are not included. `None`: as for the worlds.
     #[serde(default)]
     pub datapacks: Option<BTreeMap<String, AtStart>>,
-    /// There are more datapacks than are told apart.
+    /// Whether more datapacks exist than are tracked.
     #[serde(default)]
     pub too_many_datapacks: bool,
 }
 
-/// What a start made of one world or datapack.
+/// The result of a start for one world or datapack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AtStart {
     /// It was opened.
     Opened,
-    /// It lies on the volume and was not opened, and at least three starts in a row had opened it before, the last of them with another set, and
-    /// nobody closed it until its stop.
+    /// It is on the volume and was not opened. At least three starts in a row had opened it before, the last of them with another version set,
+    /// and it was not closed until the stop.
     NotAnyMore,
-    /// Nor was it opened by this start; but somebody had closed it before while the server ran, and no start has opened it since.
+    /// It was not opened by this start either. It had been closed before while the server ran, and no start has opened it since.
     ClosedBefore,
-    /// It lies on the volume and was not opened. Whether every start opens it nobody knows: a plugin may choose another map each time. The same is
-    /// what an operator makes of a word that only newer agents know: the rest of the report counts.
+    /// It is on the volume and was not opened. Whether every start opens it is unknown: a plugin may choose another map each time. An operator
+    /// also uses this value for a word that only newer agents know, so that the rest of the report stays usable.
     #[serde(other)]
     NotOpened,
 }
 
-/// Whether a world that had the name `before` may be the one that is called `now`. Before 26.1 the folder of a world says nothing of the
-/// namespace that its plugin gave it, and the move of 26.1 brings it to light.
+/// Whether a world named `before` may be the one that is called `now`. Before 26.1 the folder of a world does not contain the namespace that its
+/// plugin gave it, and the move of 26.1 reveals it.
 pub fn is_same_world(before: &str, now: &str) -> bool {
     before == now || now.split_once(':').is_some_and(|(_, path)| path == before)
 }

@@ -1,26 +1,25 @@
-//! Pure. What the init container says of the plugins' data and the server's own settings: what it kept before a change of the set, and what it
-//! put back.
+//! Pure. Defines the init container's report on plugins' data and the server's own settings that were saved before an update, or restored.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What is kept, set aside and put back as one.
+/// A folder or file that is saved, displaced and restored as a unit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum DataPiece {
     /// The folder of one plugin, by its name in `plugins`.
     OfPlugin(String),
-    /// A file or folder of settings of the server's own, by its name in the server's directory.
+    /// A file or folder with the server's own settings, by its name in the server's directory.
     OfServer(String),
 }
 
-/// In front of the name of a [`DataPiece::OfServer`]. No folder of a plugin has a name with it.
+/// The prefix of the name of a [`DataPiece::OfServer`]. No plugin folder has a name with it.
 const OF_SERVER: &str = "./";
 
 impl DataPiece {
-    /// Where it lies, relative to the server's directory.
+    /// Its path, relative to the server's directory.
     pub fn path(&self) -> String {
         match self {
             Self::OfPlugin(folder) => format!("plugins/{folder}"),
@@ -54,38 +53,38 @@ impl fmt::Display for DataPiece {
     }
 }
 
-/// What was kept before the set changed last, and what has become of it. The record `plugin-data.json` on the volume, and a part of the
-/// report.
+/// The data that was saved before the last change of the version set, and its later state. It is the record `plugin-data.json` on the volume, and
+/// a part of the report.
 ///
-/// Places are relative to the server's directory.
+/// Paths are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "PluginDataWire", into = "PluginDataWire")]
 pub struct PluginData {
-    /// When keeping began: nothing later is in it.
+    /// When saving began. It contains no later data.
     pub at: Timestamp,
     /// The digest of the lock that had run.
     pub lock: String,
-    /// The digest of the lock that it was kept before.
+    /// The digest of the lock before whose start it was saved.
     pub before: String,
-    /// Where those lie that were kept; None: there are none.
+    /// The directory of the saved pieces. `None`: no piece was saved.
     pub place: Option<String>,
-    /// Those that lie there, in order.
+    /// The saved pieces, in order.
     pub kept: Vec<DataPiece>,
-    /// Those that did not exist: whatever lies there later, `before` has made.
+    /// The pieces that did not exist. If one exists later, `before` has created it.
     pub absent: Vec<DataPiece>,
-    /// Those that were not kept, in order.
+    /// The pieces that were not saved, in order.
     pub not_kept: Vec<NotKept>,
-    /// What lay in the folders that were kept and cannot be copied, such as sockets. At most as many as in a
-    /// [copy](crate::backup::LEFT_OUT_NAMED).
+    /// Items in the saved folders that cannot be copied, such as sockets. At most as many as in a [backup](crate::backup::LEFT_OUT_NAMED).
     pub left_out: Vec<String>,
-    /// The settings of the plugins that stay as they are, below the names of their folders; None: none were kept. Nothing puts them back.
+    /// The settings of unchanged plugins, below the names of their folders. `None`: no settings were saved. They are never restored
+    /// automatically.
     pub settings: Option<Settings>,
-    /// What came of it when the set went back; None: it has not.
+    /// The result of the restore after a rollback. `None`: no rollback has happened.
     pub back: Option<PluginDataRestored>,
 }
 
-/// [`PluginData`] as it is written. What is the server's own stands apart: an agent of before knows plugins' folders only. It passes over the rest,
-/// and puts those back.
+/// The serialized form of [`PluginData`]. The server's own settings are in separate fields, because an older agent supports only plugins'
+/// folders. It ignores the other fields, and restores the folders.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PluginDataWire {
@@ -156,62 +155,62 @@ impl From<PluginData> for PluginDataWire {
     }
 }
 
-/// What was not kept.
+/// A piece that was not saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotKept {
-    /// What.
+    /// The piece.
     #[serde(rename = "folder")]
     pub piece: DataPiece,
-    /// Why.
+    /// The reason.
     #[serde(flatten)]
     pub why: WhyNotKept,
-    /// What was kept of it all the same.
+    /// The part of it that was still saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
 }
 
-/// The settings of a folder that was not kept whole, or of several.
+/// The settings of a folder that was not saved whole, or of several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// How many files were kept.
+    /// How many files were saved.
     pub files: usize,
     /// How many were found.
     pub of: usize,
-    /// Where they lie, as they lay there.
+    /// The directory in which they are stored, with their original layout.
     pub place: String,
 }
 
-/// Why it was not kept.
+/// Why a piece was not saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WhyNotKept {
     /// Larger than `spec.keepPluginData.maxSize`.
     TooLarge {
-        /// Its files, in bytes.
+        /// The size of its files, in bytes.
         bytes: u64,
-        /// What one folder may have, in bytes.
+        /// The limit for one folder, in bytes.
         limit: u64,
     },
-    /// The volume has no room for it.
+    /// The volume has too little space for it.
     NoRoom {
-        /// Its files, in bytes.
+        /// The size of its files, in bytes.
         bytes: u64,
-        /// What is free for it, in bytes.
+        /// The free space for it, in bytes.
         free: u64,
     },
-    /// It is a link, or a file in a folder's place, or lies on another volume: it could not be exchanged for another.
+    /// It is a link, or a file in place of a folder, or on another volume, so it could not be exchanged.
     #[serde(rename = "noFolder")]
     NotMovable,
-    /// The file system said no, in words.
+    /// The file system returned an error.
     Unreadable {
-        /// What went wrong.
+        /// The error as text.
         problem: String,
     },
 }
 
-/// What is said of [`WhyNotKept::NotMovable`], behind the path.
+/// The message for [`WhyNotKept::NotMovable`], after the path.
 pub(crate) const CANNOT_BE_MOVED: &str = "is a link, or of another kind than it should be, or lies on another volume";
 
 impl fmt::Display for NotKept {
@@ -243,27 +242,27 @@ impl fmt::Display for NotKept {
     }
 }
 
-/// What came of what was kept when the set went back.
+/// The result for the saved data after a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum PluginDataRestored {
-    /// They lie in their places again.
+    /// The saved data is in place again.
     Done {
-        /// When.
+        /// When it was restored.
         at: Timestamp,
-        /// Where those lie that were there; None: there were none.
+        /// The directory of the displaced data. `None`: no data was displaced.
         set_aside: Option<String>,
     },
-    /// Somebody may have played since they were kept, so what lies there stays.
+    /// Players may have been online since it was saved, so the current data stays.
     SomebodyPlayed {
-        /// When that was found.
+        /// When that was detected.
         at: Timestamp,
     },
-    /// They could not be exchanged, and nothing was touched.
+    /// The data could not be exchanged, and no file was changed.
     Impossible {
-        /// When that was found.
+        /// When that was detected.
         at: Timestamp,
-        /// What is in the way, in words.
+        /// The cause as text.
         problem: String,
     },
 }

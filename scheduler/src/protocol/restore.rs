@@ -1,121 +1,121 @@
-//! Pure. A copy that a person asks for: the order to put its worlds in place, what came of it, and what there is to choose from. And the one
-//! that a volume without a world gets.
+//! Pure. Defines restore requests of users and for new volumes, their results, and the list of available backups.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backup::Contents;
 
-/// The key of the order in the `ConfigMap` with orders, beside that of [`RestoreOrder`](super::RestoreOrder). Agents from before it was
-/// known do not look at it.
+/// The key of a user's request in the `ConfigMap` with requests, beside that of [`RestoreOrder`](super::RestoreOrder). Older agents do not read
+/// it.
 pub const ASKED_ORDER: &str = "restore-from.json";
 
 /// The key of [`NewVolumeOrder`] in the same `ConfigMap`.
 pub const NEW_VOLUME_ORDER: &str = "new-volume.json";
 
-/// Names a restore by [`NewVolumeOrder`], as a person's request is named.
+/// The request name of a restore by [`NewVolumeOrder`], in place of the name of a user's request.
 pub const NEW_VOLUME: &str = "new-volume";
 
-/// In the place of a copy's name: the newest one that holds worlds.
+/// In place of a backup's name: the newest backup with worlds.
 pub const LATEST: &str = "latest";
 
-/// In the place of the set that obeys an [`AskedRestore`]: none does yet. Until then the copy only stays.
+/// In place of the version set that executes an [`AskedRestore`]: none does yet. Until then the backup is only kept.
 pub const NOBODY: &str = "";
 
-/// How many copies are listed: as many as `spec.backup.retention` lets stay.
+/// How many backups are listed: the maximum of `spec.backup.retention`.
 pub const LISTED: usize = 100;
 
-/// An order to put the worlds of one copy in the place of all that are there. It is obeyed by the set that it names, before that starts;
-/// once, whatever comes of it; and if it cannot be, the server starts on the worlds that are there.
+/// A request to replace all existing worlds with those of one backup. The version set that it names executes it before its start, and only once,
+/// whatever the result. If it cannot be executed, the server starts on the existing worlds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AskedRestore {
-    /// Names the request. At most 64 bytes: `asked-1763782800`.
+    /// The name of the request. At most 64 bytes: `asked-1763782800`.
     pub request: String,
-    /// The digest of the lock that is to start: 64 hex digits. Or [`NOBODY`].
+    /// The digest of the lock that will start: 64 hex digits. Or [`NOBODY`].
     pub to: String,
-    /// The copy's name.
+    /// The backup's name.
     pub copy: String,
-    /// The explicit word: worlds that are there make room, and are set aside.
+    /// The user's explicit permission to displace existing worlds.
     pub overwrite: bool,
-    /// Settings, plugins and their data too. Not written when false: agents from before it was known do not know the field.
+    /// Also restore settings, plugins and their data. Not written when false, because older agents do not know the field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub everything: bool,
-    /// When it is void: found weeks later it would be a disaster.
+    /// When the request expires. A request found weeks later would be a disaster.
     pub not_after: Timestamp,
 }
 
-/// A copy was put back.
+/// A restore that was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Restored {
-    /// When.
+    /// When it was done.
     pub at: Timestamp,
-    /// The copy's name.
+    /// The backup's name.
     pub id: String,
-    /// Where that lies which made room, relative to the server's directory; empty: nothing did.
+    /// The directory of the displaced files, relative to the server's directory. Empty: no file was displaced.
     pub set_aside: String,
-    /// The request that it was done for, a person's or [`NEW_VOLUME`]; None: after an update that failed.
+    /// The request that it was done for, a user's or [`NEW_VOLUME`]. `None`: after an update that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// Settings, plugins and their data too. False: the worlds alone.
+    /// Whether settings, plugins and their data were restored too. False: only the worlds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub everything: bool,
-    /// The copy had been taken after the log told of damage to the worlds: they are not whole for it.
+    /// Whether the backup was taken after the log reported damage to the worlds. The restored worlds may be damaged then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_damage: bool,
 }
 
-/// An order that was not obeyed. Nothing was changed.
+/// A request that was refused. No file was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreRefused {
-    /// As it was named.
+    /// The name of the request.
     pub request: String,
-    /// When.
+    /// When it was refused.
     pub at: Timestamp,
-    /// In words for people.
+    /// The reason as text for users.
     pub why: String,
 }
 
-/// What a volume without a world gets before a server starts on it: all that a copy holds. It stands for as long as the server's owner wants
-/// it, and a volume obeys it once. Where it cannot be obeyed nothing starts: a new world would take the place of the one that is missed.
+/// A request to restore everything in a backup to a volume without a world, before a server starts on it. It stays for as long as the server's
+/// owner wants, and a volume executes it once. If it cannot be executed, the server does not start, because a new world would replace the missing
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewVolumeOrder {
-    /// Whose copies: the name of their directory.
+    /// The server whose backups are used: the name of their directory.
     pub server: String,
-    /// The copy's name, or [`LATEST`].
+    /// The backup's name, or [`LATEST`].
     pub copy: String,
-    /// The claim that they lie on, for people.
+    /// The claim that contains them, for messages.
     pub claim: String,
-    /// It is another claim than that of the server's own copies, and mounted apart, for the first start alone.
+    /// Whether it is another claim than that of the server's own backups. It is then mounted separately, only for the first start.
     pub apart: bool,
 }
 
-/// What came of an order for a volume without a world. The record on the volume.
+/// The result of a request for a volume without a world. It is recorded on the volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewVolume {
-    /// As it stood.
+    /// The request.
     pub order: NewVolumeOrder,
-    /// When.
+    /// When the result was recorded.
     pub at: Timestamp,
-    /// The copy that was put there; None: none was, because the volume had a world.
+    /// The restored backup. `None`: no backup was restored, because the volume had a world.
     #[serde(default)]
     pub copy: Option<String>,
 }
 
-/// One copy that lies there, good or not.
+/// One backup in the repository, good or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedCopy {
     /// Its name.
     pub id: String,
-    /// What it holds; None: nobody knows, see `problem`. Known beside a `problem`, too: it only could not be read, and may be tried by its name.
+    /// Its contents. `None`: unknown, see `problem`. If both are set, the backup only could not be read, and may be tried by its name.
     #[serde(default)]
     pub contents: Option<Contents>,
-    /// World format of the worlds in it.
+    /// The world format of the worlds in it.
     #[serde(default)]
     pub data_version: Option<u32>,
     /// The digest of the lock that had run.
@@ -124,7 +124,7 @@ pub struct ListedCopy {
     /// Why it does not count.
     #[serde(default)]
     pub problem: Option<String>,
-    /// The server's log had told of damage to its worlds before it was taken.
+    /// Whether the server's log had reported damage to its worlds before it was taken.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_damage: bool,
 }

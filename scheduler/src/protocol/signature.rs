@@ -1,8 +1,8 @@
-//! Pure. How a request from operator to agent is signed, and what an agent accepts.
+//! Pure. Signs requests from operator to agent, and verifies them.
 //!
-//! HMAC-SHA256 over `method \n path \n sha256hex(body) \n pod UID \n unix seconds \n nonce \n fence`. Nothing secret is on the wire; a
-//! request recorded here cannot be played again: not later (skew and nonce), not at the next pod (UID), and not by an operator that
-//! has lost its lease (fence).
+//! The signature is HMAC-SHA256 over `method \n path \n sha256hex(body) \n pod UID \n unix seconds \n nonce \n fence`. No secret is sent. A
+//! recorded request cannot be replayed: not later (skew and nonce), not to the next pod (UID), and not by an operator that has lost its lease
+//! (fence).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -13,34 +13,33 @@ use sha2::{Digest, Sha256};
 
 use super::RequestRefusal;
 
-/// Header with the time of signing, in seconds since 1970.
+/// The header with the time of signing, in seconds since 1970.
 pub const TIME_HEADER: &str = "x-nightshift-time";
-/// Header with a value that the signer uses once: 16 to 64 letters or digits.
+/// The header with a value that the signer uses once: 16 to 64 letters or digits.
 pub const NONCE_HEADER: &str = "x-nightshift-nonce";
-/// Header with the fence: the number of the lease under which the operator acts.
+/// The header with the fence: the number of the lease under which the operator acts.
 pub const FENCE_HEADER: &str = "x-nightshift-fence";
-/// Header with the signature: 64 hex digits.
+/// The header with the signature: 64 hex digits.
 pub const SIGNATURE_HEADER: &str = "x-nightshift-signature";
 
-/// How far the clocks of operator and node may differ, in seconds. Nodes run NTP, so this is generous; it also bounds the memory for
-/// nonces.
+/// How far the clocks of operator and node may differ, in seconds. Nodes run NTP, so this is generous. It also limits the memory for nonces.
 pub const SKEW_SECONDS: i64 = 30;
 
-/// Of so many requests the one that looks youngest says how far the clocks differ: being on the way makes each look older.
+/// Over how many requests the clock difference is measured. The request that seems youngest decides, because transit makes each look older.
 const COMPARED: usize = 8;
 
-/// So many requests have to agree that our clock is ahead: one may have been on its way for as long.
+/// How many requests must agree that the agent's clock is ahead, because a single one may have been in transit for as long.
 const AGREE: usize = 3;
 
-/// Times of signing are whole seconds, so two clocks of one time may look this far apart.
+/// Times of signing are whole seconds, so two equal clocks may seem to differ by this much.
 const ONE_TIME: i64 = 1;
 
-/// The secret that one server's agent and the operator share. Never printed.
+/// The secret that one server's agent and the operator share. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// Reads 64 hex digits; white space around them is ignored (Secrets often end in a line feed).
+    /// Reads 64 hex digits. White space around them is ignored (Secrets often end in a line feed).
     pub fn from_hex(text: &str) -> Result<Self, KeyError> {
         let mut bytes = [0; 32];
         hex::decode_to_slice(text.trim(), &mut bytes).map_err(|_| KeyError)?;
@@ -54,25 +53,25 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The text is not a key. Does not repeat the text: it may be half of one.
+/// The text is not a key. The error does not repeat the text, because it may be part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the agent key must be 64 hex digits")]
 pub struct KeyError;
 
-/// Everything that a signature covers.
+/// All parts that a signature covers.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
     /// `GET` or `POST`.
     pub method: &'a str,
-    /// The path, from the slash on, as it stands in the request line.
+    /// The path, from the slash on, as in the request line.
     pub path: &'a str,
-    /// The body's bytes; empty for none.
+    /// The body's bytes, or empty without a body.
     pub body: &'a [u8],
-    /// The pod that is meant.
+    /// The UID of the target pod.
     pub pod_uid: &'a str,
     /// When the request is signed.
     pub at: Timestamp,
-    /// Used once: 16 to 64 letters or digits.
+    /// A value that is used once: 16 to 64 letters or digits.
     pub nonce: &'a str,
     /// The operator's lease number (`leaseTransitions`).
     pub fence: u64,
@@ -81,24 +80,24 @@ pub struct Parts<'a> {
 /// The headers of a signed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
-    /// Value of [`TIME_HEADER`].
+    /// The value of [`TIME_HEADER`].
     pub time: String,
-    /// Value of [`NONCE_HEADER`].
+    /// The value of [`NONCE_HEADER`].
     pub nonce: String,
-    /// Value of [`FENCE_HEADER`].
+    /// The value of [`FENCE_HEADER`].
     pub fence: String,
-    /// Value of [`SIGNATURE_HEADER`].
+    /// The value of [`SIGNATURE_HEADER`].
     pub signature: String,
 }
 
 impl Headers {
-    /// Name and value of each header, ready to be put on a request.
+    /// The name and value of each header, ready to be set on a request.
     pub fn pairs(&self) -> [(&'static str, &str); 4] {
         let Self { time, nonce, fence, signature } = self;
         [(TIME_HEADER, time), (NONCE_HEADER, nonce), (FENCE_HEADER, fence), (SIGNATURE_HEADER, signature)]
     }
 
-    /// Collects the headers by asking `get` for each name; None if one is missing.
+    /// Collects the headers by calling `get` for each name. `None` if one is missing.
     pub fn collect<'a>(get: impl Fn(&'static str) -> Option<&'a str>) -> Option<Self> {
         Some(Self {
             time: get(TIME_HEADER)?.to_owned(),
@@ -121,7 +120,7 @@ pub fn sign(key: &Key, parts: &Parts<'_>) -> Headers {
     }
 }
 
-/// What an agent received.
+/// A request that an agent received.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
     /// `GET` or `POST`.
@@ -134,25 +133,25 @@ pub struct Received<'a> {
     pub headers: &'a Headers,
 }
 
-/// What an agent remembers between requests.
+/// The agent's state between requests.
 #[derive(Debug)]
 pub struct Guard {
     started: i64,
     fence: u64,
     nonces: BTreeMap<String, i64>,
-    /// How many seconds after its signing each of the last requests came, by our clock.
+    /// The delay between signing and arrival of each recent request, in seconds by the agent's clock.
     away: VecDeque<i64>,
 }
 
 impl Guard {
-    /// Starts to remember at `now`. Requests signed before that are refused, because a nonce of theirs may have been used while the
-    /// agent's former process lived.
+    /// A guard that starts at `now`. Requests signed before that are refused, because their nonces may have been used with the agent's previous
+    /// process.
     pub fn new(now: Timestamp) -> Self {
         Self { started: now.as_second(), fence: 0, nonces: BTreeMap::new(), away: VecDeque::new() }
     }
 
-    /// How far our clock is ahead of that of whoever signed the last requests; below 0, behind. Within a second or so, and zero where that would
-    /// explain it.
+    /// How far the agent's clock is ahead of the clock of the last requests' signer. Below 0 it is behind. It is accurate to about a second, and
+    /// zero for differences within that.
     pub fn clock_ahead(&self) -> SignedDuration {
         let ahead = self.away.iter().copied().min().filter(|away| away.abs() > ONE_TIME);
         let ahead = ahead.filter(|away| away.is_negative() || self.away.len() >= AGREE);
@@ -160,39 +159,39 @@ impl Guard {
     }
 }
 
-/// Why a request is not obeyed.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// A header has no meaning.
+    /// A header is malformed.
     #[error("the header `{0}` cannot be read")]
     Malformed(&'static str),
-    /// Wrong key, wrong pod, or changed on the way.
+    /// Wrong key, wrong pod, or changed in transit.
     #[error("the signature does not fit: the key, the pod UID or the content differs")]
     Signature,
     /// Too old or too far ahead.
     #[error("signed {away} s away from this node's clock, at most {SKEW_SECONDS} s are accepted: check the clocks")]
     Skew {
-        /// Seconds between the two clocks.
+        /// The difference between the two clocks, in seconds.
         away: i64,
     },
     /// Signed before this process of the agent began.
     #[error("signed before this agent started: sign it again")]
     BeforeStart,
-    /// The same nonce again.
+    /// The nonce was used before.
     #[error("this request was received before")]
     Replayed,
-    /// An operator with a newer lease has spoken.
+    /// An operator with a newer lease has sent requests.
     #[error("fence {got} is behind {seen}: another operator has taken over")]
     Fenced {
-        /// In the request.
+        /// The fence in the request.
         got: u64,
-        /// The highest that was seen.
+        /// The highest fence received.
         seen: u64,
     },
 }
 
 impl SignatureError {
-    /// As it is answered.
+    /// The body of the response.
     pub fn told(&self) -> RequestRefusal {
         let clock_ahead = if let Self::Skew { away } = self { Some(*away) } else { None };
         let fence = if let Self::Fenced { got: _, seen } = self { Some(*seen) } else { None };
@@ -200,7 +199,7 @@ impl SignatureError {
     }
 }
 
-/// Accepts a request for the pod `pod_uid`, or says why not. Only an accepted request changes `guard`.
+/// Accepts a request for the pod `pod_uid`, or returns why not. Only an accepted request changes `guard`.
 pub fn verify(
     key: &Key,
     received: &Received<'_>,
@@ -217,7 +216,7 @@ pub fn verify(
     let signature = hex::decode(signature).map_err(|_| SignatureError::Malformed(SIGNATURE_HEADER))?;
     let parts =
         Parts { method: received.method, path: received.path, body: received.body, pod_uid, at: now, nonce, fence };
-    // Constant time. Nothing below is answered to somebody without the key.
+    // Compared in constant time. A sender without the key gets no response from the checks below.
     code(key, &text(&parts, time, fence)).verify_slice(&signature).map_err(|_| SignatureError::Signature)?;
 
     let away = now.as_second().saturating_sub(time);
@@ -230,14 +229,14 @@ pub fn verify(
     if fence < guard.fence {
         return Err(SignatureError::Fenced { got: fence, seen: guard.fence });
     }
-    // A request stays within the skew of our clock for at most twice the skew.
+    // A request stays within the skew of the agent's clock for at most twice the skew.
     guard.nonces.retain(|_, signed| now.as_second() - *signed <= 2 * SKEW_SECONDS);
     if guard.nonces.contains_key(nonce) {
         return Err(SignatureError::Replayed);
     }
     guard.nonces.insert(nonce.clone(), time);
     if fence > guard.fence {
-        // Another operator, whose clock may be another.
+        // Another operator, whose clock may differ.
         guard.away.clear();
     }
     guard.fence = fence;

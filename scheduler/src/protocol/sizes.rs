@@ -1,15 +1,15 @@
-//! Pure. How much a copy of a server would hold.
+//! Pure. Defines the measured size of a future backup.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backup::Contents;
 
-/// How much a copy would hold, by the sizes of the files when they were looked at. Sizes of files, not what an archive of them takes.
+/// The size of a future backup, as the sum of its file sizes when they were measured. An archive of the files may be smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sizes {
-    /// When that was begun.
+    /// When the measurement began.
     pub at: Timestamp,
     /// All worlds, in bytes.
     pub worlds: u64,
@@ -18,7 +18,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Of a copy of this.
+    /// The size of a backup with these contents.
     pub fn of(&self, contents: Contents) -> u64 {
         match contents {
             Contents::Worlds => self.worlds,

@@ -1,7 +1,7 @@
-//! Edge (reads). Stands between socket and `rcon` crate, and lets only packets through that the crate can stomach.
+//! Edge (reads). Validates packets between the socket and the `rcon` crate, and passes only packets that the crate can handle.
 //!
-//! The crate takes a packet's length on trust (a negative one ends the process, a huge one allocates) and wants strict UTF-8, which old
-//! servers and cut surrogate pairs are not. So whole packets are read here, their length is checked, and broken text is replaced.
+//! The crate trusts a packet's length: a negative one ends the process, and a huge one allocates memory. It also requires strict UTF-8, which old
+//! servers and cut surrogate pairs violate. So this module reads whole packets, checks their length, and replaces broken text.
 
 use std::io;
 use std::pin::Pin;
@@ -9,18 +9,18 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Length field of an empty packet: id, type and two zero bytes.
+/// The length field of an empty packet: id, type and two zero bytes.
 const SHORTEST: usize = 10;
-/// 4096 UTF-16 units of at most 3 bytes each; the largest that was seen had 12298.
+/// 4096 UTF-16 units of at most 3 bytes each. The largest observed packet had 12298.
 const LONGEST: usize = 4 + 4 + 3 * 4096 + 2;
 
-/// A stream that is checked packet by packet on its way in and untouched on its way out.
+/// A stream whose incoming packets are validated and whose outgoing data is unchanged.
 #[derive(Debug)]
 pub(super) struct PacketGuard<S> {
     inner: S,
-    /// Bytes of a packet that is not complete.
+    /// The bytes of an incomplete packet.
     raw: Vec<u8>,
-    /// A checked packet, and how much of it has been handed out.
+    /// A validated packet, and how much of it was already returned.
     ready: Vec<u8>,
     given: usize,
 }
@@ -30,7 +30,7 @@ impl<S> PacketGuard<S> {
         Self { inner, raw: Vec::new(), ready: Vec::new(), given: 0 }
     }
 
-    /// Moves one whole packet from `raw` to `ready`, if there is one.
+    /// Moves one whole packet from `raw` to `ready`, if one is complete.
     fn take_packet(&mut self) -> io::Result<bool> {
         let Some(length) = self.raw.first_chunk::<4>() else { return Ok(false) };
         let length = usize::try_from(i32::from_le_bytes(*length)).unwrap_or(0);

@@ -1,22 +1,22 @@
-//! Pure. What the texts of a server mean, and those that we build.
+//! Pure. Parses the server's answers, and builds command arguments.
 
 use std::collections::BTreeMap;
 
-/// Who is on, by `minecraft:list`.
+/// The players online, by `minecraft:list`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Online {
-    /// The server said both numbers.
+    /// The answer contained both numbers.
     Known {
-        /// How many players.
+        /// The number of players.
         count: u32,
-        /// How many may be.
+        /// The maximum number of players.
         max: u32,
     },
-    /// Any other text. An empty one means "stopping" on Paper, and is never zero players.
+    /// Any other text. On Paper an empty one means that the server is stopping. It never means zero players.
     Unknown,
 }
 
-/// Reads the two numbers of `There are 2 of a max of 20 players online: …`. The names behind them are never counted: Paper cuts them
+/// Reads the two numbers of `There are 2 of a max of 20 players online: …`. The names after them are never counted, because Paper cuts the list
 /// after the 14th.
 pub fn online(text: &str) -> Online {
     let read = || {
@@ -33,21 +33,21 @@ pub fn says_saved(text: &str) -> bool {
     text.contains("Saved the game")
 }
 
-/// What automatic saving is, by the answer to `save-off` or `save-on`.
+/// The state of autosave, by the answer to `save-off` or `save-on`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saving {
     /// It is off from now on.
     Off,
-    /// It had been off before.
+    /// It was already off.
     OffBefore,
     /// It is on from now on.
     On,
-    /// It had been on before.
+    /// It was already on.
     OnBefore,
 }
 
-/// Reads the answer to `save-off` or `save-on`. None: it is neither of the texts, so nobody knows. The words of Minecraft before 1.13 say
-/// the same whether anything was changed or not.
+/// Reads the answer to `save-off` or `save-on`. `None`: the text is unknown. Minecraft before 1.13 gives the same answer whether or not the state
+/// changed.
 pub fn saving(text: &str) -> Option<Saving> {
     let texts = [
         ("Automatic saving is now disabled", Saving::Off),
@@ -61,13 +61,14 @@ pub fn saving(text: &str) -> Option<Saving> {
     texts.into_iter().find(|(words, _)| text.contains(words)).map(|(_, saving)| saving)
 }
 
-/// ` in minecraft:creative if entity @a`: asks for nothing but whether it can be asked there. `execute` has had these words since 1.13, and
-/// does not change anything.
+/// ` in minecraft:creative if entity @a`: only tests whether the dimension accepts a command. `execute` has supported this syntax since 1.13, and
+/// changes nothing.
 pub fn in_dimension_arguments(key: &str) -> String {
     format!(" in {key} if entity @a")
 }
 
-/// Whether the dimension is there, by the answer to that: the test passes or fails where it is, and there is none where it is not.
+/// Whether the dimension exists, by the answer to that test. In an existing dimension the test passes or fails, and otherwise the dimension is
+/// unknown.
 pub fn has_dimension(text: &str) -> Option<bool> {
     let text = without_colours(text);
     if text.contains("Test passed") || text.contains("Test failed") {
@@ -76,7 +77,7 @@ pub fn has_dimension(text: &str) -> Option<bool> {
     text.contains("Unknown dimension").then_some(false)
 }
 
-/// The text without colours: `§` and the letter behind it, also the 14 characters of a hex colour (`§x§r§r§g§g§b§b`).
+/// The text without colours: `§` and the following letter, including the 14 characters of a hex colour (`§x§r§r§g§g§b§b`).
 pub fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -90,9 +91,10 @@ pub fn without_colours(text: &str) -> String {
     plain
 }
 
-/// Reads the answer of `bukkit:plugins`: names, true for green ones. None if it is no such list, so that no text is "no plugins".
+/// Reads the answer of `bukkit:plugins`: names, with true for green ones. `None` if it is not such a list, so that no other text counts as "no
+/// plugins".
 ///
-/// Two shapes: `Plugins (2): §aDemo§f, §cOther` (Bukkit and old Paper) and, since Paper 1.19.4, a heading per kind and lines
+/// It has two forms. Bukkit and old Paper write `Plugins (2): §aDemo§f, §cOther`. Paper since 1.19.4 writes a heading per kind and lines
 /// `§8- §aDemo§f, §aOther`. An asterisk marks a legacy plugin.
 pub fn plugins(text: &str) -> Option<BTreeMap<String, bool>> {
     let heading = without_colours(text);
@@ -115,28 +117,28 @@ pub fn plugins(text: &str) -> Option<BTreeMap<String, bool>> {
             }
         }
     }
-    // A list that was cut must not look like plugins that are gone.
+    // A truncated list must not look as if plugins were missing.
     (found.len() == expected).then_some(found)
 }
 
-/// ` @a {"text":"…"}`: JSON, in a form that servers since 1.21.5 also read as SNBT. The text's lines stand under one another in the
-/// chat: a line break is the two characters `\n` in JSON, so the command stays on one line.
+/// ` @a {"text":"…"}`: JSON, in a form that servers since 1.21.5 also read as SNBT. The chat shows the text's lines one below the other. In JSON
+/// a line break is the two characters `\n`, so the command stays on one line.
 pub fn tellraw_arguments(text: &str) -> String {
     format!(" @a {}", component(&lines(text).join("\n")))
 }
 
-/// The parts of the screen that the command `title` shows a text in.
+/// The parts of the screen in which the command `title` shows a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TitleKind {
     /// Above the hotbar.
     ActionBar,
-    /// Large, across the screen. Shows the subtitle with it.
+    /// Large, across the screen. It shows the subtitle with it.
     Title,
     /// Below the title, when that is shown.
     Subtitle,
 }
 
-/// ` @a actionbar {"text":"…"}`, as [`tellraw_arguments`]. None of the three has more than one line: the first is shown.
+/// ` @a actionbar {"text":"…"}`, as [`tellraw_arguments`]. All three parts have one line, so only the first line is shown.
 pub fn title_arguments(part: TitleKind, text: &str) -> String {
     let part = match part {
         TitleKind::ActionBar => "actionbar",
@@ -146,7 +148,7 @@ pub fn title_arguments(part: TitleKind, text: &str) -> String {
     format!(" @a {part} {}", component(lines(text).first().map_or("", String::as_str)))
 }
 
-/// ` @a …`: the reason is the rest of the line, as it is.
+/// ` @a …`: the reason is the unescaped rest of the line.
 pub fn kick_arguments(reason: &str) -> String {
     format!(" @a {}", lines(reason).join(" / "))
 }
@@ -155,7 +157,7 @@ fn component(text: &str) -> serde_json::Value {
     serde_json::json!({ "text": text, "color": "yellow" })
 }
 
-/// The lines that say something, without control characters: a line break would begin another command where a console reads it.
+/// The lines with text, without control characters, because a line break would start another command in a console.
 fn lines(text: &str) -> Vec<String> {
     let line = |line: &str| line.chars().filter(|character| !character.is_control()).collect::<String>();
     text.lines().map(line).filter(|line| !line.trim().is_empty()).collect()

@@ -1,4 +1,4 @@
-//! Edge (writes). The console against a small server made by hand, which misbehaves in each way that real ones were seen to.
+//! Edge (writes). Checks the console against a small fake server, which misbehaves in each way that real ones were observed to.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -8,7 +8,7 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// How the server answers one command.
+/// The fake server's reply to one command.
 enum Reply {
     Text(String),
     Nothing,
@@ -26,7 +26,7 @@ fn packet(id: i32, kind: i32, body: &str) -> Vec<u8> {
     bytes
 }
 
-/// Serves connection after connection; each command is sent to the test and answered by the next reply.
+/// Serves connection after connection. Each command is sent to the test and answered with the next reply.
 async fn serve(mut replies: Vec<Reply>) -> (SocketAddr, mpsc::UnboundedReceiver<(usize, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -38,7 +38,7 @@ async fn serve(mut replies: Vec<Reply>) -> (SocketAddr, mpsc::UnboundedReceiver<
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut bytes = vec![0; 4096];
             loop {
-                // As a real server: one read must hold exactly one packet.
+                // As in a real server, one read must contain exactly one packet.
                 let count = stream.read(&mut bytes).await.unwrap_or(0);
                 if count < 14 {
                     break;

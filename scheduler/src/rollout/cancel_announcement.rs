@@ -1,6 +1,7 @@
-//! Pure. Players were told of a stop that does not come: a blackout began in their countdown, the server was suspended, the goal is another one.
+//! Pure. Cancels an announced stop that does not happen, and informs the players.
 //!
-//! A countdown that ends in nothing is a lie, and whoever reads the next one thinks of it.
+//! A stop is cancelled when a blackout began during its countdown, the server was suspended, or the goal has changed. Players who see a countdown
+//! end without a stop do not trust the next one.
 
 use jiff::Timestamp;
 
@@ -8,8 +9,8 @@ use super::{DECISION_COUNTS, Step, WaitingOn};
 use crate::maintenance::later;
 use crate::observation::{Announced, Disruption, Observation, Players};
 
-/// `step`, or that players are told first that what they count down to does not come. A stop for which they are only waited for, or whose files
-/// are on their way, still does.
+/// `step`, or the step that first tells players that the announced disruption does not happen. A stop that only waits for players or for its
+/// files still happens.
 pub(super) fn before_rest(seen: &Observation, step: Step, now: Timestamp) -> Step {
     let rests = matches!(
         step,
@@ -23,10 +24,10 @@ pub(super) fn before_rest(seen: &Observation, step: Step, now: Timestamp) -> Ste
                     | WaitingOn::RollbackWouldLoseProgress
             )
     );
-    // A drain has an end of its own.
+    // A drain has its own end.
     let is_of_drain = |told: &Announced| matches!(told.act, Disruption::Drain { .. });
     let told = seen.facts.announced.filter(|told| seen.pod.is_some_and(|pod| pod.uid == told.pod));
-    // Who cannot be asked cannot be told either: then it is called off when they answer.
+    // A cancellation cannot be sent while the agent is unreachable. It is sent when the agent answers again.
     let can_be_told = !matches!(seen.players, Players::Unknown { .. });
     match told.filter(|told| rests && can_be_told && !is_of_drain(told) && !told.is_long_ago(now)) {
         Some(told) => Step::CancelAnnouncement { act: told.act, not_after: later(now, DECISION_COUNTS) },

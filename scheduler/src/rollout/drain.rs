@@ -1,10 +1,10 @@
-//! Pure. A node is to be emptied: the server on it is made ready to be evicted, as before any other stop, and then it is let go.
+//! Pure. Prepares a server on a node that is drained for eviction, as before any other stop, and then allows the eviction.
 //!
-//! An eviction that is refused leaves no trace, and one that is let through stops a server within seconds. So nobody waits for the first:
-//! the server is made ready as soon as its node is marked. Until then evictions are refused; [`WaitingOn::Eviction`] is what lets them
-//! through. It is not us who stop the server: somebody who marks a node and evicts nobody has asked for no restart.
+//! A refused eviction leaves no trace, and an allowed one stops a server within seconds. The operator therefore does not wait for the first
+//! eviction: it prepares the server as soon as its node is marked. Until then evictions are refused. [`WaitingOn::Eviction`] allows them. The
+//! operator does not stop the server itself: an admin who marks a node and evicts no pod has not asked for a restart.
 //!
-//! Whatever else stops the server moves it as well, so that goes first: an update whose window is open, a restart that is due, a way back.
+//! Any other stop also moves the server, so it has priority: an update whose window is open, a restart that is due, or a rollback.
 
 use jiff::Timestamp;
 
@@ -13,13 +13,13 @@ use super::{DECISION_COUNTS, Step, WaitingOn};
 use crate::maintenance::later;
 use crate::observation::{Disruption, EvictionSeen, Goal, NodeState, Observation, PodPhase};
 
-/// `step`, or what the server's node asks for instead.
+/// `step`, or the step that the drain of the server's node requires instead.
 pub(super) fn before_an_eviction(goal: &Goal, seen: &Observation, step: Step, now: Timestamp) -> Step {
     if is_at_rest(&step) { next(goal, seen, now).unwrap_or(step) } else { step }
 }
 
-/// Nothing is begun, and nothing that stops the server begins now. Files that cannot be staged, or images that cannot be pulled, may keep an update waiting
-/// for ever, and players who stay keep it waiting for longer than a node does.
+/// Whether no change is in progress and no step that stops the server begins now. Files that cannot be staged, or images that cannot be pulled,
+/// may delay an update for ever. Players who stay delay it for longer than a drain waits.
 fn is_at_rest(step: &Step) -> bool {
     match step {
         Step::Settled
@@ -89,21 +89,21 @@ fn next(goal: &Goal, seen: &Observation, now: Timestamp) -> Option<Step> {
         return Some(Step::Wait(WaitingOn::Eviction));
     }
     Some(match clear_to_stop(goal, seen, act, later(now, DECISION_COUNTS), now) {
-        // Nobody has to be told, or nobody could be asked.
+        // Players need no warning, or the agent could not be reached.
         StopPreconditions::Asked | StopPreconditions::Unasked => Step::Wait(WaitingOn::Eviction),
         StopPreconditions::NotYet(step) => step,
     })
 }
 
-/// Whether a pod that is evicted now comes back as it runs, whatever else happens to the `StatefulSet`. An update may wait for players although
-/// its template is written: nobody could be asked, and then somebody answered.
+/// Whether an evicted pod is recreated as it runs now, whatever else happens to the `StatefulSet`. An update may wait for players although its
+/// template is written. This happens when the agent was unreachable first and answered later.
 fn is_whole(seen: &Observation) -> bool {
     let (Some(set), Some(settled)) = (seen.set, seen.facts.settled) else { return false };
     set.template == settled.revision && set.current == settled.revision
 }
 
-/// Told and saved, however long ago: a server that waits to be evicted is not saved again and again, nor its door shut because its agent is
-/// silent for a moment. The hook that stops it saves what is built since, and tells who has joined.
+/// Whether players were warned and the world was saved, however long ago. A server that waits for eviction is not saved again and again, and
+/// evictions stay allowed when its agent is silent for a moment. The pre-stop hook saves later changes and warns players who joined.
 fn is_ready(seen: &Observation, act: Disruption, now: Timestamp) -> bool {
     let is_told = seen.told(act).is_some_and(|told| told.ends <= now);
     let saved = seen.facts.saved.filter(|it| it.act == act && seen.pod.is_some_and(|pod| pod.uid == it.pod));

@@ -1,9 +1,9 @@
-//! Pure. May an update come outside of every window, because nobody would mind?
+//! Pure. Decides whether an update may begin outside of every window because no player would mind.
 //!
-//! The answer is a gate like any other. It is named by an instant, as an opening of a window is: by that from which nobody has been on
-//! for long enough, or by that of a restart which the update takes the place of. When somebody joins it is shut, and what follows is
-//! what follows from every shut gate: what was announced counts for nothing in the next opening, a template that was
-//! written goes back, and a commit that has stopped nothing yet is taken back.
+//! The answer is a gate like any other. As with a window, an instant identifies the opening. It is the instant from which nobody had been online
+//! for long enough, or the instant of a restart that the update replaces. When a player joins, the gate shuts, with the same results as for any
+//! shut gate. An announcement does not count in the next opening, a written template is reverted, and a commit that has not stopped a server yet
+//! is reverted.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,32 +13,32 @@ use crate::observation::{
     Disruption, Goal, ImagesOnNode, Observation, Partition, PlayerPolicy, Players, PodPhase, RestartDue,
 };
 
-/// Why nobody minds.
+/// Why no player would mind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpportunityReason {
-    /// No server runs, and none is to.
+    /// No server is running, and none is wanted.
     Asleep,
-    /// Nobody has been on for long enough. Who joins ends it.
+    /// The server has been empty for long enough. A player who joins ends it.
     Empty,
-    /// It restarts by the clock anyway. Players are told as before that restart, and have the same say.
+    /// The server restarts on schedule anyway. Players are warned as before that restart, and can delay it as far.
     Restart,
 }
 
 /// An opening of the gate outside of every window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opportunity {
-    /// Why.
+    /// The reason.
     pub occasion: OpportunityReason,
-    /// In place of the gate that is shut.
+    /// Replaces the gate that is shut.
     pub gate: Gate,
-    /// How much the players have a say.
+    /// How far players can delay the stop.
     pub policy: PlayerPolicy,
 }
 
-/// The opening for a goal whose `gate` is shut. None: there is none, and in a window everything is as the window has it.
+/// The opening for a goal whose `gate` is shut. `None`: no opening exists, or the gate is not shut and the rules of the window apply.
 ///
-/// Of the `windows` only the blackouts count. Nobody must have been on for `empty_for`, as the server says: who cannot be asked counts as
-/// somebody. A newer Minecraft is not for this: its players need another client, and the world does not go back.
+/// Of the `windows` only the blackouts count. The server must have reported zero players for `empty_for`, and a server that cannot be reached
+/// counts as occupied. A newer Minecraft is excluded: its players need another client, and the world cannot be converted back.
 pub fn opportunity(
     goal: &Goal,
     seen: &Observation,
@@ -56,7 +56,7 @@ pub fn opportunity(
     if is_held_by_crashes(goal, seen, gate) {
         return None;
     }
-    // What is on its way already is not this goal: it is finished first, or taken back.
+    // Another goal is already in progress. It is finished or reverted first.
     if set.door == Partition::Open && set.template != goal.revision {
         return None;
     }
@@ -65,7 +65,7 @@ pub fn opportunity(
         Gate::NoNewStarts { .. } | Gate::Shut { .. } => None,
     };
     let Some(pod) = seen.pod else {
-        // A pod that is lost comes back as it was: two changes at once would leave nobody knowing which of them it was.
+        // A lost pod is recreated as it was. With two changes at once, the cause of a failure would be unclear.
         return if set.asleep { opening(OpportunityReason::Asleep, Timestamp::MIN) } else { None };
     };
     if pod.life != PodPhase::Up || pod.revision != settled.revision || !seen.staged {
@@ -75,7 +75,7 @@ pub fn opportunity(
     let with_restart = restart.map(|RestartDue { due, until, policy, only_empty: _, gives_way_until: _ }| {
         Opportunity { occasion: OpportunityReason::Restart, gate: Gate::Open { opened_at: due, until }, policy }
     });
-    // What players were told before a restart happens as they were told, also when they have left.
+    // Players were warned before a restart. It happens as announced, also when they have left.
     if restart.is_some_and(|restart| has_begun(goal, seen, restart.due)) {
         return with_restart;
     }
@@ -87,7 +87,7 @@ pub fn opportunity(
     long_enough.and_then(|from| opening(OpportunityReason::Empty, from)).or(with_restart)
 }
 
-/// Whether an update goes with a restart that is due. One that players were told of as a restart goes on as that.
+/// Whether an update replaces a restart that is due. A restart that was announced as such stays a restart.
 fn is_taken_along(goal: &Goal, seen: &Observation, restart: RestartDue) -> bool {
     let may_begin = match seen.players {
         Players::Nobody => true,

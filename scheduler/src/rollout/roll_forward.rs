@@ -1,9 +1,11 @@
-//! Pure. What comes instead of a set that failed, where going back is a person's to decide: a newer Minecraft has rewritten the worlds, and there is
-//! no copy from before it, or somebody may have played since. And what comes instead of the set that settled, where that is the one which cannot open
-//! the worlds.
+//! Pure. Decides which revision replaces a failed one when only an admin can decide about a rollback, or a stable one that cannot open the
+//! worlds.
 //!
-//! The worlds need no way back if what comes can open them: a corrected set of the same Minecraft, or of a newer one. It is an update like any other,
-//! in a window or by a person's word, and of it there is as little a way back.
+//! An admin must decide about the rollback when a newer Minecraft has converted the worlds, and no backup from before exists or players may have
+//! been online since.
+//!
+//! No rollback of the worlds is needed if the new revision can open them: a corrected version set of the same Minecraft or of a newer one. It is
+//! an update like any other, in a window or on a user's request. It cannot be rolled back either.
 
 use jiff::Timestamp;
 
@@ -14,10 +16,10 @@ use crate::observation::{
     Goal, ImagesOnNode, Observation, PodPhase, RecordedFacts, Revision, StableSet, StatefulSetView, WorldState,
 };
 
-/// The next step forward from what runs, or would. None: there is nothing else to bring, or not now.
+/// The next step forward from the revision that runs or should run. `None`: no other revision is available, or not now.
 pub(super) fn go_forward(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Option<Step> {
     let opened_at = lets_in(goal, seen, gate, now).filter(|_| is_way_forward(goal, seen))?;
-    // In a pod that refuses the worlds nothing runs that could stage them: the start brings them, as after a sleep.
+    // A pod that refuses the worlds has no running process that could stage the files. The next start stages them, as after scaling to zero.
     if !seen.staged && !refuses_newer_worlds(seen) {
         return Some(Step::Stage);
     }
@@ -33,12 +35,12 @@ pub(super) fn go_forward(goal: &Goal, seen: &Observation, gate: Gate, now: Times
     }
 }
 
-/// A newer Minecraft than what settled may have rewritten the worlds.
+/// Whether a newer Minecraft than the stable revision's may have converted the worlds.
 pub(super) fn is_touched(world: &WorldState, settled: StableSet) -> bool {
     world.floor > settled.world || !world.whole
 }
 
-/// What a person has to decide before anything goes back to what settled. None: it goes back by itself.
+/// The decision that an admin must make before a rollback to the stable revision. `None`: the rollback is automatic.
 pub(super) fn who_decides(world: &WorldState, settled: StableSet) -> Option<WaitingOn> {
     match (is_touched(world, settled), world.backup, world.played_since) {
         (true, None, _) => Some(WaitingOn::NoBackup),
@@ -47,24 +49,24 @@ pub(super) fn who_decides(world: &WorldState, settled: StableSet) -> Option<Wait
     }
 }
 
-/// Whether what settled is not started, because a newer Minecraft has been in the worlds. Where it is refused for another reason (a copy that could not
-/// be taken or put back), another Minecraft is no help.
+/// Whether the stable revision is not started because a newer Minecraft has converted the worlds. If the init container refuses them for another
+/// reason (a backup that could not be taken or restored), another Minecraft does not help.
 pub(super) fn refuses_newer_worlds(seen: &Observation) -> bool {
     let (Some(pod), Some(settled)) = (seen.pod, seen.facts.settled) else { return false };
     pod.life == PodPhase::Refused && pod.revision == settled.revision && seen.world.floor > settled.world
 }
 
-/// Whether what runs has failed, and a person has to decide about the way back, or what settled cannot open the worlds. Nothing is under way then: what
-/// comes forward begins something new.
+/// Whether the running revision has failed and an admin must decide about the rollback, or the stable revision cannot open the worlds. No change
+/// is in progress then: a roll forward begins a new one.
 pub fn is_left_to_a_person(seen: &Observation) -> bool {
     let runs = seen.pod.map(|pod| pod.revision);
     let has_failed = is_failure_left_to_a_person(seen.set, runs, &seen.world, &seen.facts);
-    // Once another template stands there, that is under way.
+    // Once another template is written, that change is in progress.
     let stands = seen.set.zip(seen.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision);
     !seen.copy_asked && (has_failed || stands && refuses_newer_worlds(seen))
 }
 
-/// The same, of the revision that `runs`, for who has not looked whether a person has named a copy.
+/// The same for the revision that `runs`, for callers that have not checked whether a user has chosen a backup.
 pub fn is_failure_left_to_a_person(
     set: Option<StatefulSetView>,
     runs: Option<Revision>,
@@ -72,13 +74,13 @@ pub fn is_failure_left_to_a_person(
     facts: &RecordedFacts,
 ) -> bool {
     let (Some(set), Some(runs), Some(settled)) = (set, runs, facts.settled) else { return false };
-    // Once another template stands there, that is under way.
+    // Once another template is written, that change is in progress.
     let stands = set.template == runs && runs != settled.revision;
     stands && facts.failed.contains(&runs) && who_decides(world, settled).is_some()
 }
 
-/// Whether the goal is a way on from the set of the pod, when the gate lets it in: another set than what failed and what would be gone back to, which
-/// never failed here and can open the worlds as they are.
+/// Whether the goal can replace the pod's revision when the gate allows it. It must differ from the failed revision and from the rollback target.
+/// It must never have failed here, and must be able to open the worlds as they are.
 pub fn is_way_forward(goal: &Goal, seen: &Observation) -> bool {
     let Some(pod) = seen.pod else { return false };
     let is_back = seen.facts.settled.is_some_and(|settled| settled.revision == goal.revision);

@@ -1,157 +1,159 @@
-//! Pure. The next safe step, and why there is none yet. Rendered into text by whoever shows it.
+//! Pure. Defines the next safe step and the reasons for waiting.
+//!
+//! The callers that display them render the text.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::observation::{DataVersion, Disruption, Partition, PodUid, Revision};
 
-/// One step, done by the edge with what was seen (uid, resourceVersion, pod UID) and never after `not_after`.
+/// One step. The edge executes it with what it observed (uid, resourceVersion, pod UID) and never after `not_after`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// There is no `StatefulSet`: make it.
+    /// Create the missing `StatefulSet`.
     Create {
-        /// What it runs.
+        /// The revision it runs.
         revision: Revision,
-        /// `Open` only for a server that has never been settled.
+        /// `Open` only for a server that has never had a stable revision.
         door: Partition,
     },
-    /// The agent brings the files of the goal to the volume.
+    /// The agent stages the files of the goal on the volume.
     Stage,
-    /// Tell the players, then record it. The other way round, a crash between the two restarts a server whose players
-    /// nobody told. If the agent reports an announcement of this act that ends within `notice`, that end is recorded and nothing is said.
-    /// One that is recorded already is cut short by this: the last player has left.
+    /// Warn the players, then record the announcement. In the other order, a crash between the two would restart a server without a warning. If
+    /// the agent reports an announcement of this disruption that ends within `notice`, that end is recorded and no line is sent. A recorded
+    /// announcement is cut short by this step, when the last player has left.
     Announce {
-        /// What is announced.
+        /// The disruption to announce.
         act: Disruption,
-        /// To whom.
+        /// The pod whose players are warned.
         pod: PodUid,
-        /// How long the countdown is, from the moment it is said.
+        /// The length of the countdown, from the moment it is announced.
         notice: SignedDuration,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// What was recorded is told once more, with the same end: the agent that was told has died in the countdown, and the one of now would
-    /// leave players without another word until their server stops. Nothing is recorded.
+    /// Repeat the recorded announcement with the same end. The agent that received it has restarted during the countdown, and the new one would
+    /// send no further line before the server stops. No fact is recorded.
     Reannounce {
-        /// What was announced.
+        /// The announced disruption.
         act: Disruption,
-        /// To whom.
+        /// The pod whose players are warned.
         pod: PodUid,
-        /// The end that they were told.
+        /// The end that the players were told.
         ends: Timestamp,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// Bring the world to the disk, then record what the server answered.
+    /// Save the world to disk, then record the server's answer.
     Save {
-        /// For which act.
+        /// The disruption that the save is made for.
         act: Disruption,
-        /// Where.
+        /// The pod.
         pod: PodUid,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The goal's template, behind a closed door: changes nothing yet. Ends an order to restore.
+    /// Write the goal's template with a closed partition, which changes no pod yet. Removes a restore request.
     WriteTemplate {
         /// The goal.
         revision: Revision,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The door opens: the one write that stops a server for an update.
+    /// Open the partition. This one write stops a server for an update.
     Commit {
-        /// Nobody could be asked. Goes into the report.
+        /// The agent could not be reached. The report states it.
         unasked: bool,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The settled template, and the door in the same write. Open while [`crate::observation::Set::current`] is something else
-    /// (history was lost): the pod is of this revision already, so nothing is stopped, and a pod that is lost comes back
-    /// as this one.
+    /// Write the stable template and the partition in the same write. The partition stays open while
+    /// [`crate::observation::StatefulSetView::current`] differs (history was lost). The pod already has this revision, so it is not stopped, and
+    /// a lost pod is recreated with it.
     Restore {
-        /// What is settled.
+        /// The stable revision.
         revision: Revision,
         /// Closed as soon as the controller agrees.
         door: Partition,
     },
-    /// Remember, for good, that a revision did not make it.
+    /// Record permanently that a revision failed.
     MarkFailed {
-        /// Which one.
+        /// The failed revision.
         revision: Revision,
     },
-    /// Tells the init container of `to` to set the world aside and bring the cold copy back, if it cannot open the world as
-    /// it is. The order ends with that, with the next `Close` and with the next `WriteTemplate`: found weeks later it would
-    /// be a disaster.
+    /// Request that the init container of `to` displaces the world and restores the offline backup if it cannot open the world as it is. The
+    /// request ends with the restore, with the next [`Step::MarkStable`] and with the next [`Step::WriteTemplate`]. A request found weeks later
+    /// would be a disaster.
     RequestRestore {
-        /// What is settled.
+        /// The stable revision.
         to: Revision,
-        /// The copy is the one that a person asked for. The pod is there already, and its init container tries again by itself.
+        /// The backup is the one that a user chose. The pod already exists, and its init container retries by itself.
         asked: bool,
     },
-    /// Tells the init container of `to` to put back what plugins' data folders held before the update, if nobody may have played since.
-    /// The worlds stay as they are. Ends as [`Step::RequestRestore`] does, which says the same and more.
+    /// Request that the init container of `to` restores plugins' data folders to their state before the update, if nobody may have played since.
+    /// The worlds stay unchanged. It ends as [`Step::RequestRestore`] does, which includes this and more.
     RequestPluginDataRestore {
-        /// What is settled.
+        /// The stable revision.
         to: Revision,
     },
-    /// Template and open door in one write, ready once or never: the controller replaces the pod by itself.
+    /// Write the template and open the partition in one atomic write. The controller then replaces the pod by itself.
     RollBack {
-        /// What is settled; for a first start that failed, the corrected goal.
+        /// The stable revision. For a first start that failed, the corrected goal.
         to: Revision,
-        /// The order of a person who wants the worlds of a copy goes with it, before the write.
+        /// The restore request of a user who chose a backup is written first.
         asked: bool,
-        /// Nobody could be asked. Goes into the report.
+        /// The agent could not be reached. The report states it.
         unasked: bool,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The same with another goal than what failed, where going back is a person's to decide, or than what settled and cannot open the worlds. Ends an
-    /// order to restore.
+    /// The same with a goal other than the revision that failed, where an admin must decide about a rollback, or other than a stable one that
+    /// cannot open the worlds. Removes a restore request.
     RollForward {
         /// The goal.
         to: Revision,
-        /// Nobody could be asked. Goes into the report.
+        /// The agent could not be reached. The report states it.
         unasked: bool,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The door closes and the revision is settled, in one write.
+    /// Close the partition and mark the revision as stable, in one write.
     MarkStable {
-        /// What runs, proven.
+        /// The running, verified revision.
         settled: Revision,
     },
-    /// The pod is deleted, and comes back as what is settled: nothing else stands behind the closed door. Which pod it was is
-    /// recorded first, on the `StatefulSet` that was seen.
+    /// Delete the pod. It is recreated with the stable revision, because no other template is written and the partition is closed. The UID of the
+    /// deleted pod is recorded first, on the observed `StatefulSet`.
     Restart {
         /// The instant of the schedule.
         due: Timestamp,
-        /// This pod and no other.
+        /// The exact pod to delete.
         pod: PodUid,
-        /// Nobody could be asked. Goes into the report.
+        /// The agent could not be reached. The report states it.
         unasked: bool,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The pod that came after a restart has proven itself, or has not, which is told: the record of the restart goes.
+    /// Remove the record of the restart. The pod that followed it has passed its verification, or has failed it, which is reported.
     EndRestart,
-    /// The node of this pod is marked: when that was first seen is recorded.
+    /// Record when the mark on the pod's node was first observed.
     BeginDrain {
-        /// This pod and no other.
+        /// The pod on that node.
         pod: PodUid,
         /// Now.
         since: Timestamp,
     },
-    /// The mark is taken away, or nobody asks any more: whoever was told is told so, and the record goes.
+    /// Remove the record of the drain, because the node's mark was removed or drains are not handled any more. Warned players are informed.
     EndDrain,
-    /// What the players of this pod were told of does not come now: they are told so, and the record goes.
+    /// Tell the players of this pod that an announced disruption does not happen, and remove its record.
     CancelAnnouncement {
-        /// What they were told of.
+        /// The announced disruption.
         act: Disruption,
-        /// When this decision is void.
+        /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The goal runs behind a closed door. Nothing to do.
+    /// The goal runs with a closed partition. No step is due.
     Settled,
-    /// Nothing can be done yet.
+    /// No step is possible yet.
     Wait(WaitingOn),
 }
 
@@ -184,89 +186,88 @@ impl Step {
     }
 }
 
-/// Why there is no step. Waiting is an answer, not an error.
+/// Why no step is possible. Waiting is an answer, not an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WaitingOn {
     /// The gate is shut, or too little is left of this opening to begin.
     Window {
-        /// When it opens. None: never again, or it is open and too late; [`crate::maintenance::Windows::next_opening`] knows.
+        /// When it opens. `None`: never again, or it is open and it is too late to begin. See [`crate::maintenance::Windows::next_opening`].
         opens: Option<Timestamp>,
     },
-    /// Players were told, and have this long.
+    /// Players were warned, and the countdown is running.
     Countdown {
-        /// The end that they were told.
+        /// The end that the players were told.
         ends: Timestamp,
     },
-    /// Somebody is on, and the policy is to wait.
+    /// Players are online, and the policy is to wait for them.
     Players {
-        /// Then we announce all the same, or leave it out.
+        /// The operator then announces the stop all the same, or leaves it out.
         until: Timestamp,
     },
-    /// Nobody can be asked.
+    /// The agent cannot be reached.
     Agent {
-        /// Then we go on, and say so.
+        /// The operator then continues without it, and reports that.
         until: Timestamp,
     },
-    /// The `StatefulSet` controller has not acted on what stands in the object.
+    /// The `StatefulSet` controller has not yet acted on the object.
     Controller,
-    /// The controller has not made the pod yet.
+    /// The controller has not created the pod yet.
     PodMissing,
     /// The pod is being deleted.
     PodStopping {
-        /// Then its node is lost.
+        /// After this instant its node is considered lost.
         until: Timestamp,
     },
     /// The server is starting.
     Start {
-        /// Moves on as long as the start does.
+        /// Moves on as long as the start makes progress.
         until: Timestamp,
     },
-    /// The node of the server has not got all images of the goal yet: it is being asked, or pulls them.
+    /// The server's node does not have all images of the goal yet. It is being asked, or is pulling them.
     Images,
-    /// The revision on trial is being proven, or what is settled after a restart.
+    /// The candidate revision is being verified, or the stable one after a restart.
     Proof {
-        /// Then it is decided.
+        /// When the verification is decided at the latest.
         until: Timestamp,
     },
-    /// Players were told and the world is saved: whoever empties the node may evict the pod. Elsewhere this is what opens the
-    /// `PodDisruptionBudget`.
+    /// Players were warned and the world is saved, so the pod may be evicted. For other code, this opens the `PodDisruptionBudget`.
     Eviction,
-    // From here on a person (or whoever put the server to sleep) must act; see `needs_a_person`.
+    // From here on an admin (or the author of the scale to zero) must act. See `needs_a_person`.
     /// Scaled to 0.
     Asleep,
-    /// The pod does not go away: its node does not answer, and only a person knows that the machine is off.
+    /// The pod is not removed because its node does not answer. Only an admin can tell that the machine is off.
     NodeLost,
     /// The server refuses to save: disk, permissions.
     SaveRefused {
-        /// It is asked again by itself.
+        /// When the operator retries.
         again: Timestamp,
     },
-    /// An image of the goal could not be pulled on the node of the server, which runs on. It is tried again by itself.
+    /// An image of the goal could not be pulled on the node of the server, which keeps running. The pull is retried automatically.
     NoImage,
-    /// The goal failed here and waits for a change in it. The server runs what it ran before.
+    /// The goal failed here and stays blocked until it changes. The server runs the revision it ran before.
     Held {
         /// The goal.
         failed: Revision,
     },
     /// The goal's Minecraft is older than the world.
     BelowFloor {
-        /// What the world needs.
+        /// The format that the world needs.
         floor: DataVersion,
     },
-    /// The settled revision cannot open the world.
+    /// The stable revision cannot open the world.
     WorldRefused,
-    /// The world was changed by what failed, and there is no copy to go back to.
+    /// The failed revision changed the world, and no backup from before exists.
     NoBackup,
-    /// Going back would lose what players built since.
+    /// A rollback would lose what players have built since.
     RollbackWouldLoseProgress,
-    /// The settled revision does not come up.
+    /// The stable revision does not start.
     ServerDown,
-    /// The first start ever did not make it, so there is nothing to go back to.
+    /// The first start ever failed, so there is no revision to roll back to.
     FirstStartFailed,
 }
 
 impl WaitingOn {
-    /// Will it stay like this until a person acts? Then it is worth a warning.
+    /// Whether this state stays until an admin acts. It is then worth a warning.
     pub const fn needs_a_person(self) -> bool {
         match self {
             Self::Window { .. }
@@ -294,12 +295,12 @@ impl WaitingOn {
         }
     }
 
-    /// Is it a person's to decide about the way back from a set that failed?
+    /// Whether an admin must decide about the rollback of a failed version set.
     pub const fn is_about_the_way_back(self) -> bool {
         matches!(self, Self::NoBackup | Self::RollbackWouldLoseProgress)
     }
 
-    /// When to look again, if the clock alone can change the answer. Everything else is an event.
+    /// When to requeue, if time alone can change the answer. All other changes are events.
     pub const fn until(self) -> Option<Timestamp> {
         match self {
             Self::Window { opens } => opens,

@@ -1,4 +1,4 @@
-//! Pure. May the server in this pod be stopped for this act, or what comes first?
+//! Pure. Decides whether the server in this pod may be stopped for a disruption, or which step must come first.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,17 +8,17 @@ use crate::observation::{
     AgentMemory, Announced, Disruption, Goal, Observation, PlayerPolicy, Players, PodPhase, PodUid,
 };
 
-/// How long after a refusal the server is asked again: what kept it (a full disk, a firewall) is often soon over, and a window is short. Not
-/// sooner: a save holds up the game of whoever is on.
+/// How long after a refused save the operator retries. The cause (a full disk, a firewall) is often fixed soon, and a window is short. The
+/// interval is not shorter, because a save interrupts the game of the players online.
 const REFUSED_COUNTS: SignedDuration = SignedDuration::from_mins(2);
 
-/// May the server be stopped?
+/// Whether the server may be stopped.
 pub(super) enum StopPreconditions {
-    /// Everybody who is on was told, and the world is on the disk; or nobody can be on.
+    /// All players online were warned, and the world is saved to disk. Or nobody can be online.
     Asked,
-    /// Nobody could be asked, for longer than our patience. Goes into the report.
+    /// The agent could not be reached for longer than the configured timeout. The report states it.
     Unasked,
-    /// This comes first.
+    /// This step must come first.
     NotYet(Step),
 }
 
@@ -34,7 +34,7 @@ pub(super) fn clear_to_stop(
         return StopPreconditions::Asked;
     }
     if let Players::Unknown { since } = seen.players {
-        // Players count down to what their agent has told them, also while it says nothing to us.
+        // The agent's countdown for players continues, also while the operator cannot reach the agent.
         let promised = seen.told(act).map(|told| told.ends);
         let until = later(since, goal.patience).max(promised.unwrap_or(since));
         return if now < until {
@@ -44,9 +44,9 @@ pub(super) fn clear_to_stop(
         };
     }
     match (pod.life, seen.players) {
-        // "Never Ready" is not "nobody": a server whose agent was silent is full of players and was never called Ready.
+        // A pod that was never Ready may have players: a full server whose agent was silent was never reported as Ready.
         (PodPhase::Up, _) | (_, Players::Some(_) | Players::Hidden) => {}
-        // The agent answers and there is no server process: nobody is on, and nothing could be saved.
+        // The agent answers and no server process is running. So the server has no players and no unsaved world.
         (PodPhase::Starting { .. } | PodPhase::Down | PodPhase::Refused | PodPhase::Stopping { .. }, _) => {
             return StopPreconditions::Asked;
         }
@@ -59,11 +59,12 @@ pub(super) fn clear_to_stop(
         _ => save,
     });
     let Some(announced) = seen.told(act).filter(|told| !told.is_long_ago(now)) else {
-        // Players are told of a stop once more when it can come, and not again and again while its save is refused.
+        // When a stop becomes possible, players are warned once more. They are not warned again and again while its save is refused.
         let anew = || announce(goal, seen, act, pod.uid, not_after, now);
         return StopPreconditions::NotYet(after_refusal.unwrap_or_else(anew));
     };
-    // Also with nobody on: somebody may join. As promised, whoever joined or left since, as long as there is somebody whom it was promised to.
+    // The countdown also runs with nobody online, because players may join. It runs to the announced end, whoever joins or leaves, as long as a
+    // warned player remains.
     if now < announced.ends {
         let ends = announced.ends;
         return StopPreconditions::NotYet(if nobody_waits_for(announced, goal, seen, now) {
@@ -74,14 +75,14 @@ pub(super) fn clear_to_stop(
             Step::Wait(WaitingOn::Countdown { ends })
         });
     }
-    // As long as what players were told, and whoever is on: the hook that stops the server saves again what is built since. A rule "nobody was on
-    // since" would let one sleeping player stop every update for ever.
+    // A save counts for as long as the announcement does, whoever is online. The pre-stop hook saves later changes again. A rule that requires
+    // nobody online since would let one idle player block every update for ever.
     let is_saved = saved.is_some_and(|saved| saved.confirmed && announced.ends <= saved.at);
     if is_saved { StopPreconditions::Asked } else { StopPreconditions::NotYet(after_refusal.unwrap_or(save)) }
 }
 
-/// The same for an update that a gate lets in since then. Whether nobody could be asked; or what comes first. None: the countdown cannot end
-/// before the gate shuts, and would be a false alarm.
+/// The same for an update that the gate has allowed since `opened_at`. Returns whether the agent was unreachable, or the step that must come
+/// first. `Err(None)`: the countdown cannot end before the gate shuts, and would be a false alarm.
 pub(super) fn clear_to_update(
     goal: &Goal,
     seen: &Observation,
@@ -102,14 +103,14 @@ pub(super) fn clear_to_update(
     }
 }
 
-/// The last player has left, and stays away for as long as a countdown of an empty server takes: who only lost the connection finds the time
-/// that they were told. What is left is cut short to such a countdown, for those who join in it.
+/// Whether the last player has left and has stayed away for as long as the countdown of an empty server. A player who only lost the connection
+/// keeps the announced time. The rest is cut to an empty server's countdown, for players who join during it.
 fn nobody_waits_for(announced: Announced, goal: &Goal, seen: &Observation, now: Timestamp) -> bool {
     let away = seen.empty_since.is_some_and(|since| later(since, goal.empty_notice) <= now);
     away && seen.players == Players::Nobody && later(now, goal.empty_notice) < announced.ends
 }
 
-/// Nobody on this pod was told about this act.
+/// No player on this pod was warned of this disruption.
 fn announce(
     goal: &Goal,
     seen: &Observation,

@@ -1,4 +1,6 @@
-//! The steps one by one, with times in them. What no single look can show is explored in `tests/rollout_model`.
+//! Checks the steps one by one, with concrete times.
+//!
+//! `tests/rollout_model` explores sequences that no single observation can show.
 
 use super::*;
 use crate::observation::{
@@ -46,7 +48,7 @@ fn shut() -> Gate {
     Gate::Shut { opens: Some(at(SUNDAY + WEEK)) }
 }
 
-/// Runs what is settled, with 60 players.
+/// Runs the stable revision, with 60 players.
 fn lobby() -> Observation {
     Observation {
         set: Some(SET),
@@ -83,7 +85,7 @@ const SET: StatefulSetView = StatefulSetView {
     door: Partition::Closed,
     asleep: false,
 };
-/// The goal is committed, and runs in a pod of its own.
+/// The goal is committed, and runs in its own pod.
 const COMMITTED: StatefulSetView = StatefulSetView { template: NEW, update: NEW, door: Partition::Open, ..SET };
 
 fn on_trial(life: PodPhase) -> Observation {
@@ -95,7 +97,7 @@ fn update(window: i64) -> Disruption {
     Disruption::Update { goal: NEW, window_opened_at: at(window) }
 }
 
-/// What is answered when players were told of something that does not come.
+/// The expected step when an announced disruption does not happen.
 fn call_off(act: Disruption, now: Timestamp) -> Step {
     Step::CancelAnnouncement { act, not_after: now + DECISION_COUNTS }
 }
@@ -159,7 +161,7 @@ fn with_nobody_on_the_countdown_is_short_and_whoever_joins_does_not_make_it_long
     let mut seen = Observation { players: Players::Nobody, ..lobby() };
     let step = next_step(&GOAL, &seen, open(), at(SUNDAY));
     assert!(matches!(step, Step::Announce { notice, .. } if notice == GOAL.empty_notice));
-    // What was said is a fact, whoever is on by now and whatever the spec says by now.
+    // An announcement is a fact. Later changes of players and spec do not change it.
     seen.facts.announced = Some(announced(SUNDAY + 1));
     seen.players = Players::Some(1);
     let longer = Goal { notice: SignedDuration::from_hours(1), ..GOAL };
@@ -203,7 +205,7 @@ fn an_agent_that_died_in_the_countdown_is_told_again_with_the_same_end_and_nobod
     let again = Step::Reannounce { act: update(SUNDAY), pod: POD, ends: at(SUNDAY + 5), not_after };
     assert_eq!(step(&seen, SUNDAY + 2), again);
     assert!(matches!(step(&seen, SUNDAY + 5), Step::Save { .. }), "the end is what players were promised");
-    // The agent of now is asked first who is on.
+    // The current agent is asked first who is online.
     seen.players = Players::Unknown { since: at(SUNDAY + 2) };
     assert!(matches!(step(&seen, SUNDAY + 2), Step::Wait(WaitingOn::Agent { .. })));
     seen.players = Players::Some(60);
@@ -274,7 +276,7 @@ fn a_failure_is_remembered_before_anything_else_and_is_final() {
     seen.facts.failed = vec![NEW];
     seen.verdict = Verification::Passed;
     assert!(matches!(next_step(&GOAL, &seen, shut(), at(0)), Step::Announce { act: Disruption::RollBack { .. }, .. }));
-    // And when it is over, the goal is held, also in an open window.
+    // After the rollback the goal is held, also in an open window.
     seen = Observation { facts: seen.facts, ..lobby() };
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY)), Step::Wait(WaitingOn::Held { failed: NEW }));
 }
@@ -321,12 +323,12 @@ fn a_person_who_names_a_copy_has_decided_what_may_be_lost_and_the_order_goes_wit
     seen.world.backup = Some(DataVersion(1));
     seen.world.played_since = true;
     assert!(goes(&seen), "{:?}", next(&seen));
-    // Also where the world was not touched: it is one restart, not two.
+    // Also where the world was not changed: it is one restart, not two.
     seen.world.floor = DataVersion(1);
     assert!(goes(&seen), "{:?}", next(&seen));
     seen.copy_asked = false;
     assert!(matches!(next(&seen), Step::RollBack { asked: false, .. }));
-    // Whoever plays on what failed is told, and what they built is saved before it is set aside.
+    // Players on the failed revision are warned, and their progress is saved before it is displaced.
     let up = Observation { copy_asked: true, players: Players::Some(3), pod: on_trial(PodPhase::Up).pod, ..seen };
     assert!(matches!(next(&up), Step::Announce { act: Disruption::RollBack { failed: NEW }, .. }));
 }
@@ -351,7 +353,7 @@ fn without_cold_copies_what_has_not_touched_the_world_goes_back_and_what_has_wai
     seen.players = Players::Nobody;
     seen.facts.failed = vec![NEW];
     seen.pod = seen.pod.map(|pod| PodView { world: DataVersion(2), ..pod });
-    seen.world.restore_ordered = true; // what an operator without copies says
+    seen.world.restore_ordered = true; // as set by an operator without backups
     assert!(matches!(next_step(&GOAL, &seen, shut(), at(SUNDAY + 1)), Step::RollBack { to: OLD, .. }));
     seen.world.whole = false;
     assert_eq!(next_step(&GOAL, &seen, shut(), at(SUNDAY + 1)), Step::Wait(WaitingOn::NoBackup));
@@ -466,19 +468,19 @@ fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begi
     assert_eq!(step(&told), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 101) }));
     told.facts.announced = Some(announced(SUNDAY + 100));
     assert!(matches!(step(&told), Step::Save { .. }));
-    // Told to another pod, or in another opening: that is not this update under way. Whoever counts down to it is told that it does not come.
+    // An announcement to another pod or in another opening does not belong to this update. Players of that countdown learn that it is cancelled.
     told.facts.announced = Some(Announced { pod: PodUid(1), ..announced(SUNDAY + 100) });
     assert_eq!(step(&told), waits);
     let before = update(SUNDAY - WEEK);
     told.facts.announced = Some(Announced { act: before, ..announced(SUNDAY + 100) });
     assert_eq!(step(&told), call_off(before, at(SUNDAY + 100)));
-    // Where nobody is told, the stop itself is the beginning; a template that was written goes back.
+    // Without announcements the stop itself is the beginning. A template that was written is reverted.
     let nobody =
         |seen: &Observation| next_step(&Goal { policy: PlayerPolicy::Ignore, ..GOAL }, seen, ending, at(SUNDAY + 100));
     assert_eq!(nobody(&lobby()), waits);
     let written = Observation { set: Some(StatefulSetView { template: NEW, ..SET }), ..lobby() };
     assert!(matches!(nobody(&written), Step::Restore { revision: OLD, .. }));
-    // And its last minute is everybody's.
+    // The last minute of the window applies to all.
     assert_eq!(next_step(&GOAL, &told, ending, at(SUNDAY + 120) - SignedDuration::from_secs(59)), waits);
 }
 

@@ -1,4 +1,4 @@
-//! Edge (reads). The ping against small servers made by hand.
+//! Edge (reads). Checks the ping against small fake servers.
 
 use tokio::net::TcpListener;
 

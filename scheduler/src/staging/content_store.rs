@@ -1,8 +1,7 @@
-//! Edge (writes). The content store on the volume: files of coming and running locks by their hash, below `.nightshift/store`.
+//! Edge (writes). Stores the files of the next and current locks on the volume by their hash, below `.nightshift/store`.
 //!
-//! A file is in the store only under its hash, and only after it was hashed on its way in, brought to the disk and, if it is a JAR,
-//! opened. What lies there is linked into place at a start, so a plugin that writes into its own JAR writes here too: every use hashes
-//! again.
+//! A file is in the store only under its hash. Before it is added, it is hashed, synced to disk and, if it is a JAR, opened. A start links stored
+//! files into place. A plugin that writes into its own JAR therefore changes the store too, so every use hashes again.
 
 use std::fmt::Display;
 use std::fs;
@@ -18,71 +17,71 @@ use crate::protocol::{File, FileSet};
 
 mod previous_sets;
 
-/// Cap for a file whose source says no size. The largest server JAR has about 60 MB, the largest plugins some hundred.
+/// The size limit for a file whose source publishes no size. The largest server JAR has about 60 MB, the largest plugins some hundred.
 pub const LARGEST_WITHOUT_SIZE: u64 = 512 * 1024 * 1024;
 
-/// What must stay free on the volume, in bytes: a server that cannot save its world is worse than one that is not updated.
+/// The space that must stay free on the volume, in bytes. A server that cannot save its world is worse than one that is not updated.
 pub const SPARE: u64 = 64 * MIB;
 const MIB: u64 = 1024 * 1024;
 
-/// A file did not come into the store.
+/// A file could not be added to the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A lock or a record of ours is not usable.
+    /// A lock or a record is not usable.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
-    /// The file system said no.
+    /// The file system returned an error.
     #[error("could not {what} `{path}` in the store on the volume")]
     File {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// With which file: of a lock its place in the server's directory, else where it lies.
+        /// The file: for a file of a lock its path in the server's directory, otherwise its own path.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Nobody could say how much room there is.
+    /// The free space could not be determined.
     #[error("could not ask for the free space of the volume")]
     Space(#[source] io::Error),
-    /// More came than the source said there is, or than we take.
+    /// The download is larger than the source's size or the limit.
     #[error("`{path}` is larger than the {limit} bytes it may have")]
     TooLarge {
-        /// Its place in the server's directory.
+        /// Its path in the server's directory.
         path: String,
         /// The limit.
         limit: u64,
     },
-    /// Not the content that the lock names. Final for this address.
+    /// The content differs from the lock. Final for this address.
     #[error("what was received for `{path}` hashes to {found}, the lock says {wanted}")]
     Mismatch {
-        /// Its place in the server's directory.
+        /// Its path in the server's directory.
         path: String,
-        /// By the lock.
+        /// The hash in the lock.
         wanted: Hash,
-        /// As received.
+        /// The hash of the received content.
         found: Hash,
     },
-    /// The content is as published and yet no JAR.
+    /// The content is as published, and still not a JAR.
     #[error("`{path}` cannot be loaded by a server")]
     NotAJar {
-        /// Its place in the server's directory.
+        /// Its path in the server's directory.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: jar_descriptor::Error,
     },
-    /// Another plugin than the lock means.
+    /// The JAR contains another plugin than the lock names.
     #[error("`{path}` is the plugin {found}, the lock means {wanted}")]
     OtherPlugin {
-        /// Its place in the server's directory.
+        /// Its path in the server's directory.
         path: String,
-        /// By the lock.
+        /// The name in the lock.
         wanted: String,
-        /// By its plugin.yml.
+        /// The name in its plugin.yml.
         found: String,
     },
     /// It would fill the volume.
@@ -91,9 +90,9 @@ pub enum Error {
         free / MIB, needed.div_ceil(MIB), SPARE / MIB
     )]
     Full {
-        /// Free now.
+        /// The free bytes.
         free: u64,
-        /// Sum of what is missing.
+        /// The sum of the missing files in bytes.
         needed: u64,
     },
 }
@@ -110,8 +109,8 @@ impl ContentStore {
         Self { volume }
     }
 
-    /// The files of `set` that do not lie in the store whole. One that lies in its place already is linked in instead of named; one in
-    /// the store whose content has changed is removed. What is `known` of them is not read again.
+    /// The files of `set` that are not complete in the store. A file that is already in place is linked into the store and not returned. A stored
+    /// file whose content has changed is removed. Files that are `known` are not read again.
     pub fn missing(&self, set: &FileSet, known: &mut HashCache) -> Result<Vec<File>, Error> {
         let mut missing = Vec::new();
         for WantedSet { file, place, hash } in checked(&self.volume, set)? {
@@ -128,7 +127,7 @@ impl ContentStore {
         Ok(missing)
     }
 
-    /// Refuses `files` if they would not leave [`SPARE`] bytes. Files of unknown size count nothing; their cap is checked as they come.
+    /// Refuses `files` if they would not leave [`SPARE`] bytes. Files of unknown size count as zero. Their limit is checked during the download.
     pub fn check_space(&self, files: &[File]) -> Result<(), Error> {
         let free = self.free()?;
         let needed = files.iter().filter_map(|file| file.size).sum::<u64>();
@@ -140,7 +139,7 @@ impl ContentStore {
         let hash = Hash::parse(&file.hash).map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
         let (target, directory) = (self.volume.stored(&hash), self.volume.store_of(&hash));
         fs::create_dir_all(&directory).map_err(failed("begin", &file.path))?;
-        // Readable for the server, whatever group it runs in.
+        // Readable for the server, whatever its group.
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         let temporary = tempfile::Builder::new().prefix(".incoming.").permissions(mode).tempfile_in(&directory);
         let room = self.free()?.saturating_sub(SPARE);
@@ -157,7 +156,7 @@ impl ContentStore {
         })
     }
 
-    /// Records that all files of `set` lie here, and forgets locks that were staged and never ran, or ran too long ago.
+    /// Records that all files of `set` are stored. Removes records of locks that were staged and never ran, or ran too long ago.
     pub fn mark_staged(&self, set: &FileSet) -> Result<(), Error> {
         self.volume.place(&set.lock)?;
         Disk::new(RealFs).write_record(&self.volume.staged_path(&set.lock), set)?;
@@ -171,8 +170,8 @@ impl ContentStore {
         Ok(())
     }
 
-    /// The locks whose files all lie here, each hashed now. A record whose files do not is removed. Of sets that ran long ago only the one that is
-    /// `asked` for is looked at: they have hundreds of megabytes, and a server starts meanwhile.
+    /// The locks whose files are all stored, each hashed now. A record with missing files is removed. Of version sets that ran long ago, only the
+    /// `asked` one is checked: they have hundreds of megabytes, and a server starts meanwhile.
     pub fn staged(&self, asked: Option<&str>) -> Result<Vec<String>, Error> {
         let earlier = self.earlier()?;
         let (mut whole, mut known) = (Vec::new(), HashCache::default());
@@ -194,8 +193,8 @@ impl ContentStore {
         Ok(whole)
     }
 
-    /// Removes what no record names: not the lock that runs, not those that ran before it and are kept, not one that is staged. Answers how
-    /// many files went.
+    /// Removes files that no record names. Files of the current lock, of earlier locks that are kept, and of staged locks stay. Returns the
+    /// number of removed files.
     pub fn prune(&self) -> Result<usize, Error> {
         let named = self.named_without(&[])?;
         let mut removed = 0;
@@ -209,7 +208,7 @@ impl ContentStore {
         Ok(removed)
     }
 
-    /// Whether the content is here and is what its name says. What is not, is removed: it would be found wanting at each look.
+    /// Whether the content is stored and matches its hash. A mismatch is removed, because every later check would fail too.
     fn verify(&self, hash: &Hash, known: &mut HashCache) -> Result<bool, Error> {
         let stored = self.volume.stored(hash);
         let fits = known.fits(hash, &stored).map_err(failed("read", &stored.display()))?;
@@ -255,7 +254,7 @@ impl ContentStore {
     }
 }
 
-/// A file on its way into the store. Dropped before [`PartialFile::keep`], it leaves nothing behind.
+/// A file that is being received into the store. Dropping it before [`PartialFile::keep`] removes it.
 #[derive(Debug)]
 pub struct PartialFile {
     file: File,
@@ -269,7 +268,7 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.received = self.received.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         if self.received > self.limit {
@@ -279,7 +278,7 @@ impl PartialFile {
         self.temporary.write_all(bytes).map_err(failed("write", &self.file.path))
     }
 
-    /// Ends: the content must be what the lock names and, for JARs, what a server can load. Blocks until it is on the disk.
+    /// Finishes: the content must match the lock and, for JARs, be loadable by a server. Blocks until it is on disk.
     pub fn keep(self) -> Result<(), Error> {
         let found = self.hasher.finish();
         if found != self.hash {
@@ -298,7 +297,7 @@ fn failed(what: &'static str, path: &dyn Display) -> impl FnOnce(io::Error) -> E
     move |source| Error::File { what, path, source }
 }
 
-/// A JAR must open, and a plugin's must be the plugin that is meant.
+/// A JAR must open, and a plugin's JAR must contain the expected plugin.
 fn admit(file: &File, content: &Path) -> Result<(), Error> {
     let is_jar = Path::new(&file.path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jar"));
     if !is_jar {

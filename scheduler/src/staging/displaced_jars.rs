@@ -1,14 +1,14 @@
-//! Edge (writes). Which JARs of people made room for managed plugins, and where they lie since.
+//! Edge (writes). Records which unmanaged JARs were displaced by managed plugins, and their new paths.
 
 use super::fs_ops::{self, Disk, FsHook};
 use super::{Volume, read_record};
 use crate::protocol::ReplacedJar;
 
-/// As many are remembered. Somebody who puts a JAR back each time has read of it by then.
+/// How many are recorded. A user who puts a JAR back each time has been informed by then.
 const KEPT: usize = 20;
 
-/// Writes down what is about to be moved. Before it is: a crash in between leaves a line about a file that does not lie there, which is not
-/// told, and the next swap moves it to the very same place.
+/// Records a JAR that is about to be moved. After a crash in between, the record names a file that does not exist. Such a line is not reported,
+/// and the next swap moves the file to the same path.
 pub(super) fn note<S: FsHook>(
     volume: &Volume,
     disk: &mut Disk<S>,
@@ -22,7 +22,7 @@ pub(super) fn note<S: FsHook>(
     disk.write_record(&volume.replaced_path(), &known.split_off(forgotten))
 }
 
-/// Those that lie there still, the last one first. Whoever takes one away has seen to it.
+/// The displaced JARs that still exist, the latest first. A JAR that a user has removed needs no report.
 pub fn replaced(volume: &Volume) -> Vec<ReplacedJar> {
     let mut known = remembered(volume);
     known.retain(|jar| volume.root().join(&jar.place).exists());
@@ -30,7 +30,7 @@ pub fn replaced(volume: &Volume) -> Vec<ReplacedJar> {
     known
 }
 
-/// A record that cannot be read is begun anew: nothing is decided by it, and it must not keep a server from starting.
+/// An unreadable record is started anew: no decision depends on it, and it must not prevent a start.
 fn remembered(volume: &Volume) -> Vec<ReplacedJar> {
     read_record(&volume.replaced_path()).ok().flatten().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Edge (reads). Whether the server's directory still is what the manifest says, asked at each start of the server's process.
+//! Edge (reads). Checks whether the server's directory still matches the manifest, at each start of the server's process.
 
 use super::swap::{Error, jars, relative};
 use super::{StagedManifest, Volume, jar_descriptor};
@@ -7,9 +7,9 @@ use crate::staging::hash_cache::Hash;
 /// How the directory differs, each by path, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Drift {
-    /// Ours, and missing or with another content; and JARs of others that declare the name of a plugin of ours.
+    /// Managed files that are missing or changed, and unmanaged JARs that declare the name of a managed plugin.
     pub changed: Vec<String>,
-    /// JARs of others in `plugins/`, by file name.
+    /// Unmanaged JARs in `plugins/`, by file name.
     pub unmanaged: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub fn drift(volume: &Volume, manifest: &StagedManifest) -> Result<Drift, Error>
     Ok(drift)
 }
 
-/// The JARs in `plugins/` that are not ours, by file name. Opens none of them.
+/// The unmanaged JARs in `plugins/`, by file name. Opens none of them.
 pub fn unmanaged(volume: &Volume, manifest: Option<&StagedManifest>) -> Result<Vec<String>, Error> {
     let plugins = volume.plugins();
     let is_managed = |path: &str| manifest.is_some_and(|manifest| manifest.files.contains_key(path));

@@ -1,4 +1,6 @@
-//! Edge (writes). The few file operations that a swap consists of, each of which a test can let fail or take to be a crash.
+//! Edge (writes). Defines the file operations of a swap.
+//!
+//! A test can let each one fail, or simulate a crash there.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,18 +12,18 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) mod faulty;
 
-/// Asked before each single operation; an error there stops the work at that point, as a crash would.
+/// Called before each single operation. An error stops the work at that point, as a crash would.
 pub trait FsHook {
-    /// `what` is about to be done to `path`.
+    /// The operation `what` is about to be done to `path`.
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()>;
 
-    /// Bytes that a user who is not root may still write where `path` lies.
+    /// The bytes that a user other than root may still write on the file system of `path`.
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
         free_bytes(path)
     }
 }
 
-/// Nothing stands between us and the disk.
+/// The real disk, without injected faults.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealFs;
 
@@ -35,11 +37,11 @@ impl FsHook for RealFs {
 #[derive(Debug, thiserror::Error)]
 #[error("could not {what} `{path}`")]
 pub struct Error {
-    /// Which operation.
+    /// The operation.
     what: &'static str,
-    /// Which file.
+    /// The file.
     path: String,
-    /// Why.
+    /// The cause.
     #[source]
     source: io::Error,
 }
@@ -52,18 +54,18 @@ pub struct Disk<S> {
 }
 
 impl<S: FsHook> Disk<S> {
-    /// A disk that asks `steps`.
+    /// A disk that calls `steps`.
     pub fn new(steps: S) -> Self {
         Self { steps, links: true }
     }
 
-    /// A disk on which hard links are not possible, as on some network file systems.
+    /// A disk without hard links, as on some network file systems.
     #[cfg(test)]
     pub(super) fn without_links(steps: S) -> Self {
         Self { steps, links: false }
     }
 
-    /// Asks, and then does `act`.
+    /// Calls the hook, and then does `act`.
     pub(crate) fn step<T>(
         &mut self,
         what: &'static str,
@@ -74,17 +76,17 @@ impl<S: FsHook> Disk<S> {
         done.map_err(|source| Error { what, path: path.display().to_string(), source })
     }
 
-    /// Bytes that may still be written where `path` lies.
+    /// The bytes that may still be written on the file system of `path`.
     pub(crate) fn free_bytes(&self, path: &Path) -> io::Result<u64> {
         self.steps.free_bytes(path)
     }
 
-    /// Makes a directory and those above it. Does nothing if it is there.
+    /// Creates a directory and its parents. Does nothing if it exists.
     pub(crate) fn make_directory(&mut self, path: &Path) -> Result<(), Error> {
         if path.is_dir() { Ok(()) } else { self.step("make the directory", path, |path| fs::create_dir_all(path)) }
     }
 
-    /// Removes a file; fine if it is gone.
+    /// Removes a file. Succeeds if it does not exist.
     pub(crate) fn remove(&mut self, path: &Path) -> Result<(), Error> {
         self.step("remove", path, |path| match fs::remove_file(path) {
             Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -92,7 +94,7 @@ impl<S: FsHook> Disk<S> {
         })
     }
 
-    /// Removes a directory with all that is in it; fine if it is gone.
+    /// Removes a directory with its whole content. Succeeds if it does not exist.
     pub(crate) fn remove_all(&mut self, path: &Path) -> Result<(), Error> {
         self.step("remove", path, |path| match fs::remove_dir_all(path) {
             Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -100,12 +102,12 @@ impl<S: FsHook> Disk<S> {
         })
     }
 
-    /// Moves a file; nothing is ever half there.
+    /// Moves a file atomically.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         self.step("move a file to", to, |to| fs::rename(from, to))
     }
 
-    /// Moves a folder, link or not, and brings both of its directories to the disk before anything else is moved.
+    /// Moves a folder or a link, and syncs both of its directories to disk before any other move.
     pub(crate) fn carry(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         let parent = to.parent().unwrap_or(to);
         self.make_directory(parent)?;
@@ -114,13 +116,13 @@ impl<S: FsHook> Disk<S> {
         self.sync_directory(from.parent().unwrap_or(from))
     }
 
-    /// Brings a directory's names to the disk.
+    /// Syncs a directory's names to disk.
     pub(crate) fn sync_directory(&mut self, path: &Path) -> Result<(), Error> {
         self.step("bring to the disk", path, |path| File::open(path)?.sync_all())
     }
 
-    /// Makes `to` the content of `from`, whatever was there: by a hard link beside it and a rename, so that there is the old file or the
-    /// new one at each moment. Copies where links are not possible.
+    /// Replaces `to` with the content of `from`, by a hard link beside it and a rename, so that either the old or the new file exists at each
+    /// moment. Copies where links are not possible.
     pub(super) fn place(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         let beside = beside(to);
         self.remove(&beside)?;
@@ -134,7 +136,7 @@ impl<S: FsHook> Disk<S> {
         self.remove(&beside)
     }
 
-    /// Writes a record: beside it, to the disk, then over it.
+    /// Writes a record atomically: to a file beside it, synced to disk, then renamed over it.
     pub(crate) fn write_record(&mut self, path: &Path, record: &impl Serialize) -> Result<(), Error> {
         let mut text = serde_json::to_vec_pretty(record).expect("our records have string keys");
         text.push(b'\n');
@@ -151,13 +153,13 @@ impl<S: FsHook> Disk<S> {
     }
 }
 
-/// Bytes that a user who is not root may still write where `path` lies.
+/// The bytes that a user other than root may still write on the file system of `path`.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let space = rustix::fs::statvfs(path)?;
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-/// What lies right in a directory, in no order; nothing if it is not there.
+/// The direct entries of a directory, in no order. Empty if it does not exist.
 pub(crate) fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
     match fs::read_dir(directory) {
         Ok(entries) => entries.collect(),
@@ -166,19 +168,19 @@ pub(crate) fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
     }
 }
 
-/// A link to nothing is there, too.
+/// Whether the path exists. A link to nothing counts too.
 pub(crate) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// The name beside `path` under which a new content waits. Not a `.jar`, so no server loads it.
+/// The temporary name beside `path` for new content. It is not a `.jar`, so no server loads it.
 pub(super) fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.nightshift"))
 }
 
 fn try_link(from: &Path, to: &Path) -> io::Result<bool> {
-    // What a file system without hard links, another mount of the same volume and a full link count say.
+    // The errors of a file system without hard links, of another mount of the same volume, and of a full link count.
     let not_here = [Errno::XDEV, Errno::PERM, Errno::NOTSUP, Errno::NOSYS, Errno::MLINK, Errno::ACCESS];
     match fs::hard_link(from, to) {
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! Edge (reads). Hashes of files, in the algorithms that sources publish.
+//! Edge (reads). Computes and caches hashes of files, in the algorithms that sources publish.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,7 +16,7 @@ use crate::protocol::FileHash;
 /// A hash algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// Modrinth and Mojang. Good against accidents only; used where a source publishes nothing better.
+    /// Modrinth and Mojang. It protects against accidents only, and is used where a source publishes no better one.
     Sha1,
     /// Fill and Hangar.
     Sha256,
@@ -25,7 +25,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// As it stands before the colon and in the store's paths.
+    /// The name before the colon and in the store's paths.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sha1 => "sha1",
@@ -50,7 +50,7 @@ pub struct Hash {
     hex: String,
 }
 
-/// The text is not a hash that we know.
+/// The text is not a supported hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not `sha256:`, `sha512:` or `sha1:` with its hex digits")]
 pub struct Malformed {
@@ -58,7 +58,7 @@ pub struct Malformed {
 }
 
 impl Hash {
-    /// Reads `<algorithm>:<hex>`. Upper-case digits are taken as lower-case ones.
+    /// Reads `<algorithm>:<hex>`. Upper-case digits are read as lower-case ones.
     pub fn parse(text: &FileHash) -> Result<Self, Malformed> {
         let malformed = || Malformed { text: text.0.chars().take(160).collect() };
         let (name, digits) = text.0.split_once(':').ok_or_else(malformed)?;
@@ -70,7 +70,7 @@ impl Hash {
         Ok(Self { algorithm, hex: digits.to_ascii_lowercase() })
     }
 
-    /// Which algorithm.
+    /// The algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -80,7 +80,7 @@ impl Hash {
         &self.hex
     }
 
-    /// Whether the file at `path` has this content. A file that is not there has not.
+    /// Whether the file at `path` has this content. False for a missing file.
     pub fn fits(&self, path: &Path) -> io::Result<bool> {
         HashCache::default().fits(self, path)
     }
@@ -92,18 +92,18 @@ impl fmt::Display for Hash {
     }
 }
 
-/// What files hash to, each of them read once while it stays as it is. For one piece of work between a server's stop and its start: it asks for the
-/// same JARs again and again, and a large server has some hundred megabytes of them. Nobody else writes there meanwhile, so length and times tell
-/// whether a file is as it was.
+/// The hashes of files, each of which is read once while it is unchanged. It is meant for one run between a server's stop and its start, which
+/// hashes the same JARs repeatedly, some hundred megabytes on a large server. No other process writes there meanwhile, so length and times show
+/// whether a file is unchanged.
 #[derive(Debug, Default)]
 pub struct HashCache(HashMap<(Stamp, Algorithm), Hash>);
 
-/// A file as it was when it was read.
+/// The state of a file when it was read.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Stamp {
     file: (u64, u64),
     length: u64,
-    /// Seconds and nanoseconds of the last change of the content, and of anything else about the file.
+    /// Seconds and nanoseconds of the last change of the content, and of the metadata.
     times: [i64; 4],
 }
 
@@ -115,7 +115,7 @@ impl Stamp {
 }
 
 impl HashCache {
-    /// Whether the file at `path` has this content. A file that is not there has not.
+    /// Whether the file at `path` has this content. False for a missing file.
     pub fn fits(&mut self, hash: &Hash, path: &Path) -> io::Result<bool> {
         match self.of_file(hash.algorithm, path) {
             Ok(found) => Ok(found == hash),
@@ -126,7 +126,7 @@ impl HashCache {
 
     fn of_file(&mut self, algorithm: Algorithm, path: &Path) -> io::Result<&Hash> {
         let mut file = File::open(path)?;
-        // Of the open file: another one may come to lie at this path.
+        // Taken from the open file, because another one may replace it at this path.
         match self.0.entry((Stamp::of(&file.metadata()?), algorithm)) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(unknown) => Ok(unknown.insert(read(algorithm, &mut file)?)),
@@ -134,7 +134,7 @@ impl HashCache {
     }
 }
 
-/// Hashes bytes as they come.
+/// Hashes bytes incrementally.
 #[derive(Clone)]
 pub enum Hasher {
     /// SHA-1.
@@ -152,7 +152,7 @@ impl fmt::Debug for Hasher {
 }
 
 impl Hasher {
-    /// Begins.
+    /// A new hasher.
     pub fn new(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::Sha1 => Self::Sha1(Sha1::new()),
@@ -161,7 +161,7 @@ impl Hasher {
         }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Sha1(hasher) => hasher.update(bytes),
@@ -170,7 +170,7 @@ impl Hasher {
         }
     }
 
-    /// Ends.
+    /// Returns the hash.
     pub fn finish(self) -> Hash {
         let (algorithm, hex) = match self {
             Self::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),
@@ -230,7 +230,7 @@ mod tests {
         let mut known = HashCache::default();
         assert!(known.fits(&of(b"abc"), &path).unwrap() && !known.fits(&of(b"x"), &path).unwrap());
         assert_eq!(known.0.len(), 1);
-        // Had it been read again, it would be seen: only the content is another one.
+        // Only the content differs here, so a second read would be noticed.
         let stamp = Stamp::of(&std::fs::metadata(&path).unwrap());
         known.0.insert((stamp, Algorithm::Sha256), of(b"as remembered"));
         assert!(known.fits(&of(b"as remembered"), &path).unwrap());

@@ -1,4 +1,4 @@
-//! Edge (reads). What a JAR says about itself. It is data: opened as a zip with limits, never executed.
+//! Edge (reads). Reads the plugin description in a JAR, which is opened as a zip with limits and never executed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,10 +7,10 @@ use std::path::Path;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// Largest plugin.yml that is read. Real ones stay below 100 KiB.
+/// The largest plugin.yml that is read. Real ones stay below 100 KiB.
 const LARGEST_YAML: u64 = 1024 * 1024;
 
-/// The description that is Paper's own.
+/// Paper's own description file.
 const PAPER: &str = "paper-plugin.yml";
 
 /// Class files start with a magic number, a minor and a major version.
@@ -29,7 +29,7 @@ pub enum Error {
 
 type Archive = ZipArchive<io::BufReader<File>>;
 
-/// What a description says, as far as it is needed here.
+/// The fields of a description that are needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// The name under which a server knows the plugin.
@@ -38,20 +38,20 @@ pub struct Description {
     pub version: Option<String>,
     /// `provides`, sorted.
     pub provides: Vec<String>,
-    /// Names without which it does not load, sorted.
+    /// The names without which it does not load, sorted.
     pub depend: Vec<String>,
-    /// `api-version`: an older Minecraft refuses it.
+    /// `api-version`. An older Minecraft refuses it.
     pub api_version: Option<String>,
-    /// The Java that its main class was compiled for, when that class is there.
+    /// The Java version for which its main class was compiled, if that class exists.
     pub java: Option<u32>,
 }
 
-/// The name under which a server knows the plugin in this JAR; None if it holds no plugin.
+/// The name under which a server knows the plugin in this JAR. `None` if it contains no plugin.
 pub fn plugin_name(path: &Path) -> Result<Option<String>, Error> {
     Ok(description_text(&mut open(path)?)?.and_then(|(_, text)| scalar(&text, "name")))
 }
 
-/// What the plugin in this JAR says about itself; None if it holds no plugin.
+/// The description of the plugin in this JAR. `None` if it contains no plugin.
 pub fn description(path: &Path) -> Result<Option<Description>, Error> {
     let mut archive = open(path)?;
     let Some((entry, text)) = description_text(&mut archive)? else { return Ok(None) };
@@ -71,8 +71,8 @@ fn open(path: &Path) -> Result<Archive, Error> {
     ZipArchive::new(io::BufReader::new(file)).map_err(Error::Zip)
 }
 
-/// The Java that a class was compiled for: class files of Java 1.1 have version 45, and each later Java one more. None
-/// where the class is not there, or is none.
+/// The Java version for which a class was compiled. Class files of Java 1.1 have version 45, and each later Java one more. `None` if the class is
+/// missing or invalid.
 fn java_of(archive: &mut Archive, class: &str) -> Option<u32> {
     let entry = archive.by_name(&format!("{}.class", class.replace('.', "/"))).ok()?;
     let mut start = Vec::new();
@@ -82,7 +82,7 @@ fn java_of(archive: &mut Archive, class: &str) -> Option<u32> {
     ([a, b, c, d] == CLASS_MAGIC).then(|| version.checked_sub(44)).flatten()
 }
 
-/// The name of the description and its text. `paper-plugin.yml` wins over `plugin.yml`, as it does for Paper.
+/// The file name of the description and its text. `paper-plugin.yml` wins over `plugin.yml`, as it does in Paper.
 fn description_text(archive: &mut Archive) -> Result<Option<(&'static str, String)>, Error> {
     for description in [PAPER, "plugin.yml"] {
         match archive.by_name(description) {
@@ -99,13 +99,13 @@ fn description_text(archive: &mut Archive) -> Result<Option<(&'static str, Strin
     Ok(None)
 }
 
-/// The value of a top-level key. Only names and versions are needed, and Bukkit allows names nothing but letters,
-/// digits, `_`, `.` and `-`, so no YAML reader is.
+/// The value of a top-level key. Only names and versions are needed, and Bukkit allows only letters, digits, `_`, `.` and `-` in names. So no
+/// YAML parser is needed.
 fn scalar(yaml: &str, wanted: &str) -> Option<String> {
     word(yaml.lines().find_map(|line| value_of(line, wanted))?)
 }
 
-/// The names at a top-level key: `[A, B]`, a line for each, or a single one. Sorted.
+/// The names at a top-level key: `[A, B]`, one per line, or a single one. Sorted.
 fn list(yaml: &str, wanted: &str) -> Vec<String> {
     let mut lines = yaml.lines();
     let Some(value) = lines.find_map(|line| value_of(line, wanted)) else { return Vec::new() };
@@ -121,8 +121,8 @@ fn list(yaml: &str, wanted: &str) -> Vec<String> {
     names
 }
 
-/// The names that Paper's description requires: below `dependencies`, in `server` or `bootstrap`, each with its fields below
-/// it or in braces. All of them are required that do not say `required: false`. Sorted.
+/// The names that Paper's description requires. They are below `dependencies`, in `server` or `bootstrap`, each with its fields below it or in
+/// braces. All are required except those with `required: false`. Sorted.
 fn required(yaml: &str) -> Vec<String> {
     let mut lines = yaml.lines().skip_while(|line| value_of(line, "dependencies").is_none());
     let mut names: Vec<String> = Vec::new();
@@ -163,7 +163,7 @@ fn word(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// Whether two plugins have one name for a server, which ignores case and takes blanks for underscores.
+/// Whether a server treats two plugin names as equal. It ignores case and reads blanks as underscores.
 pub fn same_plugin(a: &str, b: &str) -> bool {
     let folded = |name: &str| name.replace(' ', "_").to_lowercase();
     folded(a) == folded(b)

@@ -1,7 +1,7 @@
 //! Edge (writes). Makes the server's directory equal to a lock, while no server runs.
 //!
-//! A journal is written first, with the whole target and with every content that is or may become ours. A crash after any single
-//! operation leaves each file either as it was or as it will be; the next start does the rest, for the same target or for another one.
+//! A journal is written first, with the whole target and with every content that Nightshift owns or may own. A crash after any single operation
+//! leaves each file either in its old or in its new state. The next start completes the swap, for the same target or for another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,46 +15,46 @@ use super::{
 };
 use crate::protocol::{FileHash, FileSet};
 
-/// The directory is not equal to the lock yet. What was done stays done; doing it again goes on from there.
+/// The directory does not match the lock yet. Completed steps stay done, and a repeated swap continues from there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A lock or a record of ours is not usable.
+    /// A lock or a record is not usable.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
-    /// A file could not be looked at.
+    /// A file could not be read.
     #[error("could not read `{path}`")]
     Read {
-        /// Which.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The store must be filled first.
     #[error("`{path}` does not lie in the store as the lock says")]
     NotStored {
-        /// Its place in the server's directory.
+        /// Its path in the server's directory.
         path: String,
     },
 }
 
-/// What a swap did, each by path, in order.
+/// The actions of a swap, each by path, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SwapReport {
-    /// Put there, or its content changed.
+    /// Files that were placed, or whose content changed.
     pub placed: Vec<String>,
-    /// Ours, and no longer wanted.
+    /// Managed files that are no longer wanted.
     pub removed: Vec<String>,
-    /// Put there by somebody with exactly the content that the lock names: ours from now on.
+    /// Files that a user placed with exactly the content of the lock. They are managed from now on.
     pub adopted: Vec<String>,
-    /// Put there by somebody, in the way of the lock: moved to `.nightshift/replaced/`. From, to.
+    /// Files of a user at a path that the lock needs. They were moved to `.nightshift/replaced/`. From, to.
     pub set_aside: Vec<(String, String)>,
 }
 
-/// Makes the directory of `volume` equal to `set`, whose files all lie in the store. What is `known` of its files is not read again.
+/// Makes the directory of `volume` equal to `set`, whose files are all in the store. Files that are `known` are not read again.
 pub fn swap<S: FsHook>(
     volume: &Volume,
     set: &FileSet,
@@ -96,7 +96,7 @@ pub fn swap<S: FsHook>(
     Ok(done)
 }
 
-/// Every content that we put somewhere, may have put there before a crash, or are about to put there.
+/// Every content that Nightshift has placed, may have placed before a crash, or is about to place.
 fn what_is_ours(
     manifest: Option<&StagedManifest>,
     journal: Option<&Journal>,
@@ -141,8 +141,8 @@ fn is_equal(wanted: &[WantedSet], known: &mut HashCache) -> Result<bool, Error> 
     Ok(true)
 }
 
-/// JARs that people put there and that declare the name of a plugin of the lock: which, and the file that they are in the way of.
-/// A server would load one of the two, and not say which one it is until it has.
+/// Unmanaged JARs that declare the name of a plugin of the lock, each with the file that it conflicts with. A server would load one of the two,
+/// and reports which one only afterwards.
 fn rivals<'a>(
     volume: &Volume,
     wanted: &'a [WantedSet],
@@ -155,7 +155,7 @@ fn rivals<'a>(
         if wanted.iter().any(|want| want.place == path) || is_ours(known, &path, ours.get(&relative))? {
             continue;
         }
-        // A JAR that cannot be read is loaded by no server.
+        // A server loads no JAR that cannot be read.
         let Ok(Some(name)) = jar_descriptor::plugin_name(&path) else { continue };
         let in_the_way = |want: &&WantedSet| {
             want.file.plugin.as_deref().is_some_and(|plugin| jar_descriptor::same_plugin(plugin, &name))
@@ -167,7 +167,7 @@ fn rivals<'a>(
     Ok(rivals)
 }
 
-/// All JARs that a server would load or move into place: those of `plugins/` and of the folder for updates.
+/// All JARs that a server would load or move into place: those in `plugins/` and in the update folder.
 pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
     let mut jars = Vec::new();
     for directory in iter::once(volume.plugins()).chain(update_folder(volume).filter(|folder| folder.is_dir())) {
@@ -192,7 +192,7 @@ struct Work<'a, S> {
 }
 
 impl<S: FsHook> Work<'_, S> {
-    /// Of a rival, the same content goes to its place under our name, another one is set aside.
+    /// Handles conflicting JARs: one with the same content is moved to its place and becomes managed, any other one is displaced.
     fn take_over(&mut self, wanted: &[WantedSet], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
         for (path, want) in rivals(self.volume, wanted, ours, self.known)? {
             if !want.place.exists() && fits(self.known, &want.hash, &path)? {
@@ -207,7 +207,7 @@ impl<S: FsHook> Work<'_, S> {
         Ok(())
     }
 
-    /// Only content that we put there is removed. What somebody else wrote under our name stays, and is theirs from now on.
+    /// Only content that Nightshift placed is removed. If a user has changed a managed file, it stays, and is unmanaged from now on.
     fn remove_unwanted(&mut self, wanted: &[WantedSet], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
         for (path, hashes) in ours {
             if wanted.iter().any(|want| want.file.path == *path) {

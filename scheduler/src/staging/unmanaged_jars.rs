@@ -1,4 +1,4 @@
-//! Edge (reads). What the JARs of others are: looked into once, and again when they change.
+//! Edge (reads). Describes unmanaged JARs, each of which is read once and again when it changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,20 +11,21 @@ use super::hash_cache::{Algorithm, of_file};
 use super::{Volume, jar_descriptor};
 use crate::protocol::UnmanagedJar;
 
-/// The most JARs that are looked into; the others are told by name only, and hold updates as unknown ones do.
+/// The maximum number of JARs that are read. The others are reported by name only, and block updates as unknown ones
+/// do.
 const MOST: usize = 100;
 
-/// The longest text that a status takes of a name or a version.
+/// The longest name or version that a status accepts.
 const LONGEST: usize = 64;
 
-/// The most names of one JAR.
+/// The maximum number of names of one JAR.
 const MOST_NAMES: usize = 100;
 
-/// What was found, by file. A report is asked for every few seconds, and the JARs of a server have hundreds of megabytes.
+/// The results by file. A report is requested every few seconds, and the JARs of a server have hundreds of megabytes.
 #[derive(Debug, Default)]
 pub struct UnmanagedJars(Mutex<BTreeMap<String, (Stamp, UnmanagedJar)>>);
 
-/// Another one: other bytes.
+/// The state of a file. Another stamp means other bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -32,7 +33,7 @@ struct Stamp {
 }
 
 impl UnmanagedJars {
-    /// What these files of `plugins/` are, in their order. One that cannot be read is left out. Blocks.
+    /// The descriptions of these files of `plugins/`, in their order. Unreadable files are left out. Blocks.
     pub fn look(&self, volume: &Volume, files: &[String]) -> Vec<UnmanagedJar> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|file, _| files.contains(file));
@@ -53,7 +54,8 @@ impl UnmanagedJars {
 fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
     let hash = |algorithm| of_file(algorithm, path).map(|hash| hash.hex().to_owned());
     let (sha256, sha512) = (hash(Algorithm::Sha256)?, hash(Algorithm::Sha512)?);
-    // What cannot be read as a plugin is loaded by no server, and counts all the same: it may be a part of one.
+    // A JAR without a readable plugin is loaded by no server. It is reported all the same, because it may be a part of
+    // a plugin.
     let said = jar_descriptor::description(path).ok().flatten();
     let cut = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(LONGEST).collect() };
     Ok(UnmanagedJar {

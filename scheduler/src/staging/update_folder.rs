@@ -1,4 +1,4 @@
-//! Edge (reads). Where a starting server takes JARs from that replace plugins: `settings.update-folder` of `bukkit.yml`.
+//! Edge (reads). Finds the folder from which a starting server updates plugins: `settings.update-folder` of `bukkit.yml`.
 
 use std::fs;
 use std::io::Read as _;
@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use super::Volume;
 
-/// What the server takes where `bukkit.yml` says nothing (Bukkit's own).
+/// The default if `bukkit.yml` does not set it (Bukkit's own).
 const USUAL: &str = "update";
 
-/// The most that is read of the file; real ones have a few thousand bytes.
+/// The maximum number of bytes that is read of the file. Real ones have a few thousand bytes.
 const LARGEST: u64 = 1 << 20;
 
 #[derive(Deserialize, Default)]
@@ -26,10 +26,13 @@ struct Settings {
     update_folder: Option<String>,
 }
 
-/// The folder, whether it is there or not; a path is taken from `plugins/`. None: it is switched off by an empty name, or is `plugins/` itself, which
-/// Bukkit takes for no such folder, or lies outside of the server's directory, where nothing is for us to move.
+/// The folder, whether it exists or not. A path is relative to `plugins/`. `None` in three cases:
 ///
-/// A file that cannot be read means the usual name, as for Bukkit; of a key that comes twice the last one counts, as for the reader of Bukkit.
+/// - An empty name disables it.
+/// - It is `plugins/` itself, which Bukkit ignores.
+/// - It is outside of the server's directory, where Nightshift moves no files.
+///
+/// An unreadable file means the default name, as for Bukkit. If a key occurs twice, the last one counts, as for Bukkit's parser.
 pub(super) fn update_folder(volume: &Volume) -> Option<PathBuf> {
     let text = text_of(&volume.root().join("bukkit.yml")).unwrap_or_default();
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
@@ -50,7 +53,7 @@ fn text_of(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The path with each `..` carried out by its words alone; None where that leads above the root.
+/// The path with each `..` resolved lexically. `None` if that leads above the root.
 fn without_steps_up(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -71,7 +74,7 @@ fn without_steps_up(path: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// The folder that a `bukkit.yml` names, from the server's directory.
+    /// The folder that a `bukkit.yml` names, relative to the server's directory.
     fn named_by(text: &str) -> Option<String> {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("bukkit.yml"), text).unwrap();

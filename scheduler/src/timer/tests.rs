@@ -1,4 +1,4 @@
-//! The book is tested as data; that the clock rings at all is tested in real time, for a second or two.
+//! Checks the timer's state as data, and in real time, for a second or two, that the clock rings at all.
 
 use tokio::sync::mpsc;
 
@@ -77,7 +77,7 @@ async fn an_alarm_rings_in_time_for_whoever_set_it_last_and_not_for_who_gave_up(
     assert!(rung >= start + second * 2, "an alarm that is early would find the window shut");
     assert!(rung < start + second * 10, "woken {rung}, set for {}", start + second * 2);
 
-    // Whoever was woken sets it again.
+    // The woken caller sets the alarm again.
     set("lobby", rung + second, "the next window opens").await.unwrap();
     assert_eq!(rx.recv().await, Some("the next window opens"));
 }

@@ -1,7 +1,7 @@
-//! Edge (writes). What the server's log tells of damage to its worlds, read as it grows, and remembered on the volume.
+//! Edge (writes). Scans the server's log for world damage as it grows, and records the damage on the volume.
 //!
-//! Written is only what tells of damage. How far the log was read stands beside it: all that was read after that tells of none, so an agent
-//! that starts anew reads it once more and counts no line twice. A log that was put away, at a start or at midnight, is read no further.
+//! The record is written only when a line reports damage. It includes the position up to which the log was read. Later lines reported no damage.
+//! So a new agent reads them again and counts no line twice. A log that was rotated, at a start or at midnight, is not read further.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -18,29 +18,29 @@ use log_patterns::{shown, telling};
 
 mod log_patterns;
 
-/// How much is read in one look. What is left is read in the next one.
+/// How many bytes one scan reads. The next scan continues from there.
 const MOST: u64 = 16 * 1024 * 1024;
 
-/// As many looks at once as a log of a gigabyte takes.
+/// The maximum number of consecutive scans, enough for a log of a gigabyte.
 const LOOKS: usize = 64;
 
-/// As much of a line as is held at a time. None that tells of damage is longer.
+/// How much of a line is held in memory. No line that reports damage is longer.
 const LONGEST_LINE: u64 = 64 * 1024;
 
-/// By how much of its beginning a log is known again, at most: its first line, which begins with a time.
+/// How much of its beginning identifies a log, at most: its first line, which begins with a time.
 const HEAD: u64 = 1024;
 
-/// How long after the last line damage is forgotten. Who has mended it, or has looked and found nothing, has nowhere to say so; and who has
-/// done neither in a month wants to go on.
+/// How long after the last line the damage is forgotten. A user who has repaired it, or found no damage, has no way to report that. A user who
+/// has done neither in a month wants to continue.
 const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// What is known of damage was not brought up to date.
+/// The damage record could not be updated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The log is there and cannot be read.
+    /// The log exists and cannot be read.
     #[error("could not read the server's log for what it tells of damage")]
     Log(#[source] io::Error),
-    /// The record is there and cannot be read.
+    /// The record exists and cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The record cannot be written.
@@ -52,40 +52,40 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct DamageRecord {
-    /// How far the log was read when it told of damage last.
+    /// How far the log was read when it last reported damage.
     log: Option<LogOffset>,
     told: Option<DamageTold>,
 }
 
-/// A place in a log.
+/// A position in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LogOffset {
-    /// Tells this log from every other.
+    /// The identity of this log.
     mark: String,
     /// In bytes.
     offset: u64,
 }
 
-/// The log of the server on one volume. No two of a volume at a time.
+/// The log of the server on one volume. Only one instance per volume may exist at a time.
 #[derive(Debug)]
 pub struct DamageLog {
     volume: Volume,
-    /// What is known; None: the volume was not asked yet.
+    /// The known damage. `None`: the volume was not read yet.
     record: Option<DamageRecord>,
-    /// That is on the volume.
+    /// Whether the record is on the volume.
     is_written: bool,
     /// How far the log was read.
     place: Option<LogOffset>,
 }
 
 impl DamageLog {
-    /// Of which nothing was read yet.
+    /// A log that was not read yet.
     pub fn new(volume: Volume) -> Self {
         Self { volume, record: None, is_written: true, place: None }
     }
 
-    /// Reads what the log has grown by, and says what is known of damage then.
+    /// Reads the new part of the log, and returns the damage known after that.
     pub fn look(&mut self, now: Timestamp) -> Result<Option<DamageTold>, Error> {
         let path = self.volume.damage_path();
         let before = match &self.record {
@@ -99,7 +99,7 @@ impl DamageLog {
         record.told = record.told.filter(is_news);
         if let Some(Growth { place, written_at, lines, first }) = read {
             if let Some(first) = first {
-                // What a server has left behind that ended before is no word of the next one.
+                // Lines of a server that ended earlier do not count as new.
                 let at = written_at.min(now);
                 let known = record.told.unwrap_or(DamageTold { since: at, last: at, lines: 0, first });
                 let told = DamageTold { last: at, lines: known.lines.saturating_add(lines), ..known };
@@ -110,7 +110,7 @@ impl DamageLog {
         self.is_written &= record == before;
         let told = record.told.clone();
         if !self.is_written {
-            // A disk that takes nothing is when damage is told of: it is known all the same, and written when it can be.
+            // Damage is often reported when the disk fails. It is kept in memory, and written when that is possible.
             self.record = Some(record.clone());
             Disk::new(RealFs).write_record(&path, &record)?;
             self.is_written = true;
@@ -119,7 +119,7 @@ impl DamageLog {
         Ok(told)
     }
 
-    /// The same until nothing is left to be read.
+    /// The same until the end of the log.
     pub fn look_to_the_end(&mut self, now: Timestamp) -> Result<Option<DamageTold>, Error> {
         for _ in 0..LOOKS {
             let before = self.place.clone();
@@ -131,8 +131,8 @@ impl DamageLog {
         Ok(self.told())
     }
 
-    /// What is on the volume. There is one only where damage was told of, so one that is spoilt tells of some that nobody can read any more: it
-    /// is written anew.
+    /// The record on the volume. It exists only if damage was reported, so an invalid record stands for damage whose details are lost. It is
+    /// written anew.
     fn remembered(&mut self, path: &Path, now: Timestamp) -> Result<DamageRecord, Error> {
         let record = read_record(path);
         if !matches!(record, Err(RecordError::Content { .. })) {
@@ -145,35 +145,36 @@ impl DamageLog {
         Ok(DamageRecord { log: None, told: Some(DamageTold { since, last: now, lines: 0, first }) })
     }
 
-    /// What is known of damage without looking.
+    /// The known damage, without reading the log.
     pub fn told(&self) -> Option<DamageTold> {
         self.record.as_ref()?.told.clone()
     }
 }
 
-/// Other worlds lie there now. What the log has told until now is about those that were there before.
+/// Resets the record after the worlds were replaced. The log so far is about the previous worlds.
 pub(crate) fn forget<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), fs_ops::Error> {
-    // A log that cannot be read now is told of once more at worst.
+    // If the log cannot be read now, its old lines are at worst reported once more.
     let log = open(volume.root()).ok().flatten().map(|log| LogOffset { offset: log.length, ..log.beginning });
     disk.write_record(&volume.damage_path(), &DamageRecord { log, told: None })
 }
 
-/// What was read in one look.
+/// The result of one scan.
 struct Growth {
-    /// How far.
+    /// The new position.
     place: LogOffset,
     /// When the log was last written to.
     written_at: Timestamp,
-    /// How many lines tell of damage.
+    /// How many lines report damage.
     lines: u64,
     /// The first of them.
     first: Option<String>,
 }
 
-/// Reads whole lines from a place on, or from the beginning if that is a place in another log. None: there is no log, or not a line of it yet.
+/// Reads whole lines from a position on, or from the beginning if that position is in another log. `None`: the log does not exist, or has no
+/// complete line yet.
 fn read_on(root: &Path, from: Option<&LogOffset>) -> io::Result<Option<Growth>> {
     let Some(LogScan { mut file, beginning, length, written_at }) = open(root)? else { return Ok(None) };
-    // Shorter than it was: somebody has emptied it.
+    // A shorter log was truncated.
     let from = from.filter(|from| from.mark == beginning.mark && from.offset <= length);
     let place = from.cloned().unwrap_or(beginning);
     let mut growth = Growth { place, written_at, lines: 0, first: None };
@@ -187,7 +188,7 @@ fn read_on(root: &Path, from: Option<&LogOffset>) -> io::Result<Option<Growth>> 
         line.clear();
         let read = log.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
         let read = u64::try_from(read).unwrap_or(u64::MAX);
-        // One without an end is still being written, but for a part of one that is too long.
+        // A line without an end is still being written, unless it is a part of one that is too long.
         if read == 0 || (!line.ends_with(b"\n") && read < LONGEST_LINE) {
             return Ok(Some(growth));
         }
@@ -200,7 +201,7 @@ fn read_on(root: &Path, from: Option<&LogOffset>) -> io::Result<Option<Growth>> 
     }
 }
 
-/// The log, opened.
+/// An opened log.
 struct LogScan {
     file: File,
     beginning: LogOffset,
@@ -208,10 +209,10 @@ struct LogScan {
     written_at: Timestamp,
 }
 
-/// None: there is none, or its first line is still being written.
+/// `None`: it does not exist, or its first line is still being written.
 fn open(root: &Path) -> io::Result<Option<LogScan>> {
     let path = root.join("logs/latest.log");
-    // Before it is opened: to open a pipe is to wait for who writes into it.
+    // Checked before opening, because opening a pipe blocks until a writer appears.
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Ok(None),

@@ -1,4 +1,4 @@
-//! Edge (reads). One `level.dat`: gzipped NBT with the version of the Minecraft that wrote it.
+//! Edge (reads). Reads a `level.dat`: gzipped NBT with the version of the Minecraft that wrote it.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,17 +10,17 @@ use serde::de::DeserializeOwned;
 
 use crate::protocol::Floor;
 
-/// Largest content that is read. Real files have a few KiB; mods bring registries of some hundred.
+/// The largest content that is read. Real files have a few KiB, and mods add registries of some hundred.
 const LARGEST: u64 = 32 * 1024 * 1024;
 
-/// What a `level.dat` says about who wrote it.
+/// The version information in a `level.dat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LevelDat {
     /// `Data.Version`, which Minecraft writes since 1.9.
     OpenedBy(Floor),
-    /// A whole file without `Data.Version`: older than every version that can be wanted here.
+    /// A valid file without `Data.Version`: older than every version that a lock can contain.
     BeforeVersions,
-    /// Empty, cut off, no permission: the reason in words.
+    /// Empty, cut off, or no permission. The reason as text.
     Unreadable(String),
 }
 
@@ -66,7 +66,7 @@ pub(super) fn read(path: &Path) -> LevelDat {
     }
 }
 
-/// The datapacks that were enabled when it was written, `Data.DataPacks.Enabled`; None: it names none at all, not even Minecraft's own.
+/// The datapacks that were enabled when it was written, `Data.DataPacks.Enabled`. `None`: it lists no datapacks, not even Minecraft's own.
 pub(super) fn enabled_datapacks(path: &Path) -> Result<Option<Vec<String>>, String> {
     data_of::<Packs>(path).map(|packs| packs.datapacks.map(|selection| selection.enabled))
 }
@@ -78,8 +78,8 @@ fn data_of<D: DeserializeOwned>(path: &Path) -> Result<D, String> {
     fastnbt::from_bytes::<Root<D>>(&bytes).map(|root| root.data).map_err(|error| error.to_string())
 }
 
-/// Whether Minecraft `a` is older than `b`, by the numbers in the name: `1.21.9` < `1.21.11-pre2` < `1.21.11` < `26.1`. A snapshot of the
-/// old kind (`25w41a`) counts as its year: newer than every `1.x`, older than `26.1`.
+/// Whether Minecraft `a` is older than `b`, by the numbers in the name: `1.21.9` < `1.21.11-pre2` < `1.21.11` < `26.1`. A snapshot with an old
+/// name (`25w41a`) counts as its year: newer than every `1.x`, older than `26.1`.
 pub(super) fn is_older(a: &str, b: &str) -> bool {
     key(a) < key(b)
 }

@@ -1,7 +1,7 @@
-//! Edge (reads). Which worlds and datapacks lie on a volume, and which of them the server that runs has open.
+//! Edge (reads). Lists the worlds and datapacks on a volume, and determines which of them the running server has open.
 //!
-//! Up to Minecraft 26.1 each world is a folder with a `session.lock` of its own, which the server holds as long as the world is open. Since
-//! then all of them lie below the level's folder and only that one is locked: which are open only the server's console can say.
+//! Up to Minecraft 26.1 each world is a folder with its own `session.lock`, which the server holds as long as the world is open. Since then all
+//! of them are below the level's folder and only that one is locked. Only the server's console can tell which are open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,25 +15,25 @@ use super::{Role, Worlds, level_dat};
 use crate::server_properties::level_name;
 use crate::staging::{Volume, read_record};
 
-/// The datapack that Bukkit writes into the folder for people's own, until Paper 1.20.5 took it into the server's JAR.
+/// The datapack that Bukkit writes into the folder for users' own. Paper 1.20.5 moved it into the server's JAR.
 const BUKKITS: &str = "bukkit";
 
 /// Folders of which a dimension of the new layout has at least one.
 const PARTS: [&str; 4] = ["region", "entities", "poi", "data"];
 
-/// How deep a dimension may lie below its namespace: a plugin may call a world `worlds/creative`.
+/// How deep below its namespace a dimension may be: a plugin may name a world `worlds/creative`.
 const DIMENSION_DEPTH: usize = 4;
 
-/// What tells whether a world is open.
+/// How to find out whether a world is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenEvidence {
-    /// Who holds these files: a copy of a world beside its container leads to the same name, and one of them is the one that is open.
+    /// Whether a process holds one of these files. A copy of a world beside its container has the same name, and one of the two is open.
     Locks(Vec<PathBuf>),
     /// The server's console, asked for this dimension.
     Console(String),
 }
 
-/// `opened.json`, as far as it says which worlds are played on. The agent that sees a start writes it.
+/// The part of `opened.json` that lists the worlds in use. The agent that observes a start writes it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct OpenedRecord {
@@ -43,12 +43,12 @@ struct OpenedRecord {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WorldRecord {
-    /// What the last start has opened, by the names of [`worlds`].
+    /// The worlds that the last start has opened, by the names of [`worlds`].
     opened: BTreeSet<String>,
 }
 
-/// The folder of the server's own level; None before its first start. In a container it is the one that lies highest: what has the same name
-/// further down is somebody's copy.
+/// The folder of the server's own level. `None` before its first start. In a container it is the topmost folder: a deeper one with the same name
+/// is a copy of a user.
 pub fn level_folder(data: &Path, worlds: &Worlds) -> Option<PathBuf> {
     let name = level_name(data);
     let beside = data.join(&name);
@@ -60,7 +60,7 @@ pub fn level_folder(data: &Path, worlds: &Worlds) -> Option<PathBuf> {
     below.min_by_key(|path| path.components().count()).cloned()
 }
 
-/// Tells of each folder what the server has to do with it. Where the record cannot be read, only the level is known.
+/// Sets how the server uses each folder. If the record cannot be read, only the level is known.
 pub(super) fn tell_roles(data: &Path, worlds: &mut Worlds) {
     let Some(level) = level_folder(data, worlds) else { return };
     let record: Option<OpenedRecord> = read_record(&Volume::new(data).opened_path()).unwrap_or_default();
@@ -77,7 +77,7 @@ pub(super) fn tell_roles(data: &Path, worlds: &mut Worlds) {
     }
 }
 
-/// The worlds that lie on the volume, by the names of [`crate::protocol::loaded::Loaded`].
+/// The worlds on the volume, by the names of [`crate::protocol::loaded::Loaded`].
 pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, OpenEvidence>> {
     let dimensions = level.join("dimensions");
     let is_new = dimensions.join("minecraft/overworld").is_dir();
@@ -87,7 +87,8 @@ pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, Open
         let Some(name) = name_beside(&folder.path, level).filter(|_| folder.level.is_some() || lock.exists()) else {
             continue;
         };
-        // In the new layout nothing has moved it, but a plugin may open it and have it moved; a name that is no key can be opened by none.
+        // In the new layout this world was not moved yet, but a plugin may open it and have it moved. A name that is not a valid key cannot be
+        // opened.
         if is_new {
             found.extend(key_of(&name).map(|key| (name, OpenEvidence::Console(key))));
         } else if let OpenEvidence::Locks(locks) = found.entry(name).or_insert_with(|| OpenEvidence::Locks(Vec::new()))
@@ -111,7 +112,7 @@ pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, Open
     Ok(found)
 }
 
-/// The datapacks that people have put into the level's folder.
+/// The datapacks that users have put into the level's folder.
 pub fn datapacks_there(level: &Path) -> io::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     let entries = match fs::read_dir(level.join("datapacks")) {
@@ -129,10 +130,10 @@ pub fn datapacks_there(level: &Path) -> io::Result<BTreeSet<String>> {
     Ok(found)
 }
 
-/// Those datapacks of people's own that the server has enabled, by the `level.dat` that it wrote last. None: it has not written one since then.
+/// The users' datapacks that the server has enabled, by its latest `level.dat`. `None`: it has not written one since then.
 ///
-/// At a start it reads the file, drops what it cannot find or read, and adds what is new; so a file from before the start tells what was asked
-/// for, not what runs.
+/// At a start it reads the file, drops datapacks that it cannot find or read, and adds new ones. A file from before the start therefore shows the
+/// requested datapacks, not the active ones.
 pub fn datapacks_enabled(level: &Path, since: Timestamp) -> Result<Option<BTreeSet<String>>, String> {
     let path = level.join("level.dat");
     let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).map_err(|error| error.to_string())?;
@@ -144,10 +145,10 @@ pub fn datapacks_enabled(level: &Path, since: Timestamp) -> Result<Option<BTreeS
     Ok(Some(enabled.into_iter().filter(of_people).collect()))
 }
 
-/// The name of a world whose folder lies where Bukkit has always put it: beside the level's.
+/// The name of a world whose folder is where Bukkit has always put it: beside the level's.
 fn name_beside(folder: &Path, level: &Path) -> Option<String> {
     let own = level.file_name()?.to_str()?;
-    // As Bukkit makes a key of a world's name.
+    // Bukkit's conversion of a world's name into a key.
     let key = |name: &str| name.to_lowercase().replace(' ', "_");
     let Some(name) = joined(folder, level.parent()?) else { return folder.file_name()?.to_str().map(key) };
     match name.strip_prefix(own) {
@@ -156,7 +157,7 @@ fn name_beside(folder: &Path, level: &Path) -> Option<String> {
         Some("_the_end") => return Some("the_end".to_owned()),
         Some(_) | None => {}
     }
-    // A dimension that a datapack brings: `world_skylands_high/dimensions/skylands/high`.
+    // A dimension of a datapack: `world_skylands_high/dimensions/skylands/high`.
     let of_a_pack = name.strip_prefix(own).and_then(|rest| rest.strip_prefix('_')).and_then(|rest| {
         let mut splits = rest.match_indices('_').map(|(at, _)| (&rest[..at], &rest[at + 1..]));
         splits.find(|(namespace, path)| folder.join("dimensions").join(namespace).join(path).is_dir())
@@ -167,12 +168,12 @@ fn name_beside(folder: &Path, level: &Path) -> Option<String> {
     })
 }
 
-/// What the console calls a world of this name.
+/// The console's key for a world with this name.
 fn key_of(name: &str) -> Option<String> {
     valid(if name.contains(':') { name.to_owned() } else { format!("minecraft:{name}") })
 }
 
-/// A key that Minecraft takes for one. It goes into a command line, so nothing else may.
+/// A key that Minecraft accepts. It becomes part of a command line, so no other text is allowed.
 fn valid(key: String) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-./:".contains(&byte);
     (key.bytes().all(plain) && key.matches(':').count() == 1).then_some(key)

@@ -1,8 +1,8 @@
-//! Edge (writes). A world's `session.lock`: the file that a running server holds.
+//! Edge (writes). Handles a world's `session.lock`, the file that a running server locks.
 //!
-//! Java locks it with a POSIX (fcntl) record lock, so the same kind is used here; flock would see nothing. POSIX locks belong to the
-//! process and are dropped when **any** descriptor of that file is closed in it: nothing else in a process that holds them may open the
-//! files, and [`held_by_another`] is for processes that hold none.
+//! Java locks it with a POSIX (fcntl) record lock, so the same kind is used here. flock would not detect it. POSIX locks belong to the process
+//! and are dropped when **any** descriptor of that file is closed in it. No other code in a process that holds them may open the files, and
+//! [`held_by_another`] is for processes that hold none.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,31 +12,31 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, c_short};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
-/// A `session.lock` could not be opened or asked.
+/// A `session.lock` could not be opened or checked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody else put the folder there. It is not passed over: what is not locked may be open, and is not copied whole.
+    /// The folder belongs to another user. It is not skipped: a world that is not locked may be open, and its backup may be inconsistent.
     #[error(
         "could not ask for the lock on `{path}`, because user {user} may not write it. Each folder with a `level.dat` is a world and is locked \
          before a server starts: give it to that user (`chown -R {user} {folder}`), or move it out of the server's directory"
     )]
     Denied {
-        /// Which.
+        /// The path.
         path: String,
-        /// Where it lies.
+        /// Its folder.
         folder: String,
-        /// Who we are.
+        /// The current user.
         user: u32,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Anything else.
+    /// Any other failure.
     #[error("could not ask for the lock on `{path}`")]
     Unasked {
-        /// Which.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -60,7 +60,7 @@ pub struct SessionLocks {
 }
 
 impl SessionLocks {
-    /// Takes those of `paths` that are not held yet, without waiting. Answers the paths that another process holds.
+    /// Takes the locks of `paths` that are not held yet, without waiting. Returns the paths that another process holds.
     pub fn take(&mut self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut busy = Vec::new();
         for path in paths {
@@ -80,10 +80,10 @@ impl SessionLocks {
     }
 }
 
-/// Whether another process holds the lock. A file that is not there is held by nobody.
+/// Whether another process holds the lock. False for a missing file.
 pub fn held_by_another(path: &Path) -> Result<bool, Error> {
     let error = |source| Error::of(path, source);
-    // To ask takes no right to write: on a disk that has failed there is none, and a server that ended would seem to run.
+    // Checking needs no write permission. A failed disk grants none, and a server that has ended would seem to run.
     let file = match File::open(path) {
         Ok(file) => file,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(false),

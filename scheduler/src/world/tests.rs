@@ -1,4 +1,4 @@
-//! Edge (writes). Worlds built in a temporary directory.
+//! Edge (writes). Checks worlds built in a temporary directory.
 
 use std::io::Write;
 
@@ -48,7 +48,7 @@ fn put(directory: &Path, path: &str, content: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-/// A set without plugins.
+/// A version set without plugins.
 pub(crate) fn set(minecraft: &str, data_version: Option<u32>) -> FileSet {
     let hash = FileHash("sha256:00".into());
     let server = File {
@@ -118,7 +118,7 @@ fn worlds_lie_up_to_four_folders_deep_and_what_is_kept_or_drawn_beside_them_is_n
     put(data.path(), "world/backups/a/level.dat", &newer);
     put(data.path(), "worlds/minigames/map1/level.dat", &newer);
     put(data.path(), "worlds/minigames/sky/map2/level.dat", &newer);
-    // As deep as before.
+    // The maximum depth in such folders.
     put(data.path(), "Backups/old/level.dat", &newer);
     put(data.path(), ".cache/old/level.dat", &newer);
     for elsewhere in [
@@ -131,7 +131,7 @@ fn worlds_lie_up_to_four_folders_deep_and_what_is_kept_or_drawn_beside_them_is_n
     ] {
         put(data.path(), &format!("{elsewhere}/level.dat"), &level_dat(Some((9999, "99"))));
     }
-    // A world that has lost its `level.dat`, and no folder that was moved.
+    // A world that has lost its `level.dat`, and not a moved folder.
     put(data.path(), "lost/dimensions/minecraft/creative/region/r.0.0.mca", b"");
     std::os::unix::fs::symlink(data.path(), data.path().join("worlds/minigames/up")).unwrap();
     let worlds = Worlds::read(data.path()).unwrap();
@@ -243,7 +243,7 @@ fn a_move_to_the_new_layout_that_did_not_end_is_seen() {
     for (files, whole) in [
         (&["world/region/r.0.0.mca", old_nether][..], true),
         (&["world/dimensions/minecraft/overworld/region/r.0.0.mca"], true),
-        // A datapack's own dimension lies there in both layouts.
+        // A dimension of a datapack is at this path in both layouts.
         (&["world/region/r.0.0.mca", "world/dimensions/skylands/high/region/r.0.0.mca"], true),
         (&["world/region/r.1.0.mca", "world/dimensions/minecraft/overworld/region/r.0.0.mca"], false),
         (&["world/dimensions/minecraft/overworld/region/r.0.0.mca", old_nether], false),
@@ -273,10 +273,10 @@ fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the
     let refusal = may("1.21.11", 4671).unwrap_err();
     assert_eq!(refusal, WorldRefusal::Moved { wanted: "1.21.11".into() });
     assert!(refusal.to_string().contains("to the layout of 26.1, and what is moved would be made anew"), "{refusal}");
-    // Paper itself says what is in its way, at each start.
+    // Paper itself reports the conflict, at each start.
     assert_eq!(may("26.1.2", 4790), Ok(()));
     assert_eq!(may("26.1-rc-1", 4780), Ok(()));
-    // It has run on them since, as long as nobody refused that: what was built then is not taken away.
+    // It has run on them since, while no check refused that. Its progress is not taken away.
     assert_eq!(opens("1.21.11", 4671, "1.21.11"), Ok(()));
 }
 

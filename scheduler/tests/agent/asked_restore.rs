@@ -1,4 +1,4 @@
-//! Edge (writes). A copy that a person asks for, as init puts it in place or does not.
+//! Edge (writes). Tests whether init restores a backup that a user requests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use scheduler::protocol::{FileSet, Restored};
 use crate::pod::Pod;
 use crate::volume::{Init, copy_of, level_dat, served_set};
 
-/// A volume where a set of 1.21.10 runs, with a copy of it that was taken while it ran. Since then somebody has built.
+/// A volume on which a version set of 1.21.10 runs, with an online backup. Players have built since.
 struct Server {
     web: tempfile::TempDir,
     init: Init,
@@ -58,13 +58,13 @@ impl Server {
         fs::write(self.copies.path().join("restore-from.json"), serde_json::to_vec(order).unwrap()).unwrap();
     }
 
-    /// A start of the server, which must come up whatever was asked for.
+    /// A start of the server, which must succeed whatever was requested.
     fn starts(&self) {
         let ended = tokio::task::block_in_place(|| self.init.run());
         assert!(ended.success(), "{}", fs::read_to_string(self.init.last_words.path()).unwrap());
     }
 
-    /// A start that does not come to the server, because it cannot open the worlds that are there, and what is left behind of it.
+    /// A start that is refused because the version set cannot open the existing worlds. Returns its termination message.
     fn world_refused(&self) -> WorldRefused {
         assert_eq!(tokio::task::block_in_place(|| self.init.run()).code(), Some(3));
         let words = fs::read_to_string(self.init.last_words.path()).unwrap();
@@ -84,7 +84,7 @@ impl Server {
         listed.map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// Why an order was not obeyed, where nothing was touched.
+    /// Why a request was refused, without a change of files.
     fn refused(&self) -> RestoreRefused {
         assert_eq!((self.chunks().as_str(), self.set_aside().len()), ("more chunks", 0));
         assert!(self.at("world_nether").exists() && !self.at(".nightshift/restoring").exists());
@@ -107,7 +107,7 @@ async fn the_worlds_of_the_copy_are_put_in_place_once_and_those_that_were_there_
         serde_json::from_slice(&fs::read(server.at(".nightshift/restored.json")).unwrap()).unwrap();
     assert_eq!((restored.request.as_deref(), &restored.id), (Some("asked-1"), &server.copy.id));
 
-    // Somebody builds, and the pod is lost: the same order stands, and is not obeyed again.
+    // Players build, and the pod is lost. The same request is still mounted, and is not executed again.
     server.init.put("world/region/r.0.0.mca", b"built since");
     server.starts();
     assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("built since", 1));
@@ -184,7 +184,7 @@ async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on
     assert!(why.contains("cannot be used"), "{why}");
 }
 
-/// Changes a byte in the middle: same size, found only when it is read.
+/// Changes a byte in the middle: the size is the same, and the damage is found only by reading.
 fn damage(shelf: &BackupRepository, id: &str) {
     let archive = shelf.directory(id).join("archive.tar.gz");
     let mut bytes = fs::read(&archive).unwrap();
@@ -211,7 +211,7 @@ async fn where_a_newer_minecraft_has_opened_the_worlds_the_copies_that_would_do_
     }
     assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("more chunks", 0));
 
-    // The same pod, tried again by the kubelet, finds another order.
+    // The same pod, restarted by the kubelet, finds another request.
     server.asks(&AskedRestore { request: "asked-2".into(), ..server.order() });
     server.starts();
     assert_eq!(server.chunks(), "chunks");

@@ -1,4 +1,4 @@
-//! Edge (writes). The copy that init takes before an update, and what the sidecar says of it.
+//! Edge (writes). Tests the backup that init takes before an update, and the sidecar's report on it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::paper::Paper;
 use crate::pod::Pod;
 use crate::volume::{Init, level_dat, served_set, set};
 
-/// A volume where the set `a` of 1.21.10 has run, and a place for copies.
+/// A volume on which the version set `a` of 1.21.10 has run, and a directory for backups.
 struct Server {
     _web: tempfile::TempDir,
     url: String,
@@ -51,7 +51,7 @@ impl Server {
         BackupRepository::new(self.copies.path().join("lobby"))
     }
 
-    /// The next pod of the server brings this set.
+    /// The next pod of the server has this version set.
     fn wants(&self, set: &FileSet) {
         fs::write(self.init.files.path(), serde_json::to_vec(set).unwrap()).unwrap();
     }
@@ -61,7 +61,7 @@ impl Server {
         FileSet { minecraft: "1.21.11".into(), data_version: Some(4671), ..set }
     }
 
-    /// Has the set before come again, with the worlds as they were before `failed`.
+    /// Requests the previous version set, with the worlds as they were before `failed`.
     fn is_ordered_back_from(&mut self, failed: &FileSet, unless_played: bool) {
         let (old, ..) = set(&self.url, 'a');
         self.wants(&old);
@@ -71,7 +71,7 @@ impl Server {
         self.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
     }
 
-    /// Half an hour ago.
+    /// A player joined half an hour ago, between the two backups.
     fn is_played_on_between_the_copies(&self) {
         self.init.put("world/playerdata/steve.dat", b"steve");
         let player = fs::File::options().write(true).open(self.init.data.path().join("world/playerdata/steve.dat"));
@@ -80,7 +80,7 @@ impl Server {
         player.set_modified(between).unwrap();
     }
 
-    /// The copies that are tried until the third try, or until one was put back.
+    /// The backups that are tried until the third attempt, or until one was restored.
     fn first_two_tries(&self) -> Vec<String> {
         const TRY: &str = "putting the worlds back as they are in the copy ";
         let mut child = self.init.spawn();
@@ -95,7 +95,7 @@ impl Server {
         fs::rename(self.copies.path().join("away"), &list).unwrap();
     }
 
-    /// No volume has room for what its record says it holds.
+    /// Sets a size in its record that no volume has space for.
     fn is_too_large(&self, id: &str) {
         let path = self.shelf().directory(id).join("backup.json");
         let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -127,7 +127,7 @@ async fn the_worlds_are_copied_before_a_newer_minecraft_starts_and_once_for_one_
     let server = Server::new("OneWay").await;
     let newer = server.newer_minecraft();
     server.wants(&newer);
-    // Something is in the way of the swap, after the copy.
+    // The swap is blocked after the backup.
     let journal = server.init.data.path().join(".nightshift/journal.json");
     fs::create_dir(&journal).unwrap();
     let mut child = server.init.spawn();
@@ -160,7 +160,7 @@ async fn the_worlds_are_copied_before_a_newer_minecraft_starts_and_once_for_one_
 async fn without_the_copy_that_is_due_nothing_is_changed_and_the_set_before_starts_again() {
     let server = Server::new("OneWay").await;
     server.wants(&server.newer_minecraft());
-    // Where copies should lie there is a file.
+    // A file is at the path of the backup directory.
     fs::write(server.copies.path().join("lobby"), b"").unwrap();
     assert_eq!(server.run().code(), Some(3));
     let words = server.last_words();
@@ -183,7 +183,8 @@ async fn without_the_copy_that_is_due_nothing_is_changed_and_the_set_before_star
 async fn a_world_that_is_half_moved_is_not_copied_and_not_opened_by_a_newer_minecraft() {
     let server = Server::new("OneWay").await;
     server.init.put("world/dimensions/minecraft/overworld/region/r.0.0.mca", b"chunks");
-    // The one that moves them ends at each start itself; without a copy it is not tried. One from before must not make anew what is moved.
+    // A Minecraft that moves worlds exits at each start by itself, and is not tried without a backup. An older one must not create moved worlds
+    // anew.
     let moves = FileSet { minecraft: "26.1.2".into(), data_version: Some(4790), ..server.newer_minecraft() };
     for (set, refused) in [
         (moves, "in the old and in the new layout"),
@@ -267,15 +268,15 @@ async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open
     let aside: Vec<_> = fs::read_dir(data.join(".nightshift/set-aside")).unwrap().collect();
     assert_eq!(aside.len(), 1);
 
-    // Somebody builds, and the pod is lost: the same order stands, and is not obeyed again.
+    // Players build, and the pod is lost. The same request is still mounted, and is not executed again.
     server.init.put("world/region/r.0.0.mca", b"more chunks");
     assert!(server.run().success());
     assert_eq!(fs::read(data.join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
     assert_eq!(fs::read_dir(data.join(".nightshift/set-aside")).unwrap().count(), 1);
 }
 
-/// Two copies from before one newer Minecraft, which has the world now, and the order to go back to the set before it: the names of the older
-/// one and the newer one.
+/// Two backups from before one newer Minecraft, which has opened the world now, and the request to roll back to the previous version set. Returns
+/// the names of the older and the newer backup.
 async fn with_two_copies() -> (Server, [String; 2]) {
     let mut server = Server::new("OneWay").await;
     let data = server.init.data.path().to_owned();
@@ -304,12 +305,12 @@ async fn with_two_copies() -> (Server, [String; 2]) {
     (server, [first.id, newest])
 }
 
-/// The same, and the disk does not give the newer copy.
+/// The same, and the disk cannot read the newer backup.
 async fn with_an_unread_copy() -> (Server, [String; 2]) {
     let (server, [older, newest]) = with_two_copies().await;
     let list = server.shelf().directory(&newest).join("files.jsonl");
     fs::rename(&list, server.copies.path().join("away")).unwrap();
-    // What is read of a folder is an error of the system, as on a bad sector.
+    // Reading a folder as a file returns a system error, as on a bad sector.
     fs::create_dir(&list).unwrap();
     (server, [older, newest])
 }
@@ -339,7 +340,7 @@ async fn where_somebody_has_played_since_the_copy_before_the_one_that_is_not_giv
     let mut says = |words: &str| tokio::task::block_in_place(|| lines.any(|line| line.contains(words)));
     assert!(says(&format!("the disk does not give the copy `{unread}` now")));
     assert!(says(&format!("somebody may have played since the copy {readable}")));
-    // The second try begins with the one that can be read, and is at the other one again.
+    // The second attempt begins with the readable backup, and then tries the other one again.
     assert!(says(&format!("the disk does not give the copy `{unread}` now")));
     drop(child);
 
@@ -406,7 +407,7 @@ async fn whoever_played_since_the_copy_is_known_from_the_ping_and_from_the_files
     assert!(server.run().success());
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
     fs::rename(server.copies.path().join("lobby"), pod.shared.path().join("copies")).unwrap();
-    // It is the newest of all as well.
+    // It is also the newest of all.
     let said = async || {
         let backups = pod.report().await.backups.unwrap();
         assert_ne!(backups.played_since, backups.unplayed_since_last);
@@ -440,7 +441,7 @@ async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that
     assert!(server.run().success());
     let [cold] = server.shelf().list().unwrap().try_into().unwrap();
 
-    // A copy by the clock, of what was played with the set that fails; the set before could open it.
+    // A scheduled backup of progress made with the version set that fails. The previous version set could open it.
     server.init.put("world/region/r.0.0.mca", b"played");
     let data = server.init.data.path().to_owned();
     let order = BackupSpec {

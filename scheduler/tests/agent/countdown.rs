@@ -1,4 +1,4 @@
-//! Edge (writes). An agent that dies in a countdown, and the next one of its pod; and one whose clock is not the operator's.
+//! Edge (writes). Tests an agent that restarts during a countdown, and an agent whose clock differs from the operator's.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::pod::{Pod, restart_in, until};
 
 const NOTE: &str = "last-said.json";
 
-/// The times left that players read, in seconds.
+/// The remaining times that players read, in seconds.
 fn said(paper: &Paper) -> Vec<u64> {
     let number = |line: &String| line.split("Restart in ").nth(1)?.split(' ').next()?.parse().ok();
     paper.commands().iter().filter_map(number).collect()
@@ -38,7 +38,7 @@ async fn an_agent_that_is_told_again_after_one_that_died_goes_on_with_the_next_l
     until("the next line", async || said(&paper).len() > 1).await;
     assert!(said(&paper)[1] <= 10, "the next line of such a countdown is that of 10 s: {:?}", said(&paper));
 
-    // A note that tells nothing hides nothing.
+    // An invalid record suppresses no line.
     let running = fs::read(&note).unwrap();
     fs::write(&note, &running[..running.len() / 2]).unwrap();
     let other = Announce { act: "update-2".into(), ends: clock::now() + SignedDuration::from_secs(40), ..announce };
@@ -58,7 +58,7 @@ async fn players_read_the_time_that_is_left_by_the_clock_of_who_stops_them() {
     assert_eq!(pod.ask_at(operators, "POST", "/v1/announce", &announce).await.status(), 202);
     until("the countdown is over", async || said(&paper).last() == Some(&1)).await;
     let lines = said(&paper);
-    // To a second, and what the machine takes.
+    // Accurate to a second, plus the delay of the machine.
     assert!((10..=13).contains(&lines[0]), "{lines:?}");
     let ended = clock::now() + SignedDuration::from_secs(20);
     assert!(ended < announce.ends + SignedDuration::from_secs(5), "{lines:?} by {ended}");

@@ -1,4 +1,4 @@
-//! Edge (writes). Stops that come otherwise than players were told, or without RCON.
+//! Edge (writes). Tests stops that differ from the announcement, or happen without RCON.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn stop_by_the_hook(pod: &Pod) {
     pre_stop_hook::run(&asked).await;
 }
 
-/// Whether players are warned by the hook, so long before (or after) the end of the countdown that they were told of.
+/// Whether the hook warns players this long before (or after) the announced end of the countdown.
 async fn is_warned(left: SignedDuration) -> bool {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     pod.write_log();

@@ -1,5 +1,6 @@
-//! Edge (writes). Ends that are not as they should be, with the stand-in Paper: a server that answers nothing when it is to stop, and one that
-//! is started again in its place on files that somebody has changed.
+//! Edge (writes). Tests abnormal ends with the fake Paper server: one that does not react to a stop, and one that restarts in place.
+//!
+//! The server that restarts in place finds files that a user has changed.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -15,16 +16,16 @@ use crate::pod::{Pod, read_last_stop, until};
 use crate::stand_in::{MINECRAFT, lock};
 use crate::volume::{Init, serve};
 
-/// A short `gracefulShutdown.timeout`: what the hook may take.
+/// A short `gracefulShutdown.timeout`, which limits the hook.
 pub(crate) const TIMEOUT: u64 = 15;
-/// A busy machine is not the hook's fault.
+/// Allows for a busy machine.
 const SLACK: Duration = Duration::from_secs(10);
 /// The times in a log are whole seconds.
 const TO_A_SECOND: SignedDuration = SignedDuration::from_secs(2);
-/// The last words of why a server is saved that has confirmed nothing.
+/// The end of the reason for a server that counts as saved without a confirmation.
 pub(crate) const BY_ITS_LOG: &str = "; its log says that all was saved as it stopped";
 
-/// A pod whose init container has made the volume equal to a set, and that set.
+/// A pod whose init container has applied a version set to the volume, and that version set.
 pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
     let (mut pod, set) = laid_out().await;
     let settings = config::SidecarConfig { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
@@ -32,7 +33,7 @@ pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
     (pod, set)
 }
 
-/// A volume that the init container has made ready.
+/// A volume that the init container has prepared.
 pub(crate) async fn laid_out() -> (Pod, FileSet) {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
@@ -80,9 +81,9 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
     let outcome = pre_stop_hook::run(&asked).await;
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(TIMEOUT) + SLACK, "{outcome:?} after {took:?}");
-    // The hook is over, and the agent has gone through all it would do, each with its deadline.
+    // The hook has ended, and the agent has tried all its commands, each with its timeout.
     pod.report_when("`stop` sent", |report| matches!(report.server, Server::Stopping { .. })).await;
-    // SIGTERM changes nothing, and at the end of the grace period the kubelet kills it.
+    // SIGTERM has no effect, and the kubelet kills it at the end of the grace period.
     hung.terminate();
     hung.kill().await;
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
@@ -124,7 +125,7 @@ async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as
     let report = pod.report_when("plugins read", is_read).await;
     assert_eq!(report.drift, Vec::<String>::new());
 
-    // A plugin that updates itself, as it would be found by the next start of the process.
+    // A plugin that updates itself, as the next start of the process would find it.
     let demo = &set.plugins[0].path;
     fs::write(pod.data.path().join(demo), jar::plugin(&PluginYml::new("Demo", "9.9"))).unwrap();
     first.console("stop");
@@ -146,7 +147,7 @@ async fn a_start_that_ends_before_its_first_answer_names_the_files_that_are_not_
     let demo = &set.plugins[0].path;
     let place = pod.data.path().join(demo);
     let as_locked = fs::read(&place).unwrap();
-    // As a plugin leaves it that has updated itself.
+    // The file of a plugin that has updated itself.
     fs::write(&place, jar::plugin(&PluginYml::new("Demo", "9.9"))).unwrap();
     let dying = start(config(&pod, &set).with("STAND_IN_FAULTS", "never-ready"));
     pod.report_when("starting", |report| matches!(report.server, Server::Starting { .. })).await;
@@ -171,12 +172,12 @@ async fn a_server_that_is_gone_together_with_its_agent_is_told_by_the_next_pod_a
     let (pod, set) = laid_out().await;
     let begun = clock::now();
     let forced = server(&pod, &set);
-    // A process of its own: it is killed.
+    // A separate process, because it is killed.
     let mut agent = pod.start_process().await;
     pod.report_when("plugins read", is_read).await;
     let record = pod.data.path().join(".nightshift/running.json");
     until("the process is written down", async || record.exists()).await;
-    // Nobody is left to write anything.
+    // No process is left to write a record.
     agent.0.kill().unwrap();
     agent.0.wait().unwrap();
     forced.kill().await;
@@ -189,7 +190,7 @@ async fn a_server_that_is_gone_together_with_its_agent_is_told_by_the_next_pod_a
         assert!(status.success(), "{status}");
         let mut next = Pod::on(init.data, "").await;
         told.push(next.report_when("told", |report| report.last_stop.is_some()).await.last_stop.unwrap());
-        // It would take the locks of the next init container for those of a server.
+        // Otherwise it would mistake the locks of the next init container for those of a server.
         next.terminate.take().unwrap().send(()).unwrap();
         (&mut next.running).await.unwrap();
         volume = next.data;
@@ -215,7 +216,7 @@ async fn an_end_that_the_agent_misses_because_it_is_killed_too_is_told_by_the_ne
     agent.0.wait().unwrap();
     first.kill().await;
 
-    // The kubelet starts the server again, and then the agent.
+    // The kubelet restarts the server, and then the agent.
     let _second = server(&pod, &set);
     pod.start(config::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() }).await;
     let report = pod.report_when("told", |report| report.last_stop.is_some() && is_read(report)).await;
@@ -254,7 +255,7 @@ async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins
         let by_its_log = if is_saved { BY_ITS_LOG } else { "" };
         assert_eq!(last_stop.why, format!("stopped by SIGTERM, because RCON is switched off{by_its_log}"));
         assert_eq!(last_stop.players, Some(2));
-        // The stop's own save, or the one that somebody made before the server was killed.
+        // The save of the stop, or the save that a user made before the server was killed.
         let is_known = last_stop.saved_at.is_some_and(|at| begun_at - TO_A_SECOND <= at && at <= last_stop.at);
         assert!(is_known, "{last_stop:?}, and asked for at {begun_at}");
     }

@@ -1,4 +1,4 @@
-//! Edge (writes). Copies of a server that goes on running, with the stand-in Paper and with one that misbehaves.
+//! Edge (writes). Tests online backups, with the fake Paper server and with one that misbehaves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -20,9 +20,9 @@ use crate::pod::{Pod, restart_in, until};
 
 const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
 pub(crate) const MIB: u64 = 1024 * 1024;
-/// Zeros that take no room on the disk and many seconds to read.
+/// Zeros that take no space on the disk and many seconds to read.
 pub(crate) const LONG: u64 = 4096 * MIB;
-/// No volume for copies has so much.
+/// More than any backup volume has.
 const TOO_MUCH: u64 = 8 * 1024 * 1024 * MIB;
 const SAVING_OFF: &str = ".nightshift/saving-off.json";
 const RECORD: &str = ".nightshift/hot-copy.json";
@@ -36,7 +36,7 @@ pub(crate) fn asked(request: &str) -> HotCopy {
     }
 }
 
-/// A stand-in with players who build, that saves twenty times a second.
+/// A fake server with players who build, which saves twenty times a second.
 async fn play(pod: &Pod) -> Handle {
     let jar = pod.data.path().join(".nightshift/server/paper.jar");
     for (path, content) in [
@@ -56,7 +56,7 @@ async fn play(pod: &Pod) -> Handle {
     server
 }
 
-/// A pod whose server is up, with so many zeros among its plugins' files.
+/// A pod whose server is up, with this many zeros among its plugins' files.
 pub(crate) async fn up(zeros: u64) -> (Pod, Handle) {
     let pod = Pod::new("").await;
     put_zeros(&pod, zeros);
@@ -88,7 +88,7 @@ fn hot(report: &AgentReport) -> Option<HotCopySeen> {
     report.backups.as_ref().unwrap().hot.clone()
 }
 
-/// What came of the request.
+/// The result of the request.
 pub(crate) async fn outcome(pod: &Pod, request: &str) -> HotCopyOutcome {
     let is_over = |seen: HotCopySeen| seen.request == request && seen.outcome != HotCopyOutcome::Running;
     let report = pod.report_when("the copy is over", |report| hot(report).is_some_and(is_over)).await;
@@ -109,14 +109,14 @@ fn copies(pod: &Pod) -> Vec<Backup> {
     BackupRepository::new(pod.copies()).list().unwrap().into_iter().map(|copy| copy.state.unwrap()).collect()
 }
 
-/// Neither a copy nor a part of one, saving is on, and no word is left that it may be off.
+/// No backup or part of one exists, autosave is on, and no record states that it may be off.
 pub(crate) async fn is_as_before(pod: &Pod, server: &Handle) {
     until("saving is on", async || saves(server)).await;
     until("the word is gone", async || !pod.data.path().join(SAVING_OFF).exists()).await;
     until("nothing is left", async || fs::read_dir(pod.copies()).unwrap().count() == 0).await;
 }
 
-/// When the world was saved, as its parts say: all the same, if all are of one save.
+/// When the world was saved, by its parts. All are equal if they belong to one save.
 fn saved_at(data: &Path) -> Vec<i64> {
     let mut found = Vec::new();
     for world in ["world", "world_nether", "world_the_end"] {
@@ -138,7 +138,7 @@ fn saved_at(data: &Path) -> Vec<i64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_holds_one_save_of_the_running_server_and_saving_is_on_before_it_is_read_back() {
     let (pod, server) = up(MIB).await;
-    // Between two files of the world that are written by each save.
+    // Between two files of the world that each save writes.
     let between = pod.data.path().join("world/region/between.bin");
     File::create(&between).unwrap().set_len(256 * MIB).unwrap();
     begin(&pod, &asked("asked-1")).await;
@@ -224,7 +224,7 @@ async fn a_server_that_cannot_save_gets_no_copy_and_saving_is_on_again() {
     assert!(matches!(outcome(&pod, "asked-3").await, HotCopyOutcome::Taken { .. }));
 }
 
-/// The one place for a copy is free when saving was confirmed.
+/// Begins when the previous backup has finished, which is when autosave was confirmed.
 async fn begin_when_free(pod: &Pod, request: &HotCopy) {
     until("it is taken on", async || ask(pod, request).await.0 == 202).await;
 }
@@ -378,12 +378,12 @@ async fn take(pod: &Pod, request: &str) -> String {
     id
 }
 
-/// In no order of time: within one second a new copy gets the name of one that is gone.
+/// Without order: within one second a new backup gets the name of a removed one.
 fn names(pod: &Pod) -> BTreeSet<String> {
     copies(pod).into_iter().map(|backup| backup.id).collect()
 }
 
-/// A pod whose agent is to keep one copy, with a server that is up and has a copy.
+/// A pod whose agent keeps one backup, with a server that is up and has a backup.
 async fn with_one_copy() -> (Pod, Handle, String) {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     put_zeros(&pod, MIB);
@@ -436,7 +436,7 @@ async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_a_person_names_while_another_one_is_taken_stays_beside_it() {
     let (pod, server, first) = with_one_copy().await;
-    // Takes seconds to be read back.
+    // Its verification takes seconds.
     put_zeros(&pod, 128 * MIB);
     begin_when_free(&pod, &asked("asked-2")).await;
     until("saving is off", async || !saves(&server)).await;
@@ -451,7 +451,7 @@ async fn a_copy_that_a_person_names_while_another_one_is_taken_stays_beside_it()
 #[tokio::test(flavor = "multi_thread")]
 async fn no_copy_goes_for_another_one_that_is_read_back_while_the_server_stops() {
     let (mut pod, server, first) = with_one_copy().await;
-    // Takes seconds to be read back.
+    // Its verification takes seconds.
     put_zeros(&pod, 256 * MIB);
     begin_when_free(&pod, &asked("asked-2")).await;
     until("saving is off", async || !saves(&server)).await;

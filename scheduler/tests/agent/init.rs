@@ -1,4 +1,4 @@
-//! Edge (writes). What init does to a volume, and what staging does before it.
+//! Edge (writes). Tests the changes that init makes to a volume, and staging before it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -23,7 +23,7 @@ async fn a_lock_is_staged_from_the_store_else_from_its_source_and_a_reason_is_gi
     let error = staging.error.unwrap();
     assert!(error.contains("404") && error.contains("/files/sha256/") && error.contains("paper.jar"), "{error}");
 
-    // The server's JAR is in the store, the plugin at its source only.
+    // The server's JAR is in the store, the plugin only at its source.
     let digest = set.server.hash.0.strip_prefix("sha256:").unwrap();
     fs::create_dir_all(web.path().join("files/sha256")).unwrap();
     fs::write(web.path().join("files/sha256").join(digest), &server).unwrap();
@@ -51,7 +51,7 @@ async fn init_makes_an_empty_volume_ready_and_fetches_nothing_the_second_time() 
         assert!(properties.contains("rcon.password=right\n") && properties.contains("rcon.ip=127.0.0.1\n"));
         let agent = fs::metadata(init.shared.path().join("agent")).unwrap();
         assert_eq!(agent.permissions().mode() & 0o777, 0o555);
-        // From here on there is no upstream.
+        // From here on the upstream is unavailable.
         let _ = fs::remove_file(web.path().join("paper.jar"));
         let _ = fs::remove_file(web.path().join("demo.jar"));
     }
@@ -109,7 +109,7 @@ async fn an_obstacle_that_stays_is_left_as_last_words_once_and_then_waited_out()
     fs::write(web.path().join("demo.jar"), &demo).unwrap();
     let init = Init::new(&set);
     init.put("world/level.dat", &level_dat(4556, "1.21.10"));
-    // What nobody may write as a file, root neither.
+    // A path that no user can write as a file, including root.
     let lock = init.data.path().join("world/session.lock");
     fs::create_dir(&lock).unwrap();
     assert_eq!(tokio::task::block_in_place(|| init.run()).code(), Some(1), "the kubelet starts it again");
@@ -119,7 +119,7 @@ async fn an_obstacle_that_stays_is_left_as_last_words_once_and_then_waited_out()
     let mut child = init.spawn();
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     tokio::task::block_in_place(|| {
-        // The third try, at which the container before this one has ended.
+        // The third attempt, after which the previous container has ended.
         let mut lines = lines.skip_while(|line| !line.contains("trying again in 4 s"));
         assert!(lines.next().is_some());
         fs::remove_dir(&lock).unwrap();

@@ -1,4 +1,6 @@
-//! Edge (writes). Which save of a server that crashed is known: the last one that it has confirmed to its agent. Its log tells of none here.
+//! Edge (writes). Tests which save of a crashed server is known: the last one that it confirmed to its agent.
+//!
+//! Its log contains no save here.
 
 use std::fs;
 
@@ -24,7 +26,7 @@ async fn up() -> (Pod, Paper) {
     (pod, paper)
 }
 
-/// What is written down of the end of a server that crashes after this instant.
+/// The recorded end of a server that crashes after this instant.
 async fn crashed(pod: &Pod, paper: &Paper) -> LastStop {
     let before = clock::now();
     paper.crash();

@@ -1,5 +1,6 @@
-//! Edge (writes). Which worlds and datapacks a start has opened, with the stand-in Paper and an agent of another process: it sees who holds a
-//! lock.
+//! Edge (writes). Tests which worlds and datapacks a start has opened, with the fake Paper server and an agent in another process.
+//!
+//! The separate process is needed because the agent detects locks that other processes hold.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::stand_in::MINECRAFT;
 
 const V26_1: Minecraft<'_> = Minecraft { id: "26.1", world_version: 4790, protocol: Some(775), java: 25 };
 
-/// A server's process, on a volume where nothing has to be fetched.
+/// A server's process, on a volume to which no file must be downloaded.
 fn server(pod: &Pod, minecraft: &Minecraft<'_>, faults: &str) -> Handle {
     let data = pod.data.path();
     let paper = data.join(format!("paper-{}.jar", minecraft.id));
@@ -54,7 +55,7 @@ fn read(worlds: &[(&str, AtStart)], datapacks: &[(&str, AtStart)]) -> Loaded {
     Loaded { worlds: found(worlds), datapacks: found(datapacks), ..Loaded::default() }
 }
 
-/// The swap before the next start. Nothing is ours, so nothing has changed.
+/// The swap before the next start. It changes no file, because none is managed.
 fn put_lock(data: &Path, lock: &str) {
     let manifest = json!({"lock": lock, "previous": null, "minecraft": MINECRAFT.id, "build": 130, "files": {}});
     fs::create_dir_all(data.join(".nightshift")).unwrap();
@@ -91,14 +92,14 @@ async fn each_start_tells_what_it_opened_what_it_did_not_and_what_somebody_had_c
     let last = server(&pod, &MINECRAFT, "");
     let all = [&all[..], &[("late", Opened)]].concat();
     assert_eq!(loaded(&pod).await, read(&all, &packs));
-    // A person does this, and the server is saved before its update.
+    // A user closes them, and the server is saved before its update.
     last.console("mv unload creative");
     last.console("datapack disable file/terrain");
     let saved: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 20 }).await;
     assert!(saved.confirmed, "{saved:?}");
     stopped(&pod, last).await;
 
-    // The next set has trouble with what is left.
+    // The next version set fails to open the remaining ones.
     put_lock(data, "after");
     let faults = "loses-world creative, loses-world hub, loses-world late, loses-datapack file/skylands";
     let newer = server(&pod, &MINECRAFT, faults);

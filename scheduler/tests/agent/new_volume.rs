@@ -1,4 +1,5 @@
-//! Edge (writes). A volume without a world, as init fills it from a copy before a server starts on it, or starts nothing.
+//! Edge (writes). Tests a volume without a world, which init restores from a backup before a server starts on it, or
+//! refuses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use scheduler::protocol::{FileSet, NOT_RESTORED, Restored};
 use crate::pod::Pod;
 use crate::volume::{Init, copy_of, jar, level_dat, served_set};
 
-/// A new volume for a server of 1.21.10, and a copy of everything that was on the one before.
+/// A new volume for a server of 1.21.10, and a backup of everything on the previous one.
 struct Server {
     _web: tempfile::TempDir,
     init: Init,
@@ -30,7 +31,7 @@ impl Server {
         lost.put("world/region/r.0.0.mca", b"chunks");
         lost.put("server.properties", b"motd=then\nrcon.password=hunter2\n");
         lost.put("plugins/Demo/config.yml", b"by hand");
-        // An older one of a plugin that is managed, and one of somebody's own.
+        // An older version of a managed plugin, and an unmanaged one.
         lost.put("plugins/Demo-1.0.jar", &jar("plugin.yml", "name: Demo\nversion: 1\n"));
         lost.put("plugins/Own.jar", &jar("plugin.yml", "name: Own\n"));
         let copy = copy_of(&lost, &BackupRepository::new(copies.path().join("backups/lobby")), Contents::Everything);
@@ -54,7 +55,7 @@ impl Server {
         assert!(ended.success(), "{}", fs::read_to_string(self.init.last_words.path()).unwrap());
     }
 
-    /// Why nothing starts, where nothing was made in which a server could make a new world.
+    /// Why the server does not start. No folder exists in which a server could create a new world.
     fn does_not_start(&self) -> String {
         assert_eq!(tokio::task::block_in_place(|| self.init.run()).code(), Some(3));
         let left: Vec<_> = fs::read_dir(self.at("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -106,7 +107,7 @@ async fn a_volume_without_a_world_gets_all_that_the_copy_holds_once() {
     let restored: Restored = serde_json::from_str(&server.text(".nightshift/restored.json")).unwrap();
     assert_eq!((restored.set_aside.as_str(), restored.everything), ("", true));
 
-    // The order stands for ever, and does nothing: not to what is built since, and not when somebody wants a new world.
+    // The request stays for ever, and changes neither later progress nor a volume whose world was removed on purpose.
     server.init.put("world/region/r.0.0.mca", b"built since");
     server.starts();
     assert_eq!(server.text("world/region/r.0.0.mca"), "built since");
@@ -128,7 +129,7 @@ async fn a_volume_with_a_world_is_left_alone_and_so_it_is_when_that_world_is_tak
     fs::remove_dir_all(server.at("world")).unwrap();
     server.starts();
     assert!(!server.at("world").exists(), "whoever takes it away wants a new one");
-    // Another order is another word.
+    // Another request is executed.
     server.is_to_get(&order(&server.copy.id));
     server.starts();
     assert_eq!(server.text("world/region/r.0.0.mca"), "chunks");
@@ -167,7 +168,7 @@ async fn where_the_copy_cannot_be_had_nothing_starts_and_no_new_world_is_made() 
     let why = server.does_not_start();
     assert!(why.contains("are of Minecraft 1.21.11: a world cannot go back"), "{why}");
 
-    // Found only when it is read; the one before it is not taken in its place.
+    // The damage is found only by reading, and no older backup is used instead.
     fs::remove_dir_all(shelf.join(newer.id)).unwrap();
     damage(&shelf, &server.copy.id);
     for _ in 0..2 {
@@ -225,7 +226,7 @@ async fn a_newer_minecraft_that_starts_on_the_copy_is_not_copied_before_because_
     server.starts();
     let shelf = BackupRepository::new(server.copies.path().join("backups/lobby"));
     assert_eq!(shelf.list().unwrap().len(), 1);
-    // Once something has run on it, the next step is one like any other.
+    // After the first run, the next update is like any other.
     let next = FileSet { lock: "c".repeat(64), minecraft: "1.21.12".into(), data_version: Some(4700), ..newer };
     fs::write(server.init.files.path(), serde_json::to_vec(&next).unwrap()).unwrap();
     server.starts();

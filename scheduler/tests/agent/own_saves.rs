@@ -1,4 +1,4 @@
-//! Edge (writes). What else is asked of the agent while it copies a running server: a save, and a countdown.
+//! Edge (writes). Tests requests to the agent during an online backup: a save, and a countdown.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,7 +20,7 @@ async fn a_save_that_is_asked_for_while_files_are_read_is_made_at_once_and_what_
     assert!(save.confirmed && save.problem.is_none(), "{save:?}");
     let why = why_failed(&pod, "asked-1").await;
     assert!(why.contains("the worlds were saved for a stop or a drain") && why.contains("another copy"), "{why}");
-    // The server goes on: a drain that comes to nothing.
+    // The server continues: the drain was cancelled.
     is_as_before(&pod, &server).await;
 }
 

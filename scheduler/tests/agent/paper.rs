@@ -1,4 +1,4 @@
-//! Edge (writes). A server as small as can be: answers pings and RCON, remembers what it was told, and is gone after `stop`.
+//! Edge (writes). Provides a minimal fake server that answers pings and RCON, records its commands, and ends after `stop`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ pub(crate) struct Heard {
     pub(crate) players: u32,
     pub(crate) connections: usize,
     pub(crate) commands: Vec<String>,
-    /// How long a ping is left without an answer.
+    /// How long a ping waits for an answer.
     pub(crate) thinks: Duration,
-    /// What it answers to `save-off` and `save-all flush`, when that is not what a sound server says.
+    /// Its answers to `save-off` and `save-all flush`, if they differ from a normal server's.
     pub(crate) odd: BTreeMap<&'static str, &'static str>,
-    /// Commands at which it ends the connection without an answer.
+    /// Commands at which it closes the connection without an answer.
     pub(crate) unanswered: BTreeSet<&'static str>,
 }
 
@@ -85,7 +85,7 @@ async fn status(mut stream: TcpStream, players: u32) {
     let _ = stream.write_all(&[&[length + 2, 0, length], json.as_bytes()].concat()).await;
 }
 
-/// One connection; true after `stop`.
+/// Serves one connection. Returns true after `stop`.
 async fn console(mut stream: TcpStream, heard: &Mutex<Heard>) -> bool {
     let mut bytes = vec![0; 4096];
     loop {

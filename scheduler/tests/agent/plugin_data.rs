@@ -1,4 +1,4 @@
-//! Edge (writes). The plugins' data that init keeps before another set is put in place, and puts back by order when that set has failed.
+//! Edge (writes). Tests plugins' data that init saves before another version set is put in place, and restores on request when it has failed.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::paper::Paper;
 use crate::pod::Pod;
 use crate::volume::{Init, file, jar, serve, set};
 
-/// A volume where the set `a` with the first version of Demo has run.
+/// A volume on which the version set `a` with the first version of Demo has run.
 struct Server {
     _web: tempfile::TempDir,
     init: Init,
@@ -51,7 +51,7 @@ impl Server {
         assert!(tokio::task::block_in_place(|| self.init.run()).success());
     }
 
-    /// The next version of Demo has started on the next build of Paper, and both have migrated what is theirs.
+    /// The next version of Demo has started on the next build of Paper, and both have migrated their data.
     fn is_updated(&self) {
         self.starts(&self.new);
         self.init.put(DATA, b"schema 2");
@@ -93,7 +93,7 @@ async fn the_set_before_puts_the_data_of_its_plugins_back_by_order_and_once() {
     assert_eq!(server.text(&format!("{aside}/Demo/data.db")), "schema 2");
     assert_eq!(server.text(&format!("{aside}/@server/{SETTINGS}")), "_version: 31");
 
-    // The server goes on, and its pod is lost while the order stands.
+    // The server continues, and its pod is lost while the request is mounted.
     server.init.put(DATA, b"schema 1, a day later");
     server.starts(&server.old);
     assert_eq!(server.data(), "schema 1, a day later");

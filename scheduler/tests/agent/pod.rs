@@ -1,4 +1,4 @@
-//! Edge (writes). A pod for tests: the sidecar in this process, on ports and directories of its own, and an operator that signs.
+//! Edge (writes). Provides a pod for tests: the sidecar in this process, on its own ports and directories, and an operator that signs.
 
 use std::cell::Cell;
 use std::fs;
@@ -26,7 +26,7 @@ use crate::volume::Running;
 
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 pub(crate) const POD: &str = "3f0c7a52-0000-4000-8000-000000000001";
-/// Longer than anything here takes, on a machine that is busy with eight builds.
+/// Longer than any test takes, on a machine that runs eight builds.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) const LOG: &str = "\
@@ -50,11 +50,11 @@ pub(crate) struct Pod {
     nonce: Cell<u64>,
 }
 
-/// A port that nobody uses, given to nobody else in this process. Not one of the kernel's choice: between this and its use another
-/// test would be given it. Below what the kernel and Kubernetes choose from.
+/// An unused port, which is returned only once in this process. It is not chosen by the kernel, because another test could get it before its use.
+/// It is below the ranges of the kernel and Kubernetes.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Another test process of this machine begins elsewhere.
+    // Another test process on this machine begins elsewhere.
     let first = u16::try_from(std::process::id() % 16_000).unwrap();
     loop {
         let port = 12_000 + NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(first) % 16_000;
@@ -65,8 +65,8 @@ pub(crate) fn free_address() -> SocketAddr {
     }
 }
 
-/// Listened on at no time: a process that another test starts in this moment has what is open here until it is loaded, and whoever looks at the
-/// port would be let in by it.
+/// Checks without listening. A process that another test starts at this moment inherits open sockets until it is loaded. A client of the port
+/// would then connect to it.
 fn is_free(address: SocketAddr) -> bool {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();
@@ -85,18 +85,18 @@ impl Pod {
         pod
     }
 
-    /// A pod in which no agent runs yet.
+    /// A pod without a running agent.
     pub(crate) fn without_agent(data: TempDir) -> Self {
         let shared = tempfile::tempdir().unwrap();
         let (game, rcon, agent) = (free_address(), free_address(), free_address());
-        // As the agent does itself; fails only if it has.
+        // As the agent does itself. Fails only if that was already done.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let (running, nonce) = (tokio::spawn(async {}), Cell::new(0));
         Self { data, shared, game, rcon, agent, terminate: None, running, client, nonce }
     }
 
-    /// What its agent is told.
+    /// The settings of its agent.
     pub(crate) fn settings(&self) -> config::SidecarConfig {
         config::SidecarConfig {
             data: self.data.path().to_owned(),
@@ -131,7 +131,7 @@ impl Pod {
         self.terminate = Some(terminate);
     }
 
-    /// Starts its agent as a process of its own, which can be killed, beside a server that is up.
+    /// Starts its agent as a separate process, which can be killed, beside a server that is up.
     pub(crate) async fn start_process(&self) -> Running {
         let mut agent = Command::new(env!("CARGO_BIN_EXE_agent"));
         agent.args(["sidecar", "--listen", &self.agent.to_string()]).env_clear().stdout(Stdio::null());
@@ -154,7 +154,7 @@ impl Pod {
         agent
     }
 
-    /// Where the copies of its server lie.
+    /// The backup repository of its server.
     pub(crate) fn copies(&self) -> PathBuf {
         self.shared.path().join("copies")
     }
@@ -172,7 +172,7 @@ impl Pod {
         self.ask_at(clock::now(), method, path, body).await
     }
 
-    /// The same by an operator whose clock says this.
+    /// The same by an operator whose clock shows this time.
     pub(crate) async fn ask_at(
         &self,
         at: Timestamp,
@@ -204,7 +204,7 @@ impl Pod {
         self.json("GET", "/v1/report", &()).await
     }
 
-    /// The first report that fits.
+    /// The first matching report.
     pub(crate) async fn report_when(&self, what: &str, fits: impl Fn(&AgentReport) -> bool) -> AgentReport {
         let begun = Instant::now();
         loop {
@@ -226,7 +226,7 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut fits: impl F
     }
 }
 
-/// What players are told of a stop that comes after this.
+/// An announcement of a stop after this time.
 pub(crate) fn restart_in(left: SignedDuration, act: &str) -> Announce {
     Announce {
         act: act.to_owned(),

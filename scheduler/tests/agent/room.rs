@@ -1,4 +1,4 @@
-//! Edge (writes). How much room copies need, and a volume for copies that is full when init is to take one before an update.
+//! Edge (writes). Tests how much space backups need, and a full backup volume when init is about to take a backup before an update.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::paper::Paper;
 use crate::pod::Pod;
 use crate::volume::{Init, copy_of, level_dat, served_set, set};
 
-/// In bytes: no volume for copies has so much. Zeros that take no room on the server's own.
+/// In bytes, more than any backup volume has. Zeros that take no space on the server's own volume.
 const TOO_MUCH: u64 = 1 << 43;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Edge (writes). Two lives of one server on one volume, with the stand-in Paper: init, start, announce, stop, update, start.
+//! Edge (writes). Tests two runs of one server on one volume, with the fake Paper server: init, start, announce, stop, update, start.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ async fn a_server_lives_is_updated_and_lives_again() {
         if let Some((next, _)) = locks.get(number + 1) {
             assert_eq!(pod.ask("POST", "/v1/stage", next).await.status(), 202);
             pod.report_when("staged", |report| report.staged.contains(&next.lock)).await;
-            // Nothing is fetched between stop and start.
+            // No file is downloaded between stop and start.
             fs::remove_dir_all(web.path()).unwrap();
         }
         let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };

@@ -1,4 +1,4 @@
-//! Edge (writes). Files of a lock, a place to fetch them from, and the agent's binary as init container.
+//! Edge (writes). Provides the files of a lock, a web server for them, and the agent's binary as init container.
 
 use std::fs;
 use std::future::IntoFuture;
@@ -37,7 +37,7 @@ pub(crate) fn file(path: &str, plugin: Option<&str>, content: &[u8], url: String
     }
 }
 
-/// A web server that gives each file of a directory under its name, and the address it has.
+/// A web server that serves the files of a directory by name, and its address.
 pub(crate) async fn serve(directory: &Path) -> String {
     let directory = directory.to_owned();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -63,7 +63,7 @@ pub(crate) fn set(url: &str, lock: char) -> (FileSet, Vec<u8>, Vec<u8>) {
     (set, server, demo)
 }
 
-/// That of lock `a`, with its files behind a URL, for as long as the directory is there.
+/// The version set of lock `a`, with its files behind a URL, for as long as the directory exists.
 pub(crate) async fn served_set() -> (TempDir, String, FileSet) {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
@@ -88,7 +88,7 @@ pub(crate) struct Init {
     pub(crate) shared: TempDir,
     pub(crate) files: tempfile::NamedTempFile,
     pub(crate) last_words: tempfile::NamedTempFile,
-    /// Further variables of its container.
+    /// Additional variables of its container.
     pub(crate) more: Vec<(&'static str, String)>,
 }
 
@@ -135,7 +135,7 @@ impl Init {
     }
 }
 
-/// A copy of the server on this volume, where the set `a` ran, as one that a person asked for.
+/// A backup of the server on this volume, where version set `a` ran, as if a user had requested it.
 pub(crate) fn copy_of(init: &Init, shelf: &BackupRepository, contents: Contents) -> Backup {
     let order = BackupSpec {
         data: init.data.path(),

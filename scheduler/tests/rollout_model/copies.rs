@@ -1,42 +1,42 @@
-//! Pure. Copies of the worlds, the orders to put one back, and a person who asks for one.
+//! Pure. Models backups of the worlds, restore requests, and a user who requests one.
 
 use crate::moves::{Kind, Moves};
 use crate::world::{Agent, L, Rev, State};
 
-/// A cold copy, taken before a revision opened the worlds for the first time.
+/// An offline backup, taken before a revision opened the worlds for the first time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ColdCopy {
     pub(crate) format: u8,
     pub(crate) before: Rev,
 }
 
-/// The order to put the worlds back when `to` starts after `failed`.
+/// The request to restore the worlds when `to` starts after `failed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Order {
     pub(crate) to: Rev,
     pub(crate) failed: Rev,
-    /// Somebody was on when it was given, or nobody could say: then the worlds only come back if nobody was on since the copy.
+    /// Players were online when it was written, or that was unknown. The worlds are then restored only if nobody was online since the backup.
     pub(crate) unless_played: bool,
 }
 
-/// The word of a person that a copy takes the place of the worlds.
+/// A user's request to replace the worlds with a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Wish {
-    /// It is still to come, if it is looked at.
+    /// Not made yet, if the scenario includes it.
     Before,
-    /// It was noted, and its copy chosen.
+    /// It was recorded, and its backup was selected.
     Asked,
-    /// It was carried out, or could not be, or it is too late.
+    /// It was executed, refused, or has expired.
     Over,
 }
 
 impl State {
-    /// Somebody was on since the copy, or nobody can say.
+    /// Whether players were online since the backup, or that is unknown.
     pub(crate) fn may_have_played(&self) -> bool {
         self.played || self.agent != Agent::Answers
     }
 
-    /// A person's wish may go with what comes next: somebody says that it was not carried out yet, and it is not left to a pod already.
+    /// Whether a user's request may be part of the next stop: the agent confirms that it was not executed yet, and no pod is already handling it.
     pub(crate) fn copy_is_asked(&self) -> bool {
         let says_no = match self.pod {
             Some(p) if p.life == L::Refused => Some(p.rev) == self.settled,
@@ -46,12 +46,13 @@ impl State {
         says_no && self.copy_is_due()
     }
 
-    /// Its copy is chosen, and nothing of it has begun.
+    /// Whether its backup is selected, and nothing of it has begun.
     pub(crate) fn copy_is_due(&self) -> bool {
         self.wish == Wish::Asked && self.settled.is_some() && !self.obeyed && !self.copy_is_on_its_way()
     }
 
-    /// The pod that goes for it was recorded and is another one by now; or the order stands, and whoever obeys it comes or tries again.
+    /// Whether it is in progress. Either the pod that was deleted for it is recorded and has been replaced, or the request is mounted and its pod
+    /// starts or retries.
     pub(crate) fn copy_is_on_its_way(&self) -> bool {
         let stops = self.busy().is_none();
         let is_recorded = self.again.is_some_and(|again| again.copy && (stops || !again.of_now));
@@ -63,7 +64,7 @@ impl State {
 }
 
 impl Moves<'_> {
-    /// Asks once, at any time. Too late is what nobody has begun in time; what came of it is noted as soon as an agent says it.
+    /// Requests once, at any time. A request expires if it has not begun in time. Its result is recorded as soon as an agent reports it.
     pub(crate) fn whoever_asks_for_a_copy(&mut self, w: &State) {
         match w.wish {
             Wish::Before if self.s.copies => {

@@ -1,16 +1,16 @@
-//! Pure. A server whose process ends again and again, and an agent that dies while it counts down.
+//! Pure. Models a server in a crash loop, and an agent that restarts during its countdown.
 
 use crate::deed::For;
 use crate::moves::{Kind, Moves};
 use crate::world::{L, P, Rev, State};
 
 impl State {
-    /// Ends are counted of what settled, while nothing is on trial.
+    /// Whether crashes are counted: only those of the stable revision, without a rollout in progress.
     pub(crate) fn crashes_count(&self) -> bool {
         !self.open && self.settled.is_some() && self.pod.is_some_and(|p| Some(p.rev) == self.settled)
     }
 
-    /// Players of this pod were told of it in this opening, or its template is written.
+    /// Whether players of this pod were warned in this opening, or the template is written.
     fn has_begun(&self, about: Rev) -> bool {
         let told = self.announced.is_some_and(|f| f.act == For::Update && f.about == about && f.pod && f.window);
         told || self.template == about
@@ -18,7 +18,7 @@ impl State {
 }
 
 impl Moves<'_> {
-    /// Nothing may depend on its coming to an end.
+    /// No invariant may depend on the end of a crash loop.
     pub(crate) fn crash_loop(&mut self, w: &State) {
         if w.crash_loop {
             let held = w.held.map(|held| crate::deed::Held { in_time: false, ..held });
@@ -30,7 +30,7 @@ impl Moves<'_> {
         }
     }
 
-    /// An agent that is there again, or that nobody can ask, has forgotten what the one before it counted down.
+    /// An agent that has restarted, or that is unreachable, has lost the countdown of its predecessor.
     pub(crate) fn agent_dies(&mut self, w: &State) {
         let counts_down = w.announced.is_some_and(|f| f.pod && !f.good);
         if w.faults > 0 && counts_down && !w.forgot {

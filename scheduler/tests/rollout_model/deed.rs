@@ -1,4 +1,4 @@
-//! Pure. What a step does to the world, what is remembered of it, and one that is carried out late.
+//! Pure. Models steps as actions: their effect, the recorded facts, and actions that are executed late.
 
 use scheduler::observation::{Disruption, Partition};
 use scheduler::rollout::Step;
@@ -6,7 +6,7 @@ use scheduler::rollout::Step;
 use crate::look::{NOTICE, asked_at, due, is_short};
 use crate::world::{Rev, State};
 
-/// What a server is stopped for.
+/// Why a server is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum For {
     Update,
@@ -16,35 +16,35 @@ pub(crate) enum For {
     Drain,
 }
 
-/// A pod was deleted to come back as it was.
+/// A pod was deleted and is recreated with the same revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Again {
-    /// It is the pod of now.
+    /// It is the current pod.
     pub(crate) of_now: bool,
-    /// It goes for a copy that a person has named, not by the clock.
+    /// It was deleted for a backup that a user chose, not on schedule.
     pub(crate) copy: bool,
 }
 
-/// A fact, with what it was true of.
+/// A fact, with the conditions that made it true.
 #[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct F {
     pub(crate) act: For,
     pub(crate) about: Rev,
-    /// Still the pod, and the opening, of now.
+    /// It is still about the current pod, and the current opening.
     pub(crate) pod: bool,
     pub(crate) window: bool,
-    /// That opening is the restart's, which the update goes with.
+    /// The opening is that of a restart, which the update replaces.
     pub(crate) clock: bool,
-    /// The countdown is over; the save is fresh.
+    /// The countdown has ended, or the save is recent.
     pub(crate) good: bool,
-    /// What is left of the countdown is no more than that of an empty server.
+    /// The rest of the countdown is no longer than that of an empty server.
     pub(crate) short: bool,
-    /// The save was confirmed; the countdown did not end long ago.
+    /// The save was confirmed, or the countdown did not end long ago.
     pub(crate) ok: bool,
 }
 
-/// What a step does, without the clock in it.
+/// The action of a step, without its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Deed {
     Create { rev: Rev, open: bool },
@@ -68,12 +68,12 @@ pub(crate) enum Deed {
 }
 
 impl Deed {
-    /// What was seen when it was decided goes with it.
+    /// The action contains the observation with which it was decided.
     pub(crate) fn of(step: &Step, seen: &State) -> Option<Self> {
         let act = |act: Disruption| match act {
             Disruption::Update { goal, window_opened_at } => (For::Update, Rev::of(goal), window_opened_at == due()),
             Disruption::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
-            // It is about whatever is settled, so it names nothing: one of them stands for all.
+            // It is about the stable revision, so it names none. One of them stands for all.
             Disruption::Restart { due } if due == asked_at() => (For::Copy, Rev::A, false),
             Disruption::Restart { .. } => (For::Restart, Rev::A, false),
             Disruption::Drain { .. } => (For::Drain, Rev::A, false),
@@ -111,12 +111,12 @@ impl Deed {
                 let (act, about, _) = act(what);
                 Self::CancelAnnouncement { act, about }
             }
-            // Nobody keeps plugins' data here, so they are never asked for.
+            // This model has no plugin data, so its restore is never requested.
             Step::Stage | Step::Settled | Step::RequestPluginDataRestore { .. } | Step::Wait(_) => return None,
         })
     }
 
-    /// Done at the agent, bound to a pod; everything else is a write to the `StatefulSet`.
+    /// Executed at the agent, bound to a pod. All others are writes to the `StatefulSet`.
     pub(crate) fn at_the_agent(self) -> bool {
         matches!(self, Self::Announce { .. } | Self::Reannounce { .. } | Self::Save { .. })
     }
@@ -126,7 +126,7 @@ impl Deed {
         !matches!(self, Self::Reannounce { .. })
     }
 
-    /// Carries a `not_after`.
+    /// Has a `not_after`.
     pub(crate) fn expires(self) -> bool {
         self.at_the_agent()
             || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. } | Self::Restart { .. })
@@ -134,11 +134,11 @@ impl Deed {
     }
 }
 
-/// A step in the hand of somebody who was asleep: the second leader, a stale cache, a request that is still on the wire.
+/// A delayed step: that of a second leader, of a stale cache, or of a request that is still in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) deed: Deed,
-    /// Set and pod are still what was seen, and `not_after` is not over.
+    /// `StatefulSet` and pod are unchanged since the observation, and `not_after` is not over.
     pub(crate) set: bool,
     pub(crate) pod: bool,
     pub(crate) in_time: bool,

@@ -1,4 +1,5 @@
-//! Pure. Every state that can be reached, breadth first; then, backwards, every state from which an end can be reached.
+//! Pure. Explores every reachable state, breadth first, and then, backwards, every state from which an end can be
+//! reached.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,7 +9,7 @@ use scheduler::rollout::{Step, WaitingOn};
 use crate::moves::{Kind, Moves};
 use crate::world::{Scenario, State};
 
-/// Multiply and rotate: the states are ours, nobody attacks this table, and the default hasher would be half of the run.
+/// Multiply and rotate. The states are not attacker-controlled, and the default hasher would take half of the run time.
 #[derive(Default)]
 struct Quick(u64);
 
@@ -32,14 +33,14 @@ impl Hasher for Quick {
     }
 }
 
-/// What was found in one scenario.
+/// The result of one scenario.
 pub(crate) struct Found {
     pub(crate) states: usize,
     pub(crate) moves: usize,
     pub(crate) ends: usize,
-    /// Broken invariants, with the shortest story that leads there.
+    /// Broken invariants, each with the shortest trace that leads to it.
     pub(crate) broken: BTreeMap<&'static str, Vec<String>>,
-    /// What happened that is no breach, and how often.
+    /// Events that break no invariant, and how often they occurred.
     pub(crate) notes: BTreeMap<&'static str, usize>,
     /// How often each answer was given.
     pub(crate) answers: BTreeMap<&'static str, usize>,
@@ -47,11 +48,11 @@ pub(crate) struct Found {
 
 const STUCK: &str = "7 no end can be reached any more";
 
-/// Is this answer an end: nothing to do, or nothing that we could do?
+/// Whether this answer is an end: no step is due, or none is possible for the operator.
 pub(crate) fn is_end(w: &State, step: &Step) -> bool {
     match step {
         Step::Settled => true,
-        // That it crashes again and again is told, and is for a person.
+        // A crash loop is reported, and an admin must fix it.
         Step::Wait(WaitingOn::Window { .. }) => w.crash_loop,
         Step::Wait(why) => why.needs_a_person() || *why == WaitingOn::Eviction,
         Step::Create { .. }
@@ -151,7 +152,7 @@ fn stuck(ends: &[bool], edges: &[(usize, usize)]) -> Option<usize> {
     good.iter().position(|good| !good)
 }
 
-/// How one gets there, and what is answered there.
+/// The trace to a state, and its answer.
 fn story(s: &Scenario, states: &[State], from: &[(usize, &'static str)], mut i: usize) -> Vec<String> {
     let mut story = vec![format!("answer: {:?}", states[i].answer(s)), format!("{:?}", states[i])];
     while i != 0 {

@@ -1,4 +1,4 @@
-//! Pure. The images of the goal, as far as the operator knows whether the node of the server has them.
+//! Pure. Models the operator's knowledge whether the server's node has the images of the goal.
 
 use scheduler::observation::ImagesOnNode;
 
@@ -6,12 +6,12 @@ use crate::moves::{Kind, Moves};
 use crate::world::{Scenario, State};
 
 impl State {
-    /// Of a goal, or on a node, of which nothing is known yet.
+    /// The state for a goal, or a node, that was not checked yet.
     pub(crate) fn not_asked(s: &Scenario) -> ImagesOnNode {
         if s.pulls { ImagesOnNode::OnTheirWay } else { ImagesOnNode::Here }
     }
 
-    /// Another pod may be on another node, and what is settled is not asked for.
+    /// Another pod may be on another node, and images of the stable revision are not checked.
     pub(crate) fn images_folded(&self, s: &Scenario) -> ImagesOnNode {
         let is_asked = self.pod.is_some() && Some(self.goal) != self.settled;
         if is_asked { self.images } else { Self::not_asked(s) }
@@ -19,7 +19,7 @@ impl State {
 }
 
 impl Moves<'_> {
-    /// The node says whether it has them. One that could not be pulled may come in the end.
+    /// The node reports whether it has them. A failed pull may succeed later.
     pub(crate) fn node(&mut self, w: &State) {
         if w.images != ImagesOnNode::Here {
             self.to(Kind::World, "the images are pulled", State { images: ImagesOnNode::Here, ..*w });

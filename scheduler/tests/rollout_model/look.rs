@@ -1,4 +1,4 @@
-//! Pure. How the small world looks to `next_step`.
+//! Pure. Converts a state of the model into the inputs of `next_step`.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::{Gate, Windows};
@@ -16,42 +16,42 @@ use crate::world::{Agent, Asking, Clock, Judged, L, Mark, P, Rev, Rule, Scenario
 pub(crate) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 const EMPTY_NOTICE: SignedDuration = SignedDuration::from_secs(10);
 
-/// How long nobody must have been on.
+/// How long the server must have been empty.
 const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// When the next window opens, in minutes.
 const OPENS: i64 = 300;
 
-/// Minutes from the instant at which `next_step` is always asked.
+/// Minutes from the instant at which `next_step` is always called.
 fn at(minutes: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + 60 * minutes).expect("near 1970")
 }
 
-/// The instant of the restart by the clock.
+/// The instant of the scheduled restart.
 pub(crate) fn due() -> Timestamp {
     at(-3)
 }
 
-/// The instant at which a person asked for a copy.
+/// The instant at which a user requested a backup's restore.
 pub(crate) fn asked_at() -> Timestamp {
     at(-4)
 }
 
-/// No more is left of it than of a countdown of an empty server.
+/// Whether the rest is no longer than the countdown of an empty server.
 pub(crate) fn is_short(ends: Timestamp) -> bool {
     ends <= at(0) + EMPTY_NOTICE
 }
 
-/// When the mark of the node was first seen: longer ago than the short patience with players, not than the long one.
+/// When the mark of the node was first observed: longer ago than the short limit for waiting on players, not than the long one.
 fn marked_since() -> Timestamp {
     at(-20)
 }
 
 impl State {
-    /// What `next_step` answers here.
+    /// The answer of `next_step` in this state.
     pub(crate) fn answer(&self, s: &Scenario) -> Step {
         let (goal, seen, gate) = (self.goal(s), self.seen(s), self.gate());
-        // Nobody asks for an update here: all of it comes by itself.
+        // No user requests an update here: all updates begin by themselves.
         let may_go_back = is_left_to_a_person(&seen) && self.wish == Wish::Asked;
         let is_held = may_go_back || is_held_by_crashes(&goal, &seen, gate);
         let gate = if is_held { Gate::Shut { opens: None } } else { gate };
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// What is restarted for a person is not restarted by the clock too.
+    /// A restart on a user's request is not also a scheduled one.
     fn restart(&self, s: &Scenario) -> Option<RestartDue> {
         let (due, gives_way_until) = match self.clock {
             _ if self.copy_is_due() => (asked_at(), asked_at()),
@@ -103,7 +103,7 @@ impl State {
             WindowNow::Ending => {
                 return Gate::NoNewStarts { opened_at: at(-30), until: at(90), opens: Some(at(OPENS)) };
             }
-            // Enough for the short countdown: a long one that cannot end is not begun.
+            // Enough for the short countdown. A long one that cannot end is not begun.
             WindowNow::TooLateToBegin => at(3),
             WindowNow::Open | WindowNow::OpenForLong => at(90),
         };
@@ -127,7 +127,7 @@ impl State {
                 Agent::Silent => Players::Unknown { since: at(-1) },
                 Agent::SilentBeyondPatience => Players::Unknown { since: at(-60) },
             },
-            // Long enough to be over for the same time as the window is open, which is another opening all the same: facts die between them.
+            // Long enough to be over for the same time as the window is open. It is still another opening, and facts do not carry over.
             empty_since: (!self.players).then(|| at(if self.empty { -40 } else { -1 })),
             verdict: match self.pod.map_or(Judged::NotYet, |p| p.judged) {
                 Judged::NotYet => Verification::Pending { until: at(5) },
@@ -205,18 +205,18 @@ impl State {
                 pod: uid(again.of_now),
             }),
             draining: self.draining.map(|of_now| DrainSeen { since: marked_since(), pod: uid(of_now) }),
-            // Decides nothing: it says how long a start may take.
+            // No decision depends on it. It only limits how long a start may take.
             copying: None,
         }
     }
 
-    /// From what is settled to what runs now, and back by an order: between two different sets only.
+    /// The stable revision and the running one, between which a restore request applies: only if they differ.
     fn step_back(&self, s: &Scenario) -> Option<(Rev, Rev)> {
         let (to, failed) = (self.settled?, self.pod?.rev);
         (s.copies && to != failed).then_some((to, failed))
     }
 
-    /// The copy that was taken before what runs now opened the worlds, if what is settled can open it.
+    /// The backup that was taken before the running revision opened the worlds, if the stable revision can open it.
     fn copy_of_this_step(&self, s: &Scenario) -> Option<ColdCopy> {
         let (to, failed) = self.step_back(s)?;
         self.copy.filter(|copy| copy.before == failed && copy.format <= s.format[to.index()])

@@ -1,17 +1,25 @@
-//! The rollout together with a small world, explored state by state: the `StatefulSet` controller as measured, the life of
-//! pods, the volume, players, agents, windows, changes of the goal, faults, and somebody who wakes with an old decision in
-//! the hand.
+//! Explores the rollout together with a small model of its environment, state by state.
 //!
-//! Invariants, each with its number in the messages: (1) nobody is stopped without announcement and save; (2) nothing happens
-//! outside the gate; (3) a lost pod comes back as what ran; (4) one deliberate restart per goal, and per instant of the
-//! clock; (5) a starting pod is left
-//! alone until its deadline; (6) no Minecraft below the floor of the world; (7) from every state an end can be reached
-//! without luck or help; (8) what failed stays failed; (9) quiet means closed door and nothing behind it; (10) no roll-back
-//! ends at a revision that cannot open the world; (11) outside of windows an update comes only where nobody minds, and no newer Minecraft;
-//! (12) who empties a node is let through only when the players of a proven server were told, had their time, and its world is saved;
-//! (13) a person who has named a copy is not asked again, and no server is stopped for a copy that is in place already;
-//! (14) nobody is warned of an update, and no server is stopped for one, whose images its node has not got, if it can be asked;
-//! (15) no update begins by itself on a server whose process ends again and again.
+//! The model has the `StatefulSet` controller as measured, pods, the volume, players, agents and windows. It also has changes of the goal,
+//! faults, and a process that resumes with an old decision.
+//!
+//! Invariants, each with its number in the messages:
+//!
+//! - (1) No server is stopped without announcement and save.
+//! - (2) No change happens outside the gate.
+//! - (3) A lost pod is recreated with the revision that ran.
+//! - (4) A goal, and each instant of a schedule, causes one deliberate restart.
+//! - (5) A starting pod is not deleted before its deadline.
+//! - (6) No Minecraft below the floor of the world is started.
+//! - (7) From every state an end can be reached without luck or help.
+//! - (8) A failed revision stays failed.
+//! - (9) At rest the partition is closed and no other template is written.
+//! - (10) No rollback ends at a revision that cannot open the world.
+//! - (11) Outside of windows an update begins only where no player minds, and never with a newer Minecraft.
+//! - (12) An eviction is allowed only when the players of a verified server were warned, had their time, and its world is saved.
+//! - (13) A user who has chosen a backup is not asked again, and no server is stopped for a backup that is already restored.
+//! - (14) No player is warned of an update, and no server is stopped for one, whose images its node lacks, if the node can be asked.
+//! - (15) No update begins by itself on a crash-looping server.
 
 #![expect(clippy::print_stdout, reason = "what was explored is the result; cargo shows it on failure or when asked")]
 
@@ -40,7 +48,7 @@ fn run(s: Scenario, faults: u8, changes: u8) -> Found {
     found
 }
 
-/// Nothing is broken; else the whole story, because a list of invariants helps nobody.
+/// Asserts that no invariant is broken. Otherwise prints the whole trace, because the names of the invariants alone do not help.
 fn holds(s: Scenario, faults: u8, changes: u8) -> Found {
     let found = run(s, faults, changes);
     for (what, story) in &found.broken {
@@ -58,7 +66,7 @@ fn nothing_breaks_without_faults_in_any_scenario() {
     }
 }
 
-/// What no run of this test answers is looked at by no other one either. Files are always staged in this world.
+/// An answer that no run of this test gives is not explored by any other run either. Files are always staged in this model.
 #[test]
 fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewhere() {
     let mut given = std::collections::BTreeSet::new();
@@ -97,7 +105,7 @@ fn nothing_breaks_anywhere_with_two_changes_and_one_fault() {
     }
 }
 
-/// Nothing is broken in so many histories; else the shortest story of each kind, and its number.
+/// Asserts that no invariant is broken in this many traces. Otherwise prints the shortest trace of each kind, and its number.
 fn walks_hold(seeds: impl Iterator<Item = u64>) -> Walked {
     let walked = walk_all(seeds);
     println!("{} moves, {} faults; {:?}", walked.moves, walked.faults, walked.ends);
@@ -109,13 +117,13 @@ fn walks_hold(seeds: impl Iterator<Item = u64>) -> Walked {
     walked
 }
 
-/// Histories of the million that once broke a rule.
+/// Traces among the first million that once broke an invariant.
 const ONCE_BROKEN: [u64; 1] = [336_361];
 
 #[test]
 fn nothing_breaks_in_twenty_thousand_long_histories_and_each_ends() {
     let walked = walks_hold((0..20_000).chain(ONCE_BROKEN));
-    // A walk in which nothing happens proves nothing.
+    // A run without events proves nothing.
     assert!(walked.faults > 60_000, "{}", walked.faults);
     for end in
         ["settled", "held", "belowFloor", "undoWouldLose", "noBackup", "noImage", "worldRefused", "asleep", "nodeLost"]
@@ -167,7 +175,7 @@ fn each_rule_of_the_design_is_needed() {
     }
 }
 
-/// Every word that `Step::name` and `WaitingOn::name` have.
+/// Every word that `Step::name` and `WaitingOn::name` return.
 const ANSWERS: [&str; 40] = [
     "announce",
     "asleep",

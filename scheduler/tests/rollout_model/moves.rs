@@ -1,4 +1,4 @@
-//! Pure. Everything that can happen next: the operator and a sleeper, the controller, pods, players, clocks, people, faults.
+//! Pure. Lists all possible next moves: the operator and a delayed process, the controller, pods, players, clocks, users and faults.
 
 mod controller;
 mod deeds;
@@ -10,24 +10,24 @@ use scheduler::rollout::{Step, WaitingOn};
 use crate::deed::{Deed, F, For, Held};
 use crate::world::{Agent, ByUs, Clock, L, Mark, Rev, Rule, Scenario, State, WindowNow};
 
-/// Who makes a move. An end must be reachable over moves of the operator and the world alone.
+/// The actor of a move. An end must be reachable with moves of the operator and the environment alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Operator,
     World,
-    /// Helps, so no progress may depend on it.
+    /// A helpful event, on which no progress may depend.
     Help,
     Fault,
     Person,
 }
 
-/// The moves from one state, and what is wrong or worth a note there.
+/// The moves from one state, and the broken invariants and notes there.
 pub(crate) struct Moves<'a> {
     pub(crate) s: &'a Scenario,
     pub(crate) out: Vec<(Kind, &'static str, State)>,
     pub(crate) broken: Vec<&'static str>,
     pub(crate) notes: Vec<&'static str>,
-    /// The deed that is looked at was decided some time ago.
+    /// The current action was decided some time ago.
     pub(crate) sleeper: bool,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Moves<'a> {
         self.out.push((kind, name, to.folded(self.s)));
     }
 
-    /// A clock: whoever holds a decision holds it too long now.
+    /// Time passes: a held decision is too old now.
     pub(crate) fn tick(&mut self, name: &'static str, mut to: State) {
         if let Some(held) = &mut to.held {
             held.in_time = false;
@@ -95,7 +95,7 @@ impl<'a> Moves<'a> {
         step
     }
 
-    /// Whatever calls itself quiet must have left the door closed, and nothing behind it.
+    /// An answer of rest requires a closed partition, and no other written template.
     fn check_answer(&mut self, w: &State, step: &Step) {
         let quiet = match step {
             Step::Settled => {
@@ -194,7 +194,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// Marks the node, evicts where that is let through, and thinks better of it.
+    /// Marks the node, evicts where that is allowed, and removes the mark again.
     fn whoever_empties_the_node(&mut self, w: &State, step: &Step) {
         if *step == Step::Wait(WaitingOn::Eviction) {
             self.must(w.mark == Mark::There, "12 evictions are let through from a node that stays");
@@ -217,7 +217,7 @@ impl<'a> Moves<'a> {
         if let Some(fact) = w.announced.filter(|fact| !fact.good) {
             self.tick("countdown over", State { announced: Some(F { good: true, short: false, ..fact }), ..*w });
         }
-        // Whoever empties a node comes when they like.
+        // An admin evicts from a drained node at any time.
         if let Some(fact) = w.announced.filter(|fact| fact.good && fact.ok && fact.act != For::Drain) {
             self.tick("the countdown ended long ago", State { announced: Some(F { ok: false, ..fact }), ..*w });
         }
@@ -231,7 +231,7 @@ impl<'a> Moves<'a> {
         }
         if w.window == WindowNow::Shut {
             let mut to = State { window: WindowNow::Open, ..*w };
-            // Its `opened_at` is another than that of the emptiness before.
+            // Its `opened_at` differs from that of the opening by emptiness before.
             for fact in [&mut to.announced, &mut to.saved].into_iter().flatten() {
                 fact.window &= fact.clock;
             }

@@ -1,4 +1,4 @@
-//! Pure. The scenarios that are explored.
+//! Pure. Defines the scenarios that are explored.
 
 use crate::world::{Asking, Fate, Scenario};
 

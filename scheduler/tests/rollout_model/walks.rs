@@ -1,8 +1,8 @@
-//! Pure. Long random histories: many faults, many changes of mind, many windows, in worlds that nobody thought of.
+//! Pure. Runs long random traces with many faults, changes and windows in random scenarios.
 //!
-//! The exhaustive runs see every state that one or two faults reach; these see a thousandth of the states that twelve
-//! reach, and are for what needs a long story. Every history is made from its number alone, so that a number found
-//! anywhere is walked again anywhere.
+//! The exhaustive runs cover every state that one or two faults reach. These cover a thousandth of the states that
+//! twelve faults reach, and find errors that need a long trace. Every trace is generated from its number alone, so that
+//! any number can be repeated anywhere.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::explore::is_end;
 use crate::moves::{Kind, Moves};
 use crate::world::{Asking, Fate, Scenario, State};
 
-/// How many more moves a history may need to come to an end once nothing goes wrong. Every move that is left then is taken
-/// sooner or later, so an end that is not found within so many is not there.
+/// How many more moves a trace may need to end once no fault occurs. Every remaining move is taken sooner or later, so
+/// an end that is not found within this many does not exist.
 const PATIENCE: usize = 20_000;
 
-/// How a history went.
+/// The result of one trace.
 pub(crate) struct Walk {
     pub(crate) moves: usize,
     pub(crate) faults: usize,
@@ -25,18 +25,18 @@ pub(crate) struct Walk {
     pub(crate) end: &'static str,
 }
 
-/// An invariant that a history breaks, and the history.
+/// An invariant that a trace breaks, and the trace.
 pub(crate) struct Broken {
     pub(crate) what: &'static str,
     pub(crate) story: Vec<String>,
 }
 
-/// Any world: what each revision does when it is started, and what it does to the world, are drawn.
+/// A random scenario: the behaviour of each revision, and its effect on the world, are drawn.
 fn drawn(dice: &mut Rng) -> Scenario {
     use Fate::{Bad, Flaky, Good, NeverReady, Unreadable};
     let any = [Good, Good, NeverReady, Bad, Flaky, Unreadable];
     let first_start = dice.once_in(6);
-    // What settled before the story begins has been good at least once.
+    // A stable revision at the beginning has been good at least once.
     let first = if first_start { dice.one_of(&any) } else { dice.one_of(&[Good, Good, Flaky]) };
     Scenario {
         name: "drawn",
@@ -60,8 +60,8 @@ fn drawn(dice: &mut Rng) -> Scenario {
     }
 }
 
-/// Which of the moves is next: first whose, then one of theirs. The operator looks often, and what goes wrong is rarer than
-/// what goes on.
+/// Which move is next: first its actor is drawn, then one of the actor's moves. The operator acts often, and faults are
+/// rarer than normal moves.
 fn chosen(dice: &mut Rng, out: &[(Kind, &'static str, State)]) -> Option<usize> {
     const OFTEN: [(Kind, usize); 5] =
         [(Kind::Operator, 8), (Kind::World, 12), (Kind::Help, 1), (Kind::Person, 1), (Kind::Fault, 2)];
@@ -78,7 +78,7 @@ fn chosen(dice: &mut Rng, out: &[(Kind, &'static str, State)]) -> Option<usize> 
     None
 }
 
-/// Walks one history to its end.
+/// Runs one trace to its end.
 pub(crate) fn walk(seed: u64) -> Result<Walk, Broken> {
     let mut dice = Rng::new(seed);
     let s = drawn(&mut dice);
@@ -116,13 +116,13 @@ pub(crate) fn walk(seed: u64) -> Result<Walk, Broken> {
     Err(Broken { what: "7 no end was found when nothing went wrong any more", story })
 }
 
-/// What so many histories came to.
+/// The combined result of many traces.
 #[derive(Default)]
 pub(crate) struct Walked {
     pub(crate) moves: usize,
     pub(crate) faults: usize,
     pub(crate) ends: BTreeMap<&'static str, usize>,
-    /// By what is broken: the shortest story, and the number it is made from.
+    /// By broken invariant: the shortest trace, and its number.
     pub(crate) broken: BTreeMap<&'static str, (u64, Vec<String>)>,
 }
 

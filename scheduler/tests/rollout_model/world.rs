@@ -1,14 +1,14 @@
-//! Pure. A small world: what there is in it, and which of its states nobody can tell apart.
+//! Pure. Defines the state of the model, and which of its states are equivalent.
 //!
-//! Time is abstracted: a clock is "not yet" or "over", and "over" may come at any moment. UIDs and openings of the window are
-//! abstracted to "is it the one of now?"; a fact about an older one is kept, because only then a forgotten key is noticed.
+//! Time is abstracted: a clock is "not yet" or "over", and "over" may happen at any moment. UIDs and openings of the window are abstracted to "is
+//! it the current one?". A fact about an earlier one is kept, because only then a forgotten key is noticed.
 
 use scheduler::observation::{ImagesOnNode, Revision};
 
 use crate::copies::{ColdCopy, Order, Wish};
 use crate::deed::{Again, F, For, Held};
 
-/// The revisions of the model. `M` is what a person wrote into the template by hand.
+/// The revisions of the model. `M` is a template that a user wrote directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Rev {
     A,
@@ -37,7 +37,7 @@ impl Rev {
         Revision(u64::from(self.bit()))
     }
 
-    /// Anything else was never in this world: the foreign template of a variant.
+    /// Any other revision never existed in this model: the foreign template of a variant.
     pub(crate) fn of(real: Revision) -> Self {
         Self::ALL.into_iter().find(|rev| rev.real() == real).expect("next_step makes no revisions of its own")
     }
@@ -53,7 +53,7 @@ pub(crate) enum Fate {
     Flaky,
 }
 
-/// What is explored.
+/// A scenario to explore.
 #[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
@@ -63,31 +63,31 @@ pub(crate) struct Scenario {
     /// The world format of each revision's Minecraft.
     pub(crate) format: [u8; 4],
     pub(crate) policy: Asking,
-    /// The server confirms its saves. Else it refuses them until somebody helps: its disk is full.
+    /// The server confirms its saves. Otherwise it refuses them until somebody helps, because its disk is full.
     pub(crate) saves: bool,
-    /// The init container takes cold copies.
+    /// The init container takes offline backups.
     pub(crate) copies: bool,
     pub(crate) first_start: bool,
-    /// A restart by the clock becomes due, once.
+    /// A scheduled restart becomes due, once.
     pub(crate) restarts: bool,
     /// The next window opens in the same night.
     pub(crate) one_night: bool,
-    /// Updates may come outside of windows where nobody minds.
+    /// Updates may begin outside of windows where no player minds.
     pub(crate) opportunistic: bool,
-    /// The node is marked to be emptied, once, and nobody may be evicted from it before the players know.
+    /// The node is marked for draining, once, and its pods may be evicted only after players were warned.
     pub(crate) drains: bool,
     /// The goal runs an image that the node of the server has to pull.
     pub(crate) pulls: bool,
-    /// A person asks for the worlds of a copy of the oldest format, once.
+    /// A user requests the worlds of a backup with the oldest format, once.
     pub(crate) asks: bool,
-    /// The process of what settled may end again and again.
+    /// The process of the stable revision may end repeatedly.
     pub(crate) loops: bool,
-    /// How many things may go wrong, and how often the goal may change.
+    /// How many faults may occur, and how often the goal may change.
     pub(crate) faults: u8,
     pub(crate) changes: u8,
-    /// A silent agent counts as a fault (the widest runs); else it is free at any time.
+    /// A silent agent counts as a fault (in the widest runs). Otherwise it may be silent at any time.
     pub(crate) agent_costs: bool,
-    /// A rule of the design that is switched off, to see that it is needed.
+    /// A rule of the design that is switched off, to show that it is needed.
     pub(crate) without: Option<Rule>,
 }
 
@@ -100,13 +100,13 @@ pub(crate) enum Asking {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// A decision counts for 45 seconds after the look.
+    /// A decision is valid for 45 seconds after the observation.
     NotAfter,
-    /// A save counts whoever is on.
+    /// A save counts whoever is online.
     SaveOutlivesPlayers,
-    /// The template is written whole, foreign fields go.
+    /// The template is written whole, and foreign fields are removed.
     TemplateIsReplaced,
-    /// The cold copy is taken when a revision first opens the volume, never again.
+    /// The offline backup is taken when a revision first opens the volume, never again.
     OneColdCopy,
 }
 
@@ -160,32 +160,32 @@ pub(crate) enum Agent {
 pub(crate) enum WindowNow {
     Shut,
     Open,
-    /// The patience with players is over.
+    /// The limit for waiting on players is over.
     OpenForLong,
-    /// What has begun may end (`latestStart`).
+    /// A change that has begun may finish (`latestStart`).
     Ending,
     TooLateToBegin,
 }
 
-/// The instant of a restart by the clock.
+/// The instant of a scheduled restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Clock {
-    /// It is still to come, if restarts are looked at.
+    /// Not reached yet, if the scenario includes restarts.
     Before,
-    /// It has come, and the server of now has not started since.
+    /// It was reached, and the current server has not started since.
     Due,
     /// The server has started since, or it is too late.
     Over,
 }
 
-/// The mark of the node that the first pod is on. Every later pod is on another one, or comes when the mark is gone.
+/// The mark on the node of the first pod. Every later pod is on another node, or starts after the mark is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Mark {
-    /// It is still to come, if drains are looked at.
+    /// Not set yet, if the scenario includes drains.
     Before,
-    /// The node of the pod of now is to be emptied.
+    /// The node of the current pod is to be drained.
     There,
-    /// The mark was taken away, or the pod is elsewhere.
+    /// The mark was removed, or the pod is elsewhere.
     Over,
 }
 
@@ -196,7 +196,7 @@ pub(crate) enum ByUs {
     RollBack,
 }
 
-/// One state of the world.
+/// One state of the model.
 #[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct State {
@@ -211,21 +211,21 @@ pub(crate) struct State {
     pub(crate) open: bool,
     pub(crate) asleep: bool,
     pub(crate) foreign: bool,
-    // Pod and people.
+    // Pod, players and agent.
     pub(crate) pod: Option<P>,
     pub(crate) players: bool,
-    /// Nobody has been on for as long as the server asks for.
+    /// The server has been empty for as long as it requires.
     pub(crate) empty: bool,
     pub(crate) agent: Agent,
     pub(crate) window: WindowNow,
     pub(crate) clock: Clock,
     pub(crate) mark: Mark,
     pub(crate) wish: Wish,
-    /// Of the goal of now, on the node of the pod of now, as the operator knows.
+    /// The images of the current goal, on the node of the current pod, as the operator knows.
     pub(crate) images: ImagesOnNode,
-    /// The process of what settled, in the pod of now, ends again and again.
+    /// The process of the stable revision, in the current pod, ends repeatedly.
     pub(crate) crash_loop: bool,
-    /// The agent of now knows nothing of the countdown that is under way: the one that was told has died.
+    /// The current agent does not know the running countdown, because the one that received it has restarted.
     pub(crate) forgot: bool,
     /// A save would be refused.
     pub(crate) refuses: bool,
@@ -234,25 +234,25 @@ pub(crate) struct State {
     pub(crate) failed: u8,
     pub(crate) announced: Option<F>,
     pub(crate) saved: Option<F>,
-    /// The pod of now, or another one, was deleted for a restart.
+    /// The current pod, or another one, was deleted for a restart.
     pub(crate) again: Option<Again>,
-    /// The mark was recorded, of the node of the pod of now, or of another pod.
+    /// The mark was recorded, for the node of the current pod, or of another pod.
     pub(crate) draining: Option<bool>,
     // The volume.
     pub(crate) floor: u8,
     pub(crate) mixed: bool,
     pub(crate) last: Option<Rev>,
-    /// The newest cold copy of the worlds.
+    /// The newest offline backup of the worlds.
     pub(crate) copy: Option<ColdCopy>,
     pub(crate) order: Option<Order>,
-    /// The order of a person stands, for this set.
+    /// A user's request is mounted, for this revision.
     pub(crate) order_for_copy: Option<Rev>,
-    /// The volume says that it was carried out.
+    /// The volume's record shows that it was executed.
     pub(crate) obeyed: bool,
-    /// Somebody was on since that copy.
+    /// Players were online since that backup.
     pub(crate) played: bool,
     pub(crate) held: Option<Held>,
-    // Ghosts: what the checker remembers and nobody in the world does.
+    // Ghost state: known only to the checker.
     pub(crate) expect: Rev,
     pub(crate) restarted: u8,
     pub(crate) by_us: ByUs,
@@ -312,12 +312,12 @@ impl State {
         settled
     }
 
-    /// The pod, unless it is on its way out.
+    /// The pod, unless it is being deleted.
     pub(crate) fn busy(&self) -> Option<P> {
         self.pod.filter(|p| !matches!(p.life, L::Stopping | L::Lost))
     }
 
-    /// The pod is gone, for whatever reason: what was true of it is true of no pod of now.
+    /// The pod is gone, for any reason. Facts about it apply to no current pod.
     pub(crate) fn pod_gone(&mut self) {
         self.pod = None;
         (self.players, self.crash_loop, self.forgot) = (false, false, false);
@@ -331,7 +331,7 @@ impl State {
             self.mark = Mark::Over;
         }
         if self.clock == Clock::Due {
-            // Whoever started it: what comes now has been restarted.
+            // The next server counts as restarted, however it was started.
             self.clock = Clock::Over;
         }
         if let Some(held) = &mut self.held {
@@ -340,7 +340,7 @@ impl State {
         self.set_written(); // the controller writes status
     }
 
-    /// Outside of a window: is there nobody whom an update would take by surprise? What the rule is, and not how it is computed.
+    /// Whether, outside of a window, no player would be surprised by an update. This states the rule, not its computation.
     pub(crate) fn nobody_minds(&self, s: &Scenario) -> bool {
         let asleep = self.asleep && self.pod.is_none();
         let empty = self.empty && !self.players && self.agent == Agent::Answers;
@@ -355,15 +355,15 @@ impl State {
         }
     }
 
-    /// Somebody else had a hand in it: what we restarted before counts no more.
+    /// Another actor made a change, so earlier restarts by the operator do not count any more.
     pub(crate) fn third_party(&mut self) {
         self.restarted = 0;
         self.by_us = ByUs::Nothing;
         self.raced = false;
     }
 
-    /// Folds together what nobody can tell apart: a sleeper who can only be refused, a dead fact's clock, the verdict on a
-    /// proven pod.
+    /// Merges states that are equivalent. They differ in a delayed step that can only be refused, the clock of a dead fact, or the result of a
+    /// verified pod.
     pub(crate) fn folded(mut self, s: &Scenario) -> Self {
         if let Some(held) = self.held {
             let late = held.deed.expires() && !held.in_time && s.without != Some(Rule::NotAfter);
@@ -374,12 +374,12 @@ impl State {
         self.empty &= !self.players && self.pod.is_some_and(|p| p.life == L::Up);
         for fact in [&mut self.announced, &mut self.saved].into_iter().flatten() {
             if fact.act == For::Update {
-                // The opening is over: somebody joined, or it is too late for the restart.
+                // The opening is over: a player joined, or it is too late for the restart.
                 let is_open =
                     if fact.clock { self.clock == Clock::Due } else { self.window != WindowNow::Shut || self.empty };
                 fact.window &= is_open;
             }
-            // Dead facts are kept at their most dangerous, so that a forgotten key is noticed.
+            // Dead facts are kept in their most dangerous form, so that a forgotten key is noticed.
             if !fact.pod || (!fact.window && fact.act == For::Update) {
                 (fact.good, fact.short, fact.ok) = (true, false, true);
             }

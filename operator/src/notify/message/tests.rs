@@ -1,4 +1,4 @@
-//! Pure. What channels read.
+//! Pure. Tests the text of messages.
 
 use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationState, NotifyChannel};
 use serde_json::{Value, json};

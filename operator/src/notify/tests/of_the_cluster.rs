@@ -1,10 +1,10 @@
-//! Edge (writes). A channel that is told about all servers: whose Secret it needs, and that many servers are one to it.
+//! Edge (writes). Tests a cluster channel: it reads its own Secret, and all servers share its route.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Where the operator is.
+/// The operator's namespace.
 const HOME: &str = "nightshift-system";
 
 fn staff() -> Channel {
@@ -19,7 +19,7 @@ fn server(number: usize) -> Key {
     ("games".to_owned(), format!("lobby{number}"))
 }
 
-/// Something that the channel of the cluster is to be told.
+/// A notification that is pending for the cluster channel.
 fn news(what: &str) -> NotificationState {
     NotificationState { pending: vec!["cluster/team".to_owned()], ..done(what) }
 }
@@ -29,7 +29,7 @@ impl Process {
         Self::with(at_home(&receiver.hook()), &[&receiver.base], vec![staff()])
     }
 
-    /// Who was woken until now.
+    /// The servers woken until now.
     fn woken_now(&mut self) -> Vec<Key> {
         std::iter::from_fn(|| self.woken.try_recv().ok()).collect()
     }
@@ -50,7 +50,7 @@ async fn a_channel_of_the_cluster_and_a_servers_own_of_the_same_name_are_told_ap
         process.pass(&lobby(), &channels, &mut status);
     }
     assert_eq!((home.texts(1).await, games.texts(1).await), (vec!["one".to_owned()], vec!["one".to_owned()]));
-    // The next process finds nothing to tell.
+    // The next process has no pending notification.
     let next = Process::with_staff(&home);
     next.pass(&lobby(), &channels, &mut status);
     assert_eq!((home.texts(1).await.len(), games.texts(1).await.len()), (1, 1));
@@ -73,7 +73,7 @@ async fn many_servers_ask_a_receiver_that_is_away_as_often_as_one_would_and_all_
     let got = receiver.got(21).await;
     let apart = got[1].2.duration_since(got[0].2);
     assert!(apart >= Duration::from_millis(400), "nobody else tries meanwhile: {apart:?}");
-    // As a set: a machine that is busy answers late, and what is answered late is sent again.
+    // Compared as a set: a busy machine replies late, and a message with a late reply is sent again.
     let texts = receiver.texts(21).await;
     let told: BTreeSet<&String> = texts[1..].iter().collect();
     assert_eq!(told.len(), 20);
@@ -94,7 +94,7 @@ async fn what_one_server_meets_is_known_of_all_and_so_is_its_end() {
     assert_eq!(woken, [server(1), server(2)]);
     let trouble = process.messenger.look(&server(2), &[staff()], now).await.pop().unwrap();
     assert_eq!(trouble.fault, DeliveryError::Status(404));
-    // It is mended: whoever waits there begins at once, not in a quarter of an hour.
+    // The Secret is fixed: the waiting worker starts at once, not in a quarter of an hour.
     process.office.secrets.lock().unwrap().clear();
     process.messenger.look(&server(1), &[staff()], now + LOOK_COUNTS).await;
     *process.office.secrets.lock().unwrap() = at_home(&receiver.hook());

@@ -1,4 +1,4 @@
-//! Edge (writes). What happens when a channel cannot be told, and that nobody reads its address.
+//! Edge (writes). Tests failed deliveries, and that no output contains the address.
 
 use std::io::Write;
 
@@ -28,7 +28,7 @@ async fn an_address_inside_is_asked_only_when_an_admin_has_said_so() {
         process.pass(&lobby(), &[team()], &mut [done("one")]);
         assert_eq!(process.trouble().await.fault, fault, "{address}");
     }
-    // Nothing came to it, until somebody allowed it.
+    // The address got no message until an admin allowed it.
     let mut allowed = Process::to(&receiver);
     allowed.passes_until(&mut [done("two")], all_told).await;
     assert_eq!(receiver.texts(1).await, ["two"]);
@@ -64,7 +64,7 @@ async fn what_waits_for_its_secret_is_told_as_soon_as_that_is_seen_to_be_there()
     process.set_secret("chat", "address", &receiver.hook());
     let later = process.office.now + LOOK_COUNTS;
     assert_eq!(process.messenger.look(&lobby(), &[team()], later).await, []);
-    // Its next try would be in an hour.
+    // The next attempt would be in an hour.
     process.passes_until(&mut status, all_told).await;
     assert_eq!(receiver.texts(1).await, ["one"]);
 }
@@ -104,7 +104,7 @@ async fn a_corrected_channel_is_tried_at_once() {
     assert_eq!(receiver.texts(2).await, ["one", "one"]);
 }
 
-/// Collects what is logged.
+/// Collects the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -124,7 +124,7 @@ async fn nobody_reads_an_address_in_a_log_a_condition_or_an_event() {
     let writer = log.clone();
     let subscriber =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
-    // The runtime of this test has one thread, so it sees all of its tasks.
+    // The runtime of this test has one thread, so the guard covers all of its tasks.
     let _guard = tracing::subscriber::set_default(subscriber);
     let receiver = Receiver::start([]).await;
     let closed = format!("http://127.0.0.1:1/{TOKEN}");
@@ -143,7 +143,7 @@ async fn nobody_reads_an_address_in_a_log_a_condition_or_an_event() {
             if is_first {
                 receiver.now_answers(answer);
             }
-            // A line that another thread comes to for the first time may be noted as one that nobody reads.
+            // A callsite that another thread reaches first may be cached as disabled.
             tracing::callsite::rebuild_interest_cache();
             let mut process = Process::new(&address, &[&receiver.base, &origin]);
             process.pass(&lobby(), &[team()], &mut [done("one")]);

@@ -1,4 +1,4 @@
-//! Edge (writes). Players are told of a stop that comes, and that they were is recorded.
+//! Edge (writes). Warns players of an upcoming stop and records the announcement.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{Announced, Disruption, PodUid, RecordedFacts};
@@ -9,7 +9,8 @@ use crate::clock::now;
 use crate::error_chain::ErrorChain;
 
 impl StepExecutor<'_> {
-    /// Said first, recorded then: the other way round a crash in between stops players nobody told. After such a crash nothing is said again.
+    /// Announces first and records second. In the other order a crash in between would stop players without a warning. After a crash
+    /// between the two, the announcement is not repeated.
     pub(super) async fn announce(
         &self,
         act: Disruption,
@@ -24,7 +25,7 @@ impl StepExecutor<'_> {
         if promised.is_none() {
             match self.agent()?.announce(&self.announcement(act, ends)).await {
                 Ok(()) => self.ahead.lets_others_go_first().await,
-                // Nobody was told anything: the next pass begins it with the whole notice.
+                // No player was warned. The next pass starts the announcement again with the whole notice.
                 Err(error @ AgentError::NotNow { .. }) => {
                     tracing::info!(error = %ErrorChain(&error), "players are told a moment later");
                     return Ok(StepOutcome::Nothing);
@@ -37,7 +38,7 @@ impl StepExecutor<'_> {
         Ok(StepOutcome::Announced { notice: ends.duration_since(now), is_cut_short })
     }
 
-    /// With the end that was recorded. What cannot be said holds nothing up: players were told once, and the next pass tries again.
+    /// Announces again with the recorded end. A failure delays nothing: players were warned once, and the next pass tries again.
     pub(super) async fn tell_again(&self, act: Disruption, ends: Timestamp) -> Result<StepOutcome, ActError> {
         Ok(match self.agent()?.announce(&self.announcement(act, ends)).await {
             Ok(()) => StepOutcome::ToldAgain { left: ends.duration_since(now()) },

@@ -1,4 +1,4 @@
-//! Edge (writes). Players who were told of a stop that does not come are told so, and the record goes.
+//! Edge (writes). Tells players that an announced stop is cancelled, and removes the record of the announcement.
 
 use scheduler::observation::{Announced, Disruption, RecordedFacts};
 use scheduler::protocol::CancelAnnouncement;
@@ -6,25 +6,26 @@ use scheduler::protocol::CancelAnnouncement;
 use super::{ActError, StepExecutor};
 use crate::error_chain::ErrorChain;
 
-/// What players read whose server may not go after all.
+/// Default text for a cancelled move to another node.
 const STAYS: &str = "The move is called off: the server stays where it is.";
-/// And those whose server is not restarted after all.
+/// Default text for a cancelled restart or update.
 const GOES_ON: &str = "The restart is called off: the server goes on.";
 
 impl StepExecutor<'_> {
-    /// The node of the server is not emptied any more.
+    /// Records that the server's node is no longer being drained.
     pub(super) async fn end_drain(&self) -> Result<(), ActError> {
         let facts = self.take_back(|act| matches!(act, Disruption::Drain { .. }), STAYS).await;
         self.write("record the end of the drain on", &RecordedFacts { draining: None, ..facts }, Vec::new()).await
     }
 
-    /// What they count down to does not come.
+    /// Cancels the announced disruption.
     pub(super) async fn call_off(&self, act: Disruption) -> Result<(), ActError> {
         let facts = self.take_back(|of| of == act, GOES_ON).await;
         self.write("record the end of the countdown on", &facts, Vec::new()).await
     }
 
-    /// Tells whoever was told of it, and answers what is remembered without it. An agent that cannot be asked keeps nobody from ending it.
+    /// Tells players that the announcement is cancelled and returns the facts without it. An unreachable agent does not block the
+    /// cancellation.
     async fn take_back(&self, of_it: impl Fn(Disruption) -> bool, by_default: &str) -> RecordedFacts {
         let facts = self.seen.facts.clone();
         let told = facts.announced.filter(|told: &Announced| of_it(told.act));

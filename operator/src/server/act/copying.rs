@@ -1,5 +1,5 @@
-//! Pure. What is remembered of the copy that is taken before an update, or put in place: nobody can be asked while that is under way, and whoever
-//! looks then may be another operator than the one that began it.
+//! Pure. Records estimates for a backup before an update and for a restore. The agent is unreachable meanwhile, and another operator
+//! process may need the estimate.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{BackupEstimate, RecordedFacts};
@@ -8,7 +8,8 @@ use super::StepExecutor;
 use crate::server::report::downtime_estimate::restore_takes;
 
 impl StepExecutor<'_> {
-    /// The facts, with how long the copy before the goal takes. Where nobody says so any more, what was said before of the same goal stands.
+    /// The facts, with the estimated time of the backup before the goal. Without a current estimate, an earlier one for the same goal is
+    /// kept.
     pub(super) fn facts_of_goal(&self) -> RecordedFacts {
         let goal = self.goal.rendered.revision;
         let seconds = self.copy_takes.map(seconds);
@@ -19,7 +20,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// The facts, with how long it takes to put in place what a person wants at the restart of this instant.
+    /// The facts, with the estimated time of the restore that a user requested for the restart of this instant.
     pub(super) fn facts_of_restart(&self, due: Timestamp) -> RecordedFacts {
         let settled = self.seen.facts.settled.filter(|_| self.restore_at(due).is_some());
         let takes = settled.zip(restore_takes(self.seen));

@@ -1,11 +1,12 @@
-//! Edge (writes). The order to put something back goes with what made it needed.
+//! Edge (writes). Deletes the restore request once its reason no longer exists.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Preconditions};
 
 use super::ActError;
 
-/// Deletes the orders as they stand there now, if the decision still counts then. One that another operator has given since stays.
+/// Deletes the restore request exactly as it is stored now, if the decision is still fresh by then. A request that another operator has
+/// written since stays.
 pub(crate) async fn end_exactly(
     api: &Api<ConfigMap>,
     name: &str,

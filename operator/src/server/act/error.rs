@@ -1,4 +1,4 @@
-//! Pure. Why a step was not carried out.
+//! Pure. Errors of the execution of a step.
 
 use scheduler::observation::Revision;
 
@@ -49,10 +49,11 @@ pub(crate) enum ActError {
 }
 
 impl ActError {
-    /// What was seen is not so any more, or was seen too long ago. Nothing was done, and nothing is wrong.
+    /// Whether the object has changed since the observation, or the observation is too old. No write happened, and the next pass observes
+    /// again.
     pub(crate) fn is_of_an_old_look(&self) -> bool {
         match self {
-            // A write is refused only for the resourceVersion that it names.
+            // Such a write conflicts only because of the resourceVersion that it names.
             Self::Write { source: kube::Error::Api(status), .. }
             | Self::Order { source: kube::Error::Api(status), .. } => status.is_conflict(),
             Self::Stale { .. } => true,

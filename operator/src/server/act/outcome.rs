@@ -1,20 +1,20 @@
-//! Pure. What came of a step.
+//! Pure. The outcomes of a step.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What a step did, for the Events of the pass.
+/// The outcome of a step, for the Events of the pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepOutcome {
     Created,
     StagingAsked,
     Announced {
-        /// What is left.
+        /// Time left until the stop.
         notice: SignedDuration,
-        /// They were told a later end before, and have left.
+        /// Players were told a later end before, and have left.
         is_cut_short: bool,
     },
     ToldAgain {
-        /// What is left.
+        /// Time left until the stop.
         left: SignedDuration,
     },
     Saved {
@@ -45,13 +45,13 @@ pub(crate) enum StepOutcome {
     Nothing,
 }
 
-/// What runs behind a door that was closed.
+/// How the revision relates to the stable revision before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MarkedStable {
-    /// The first set of this server.
+    /// The first stable revision of this server.
     First,
-    /// Another one than before.
+    /// A new stable revision.
     Update,
-    /// What had settled before: it was gone back to.
+    /// The stable revision from before, after a roll-back.
     Before,
 }

@@ -1,13 +1,15 @@
-//! Pure. How long a server may take to confirm that its world is saved.
+//! Pure. Bounds the time in which a server must confirm that its world is saved.
 
 use jiff::SignedDuration;
 
-/// Longer than the worst tick that a server outlives.
+/// Minimum in seconds. It is longer than the worst tick that a server survives.
 const LEAST: i64 = 60;
-/// A large world on a slow disk. Longer would be a stall that drives away whoever plays; the pass waits for it, and the window runs.
+/// Maximum in seconds, enough for a large world on a slow disk. A longer stall would drive players away. The pass waits for it while the
+/// maintenance window runs.
 const MOST: i64 = 300;
 
-/// In seconds. `save-all flush` is the larger part of a stop, so who knows that theirs takes long has said so in `gracefulShutdown.timeout`.
+/// The timeout in seconds. `save-all flush` is the larger part of a stop, so users with slow saves have already raised
+/// `gracefulShutdown.timeout`.
 pub(super) fn within(stop_timeout: SignedDuration) -> u32 {
     u32::try_from(stop_timeout.as_secs().clamp(LEAST, MOST)).expect("the bounds fit")
 }

@@ -1,4 +1,4 @@
-//! Pure. What players read before a stop, and where.
+//! Pure. Builds the announcement that players read before a stop.
 
 use jiff::Timestamp;
 use scheduler::announcement::placeholder::has_languages;
@@ -9,7 +9,7 @@ use super::StepExecutor;
 use crate::server::check::Announcement;
 
 impl StepExecutor<'_> {
-    /// What players read before this act, and where.
+    /// The announcement for this disruption, with where it is shown.
     pub(super) fn announcement(&self, act: Disruption, ends: Timestamp) -> Announce {
         let announcement = match (act, &self.server.restart) {
             (Disruption::Restart { due }, Some(restart)) if self.restore_at(due).is_none() => &restart.announcement,
@@ -20,7 +20,7 @@ impl StepExecutor<'_> {
         };
         let Announcement { text, short } = announcement.clone();
         let show = self.server.show.clone();
-        // Only who shows it elsewhere than in the chat is asked for something that older agents do not know.
+        // The short text is sent only if it is shown outside the chat, because older agents do not know the field.
         let short = (show != in_the_chat()).then_some(short);
         let only_empty = self.only_empty && matches!(act, Disruption::Update { .. });
         let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);

@@ -26,7 +26,7 @@ fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
     Arc::new(LockRecord { lock, files })
 }
 
-/// `a` of 1.21.10 has settled, with or without the volume for copies; `b` of 1.21.11 runs and says this of the copies.
+/// `a` of 1.21.10 is stable, with or without the backup volume. `b` of 1.21.11 runs, and its agent reports these backups.
 fn seen(has_volume: bool, backups: &Value) -> Observed {
     let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
     let template: PodTemplateSpec =
@@ -171,7 +171,7 @@ fn worlds_that_are_refused_are_of_the_format_that_the_init_container_says_and_el
     let floor = |words: &str| look_at_world(&refused(words)).floor;
     let older = "REFUSED: Minecraft 1.21.10 must not open this world: Minecraft 1.21.11 has opened it, and a world cannot go back. Choose 1.21.11";
     assert_eq!(floor(&format!("{older}\nFormat of the worlds (DataVersion): 4671")), DataVersion(4671));
-    // The agent of a pod from before that does not say it.
+    // The agent of an older pod does not report the format.
     assert_eq!(floor(older), DataVersion(4557));
     assert_eq!(floor("REFUSED: `world/level.dat` cannot be read"), DataVersion(4556));
     assert_eq!(floor("NO BACKUP: no room"), DataVersion(4556));
@@ -192,7 +192,7 @@ fn another_revision_of_the_same_files_needs_no_copy() {
     assert!(look_at_world(&same).restore_ordered);
 }
 
-/// As [`seen`], of a set that keeps plugins' data; what runs says this of them.
+/// As [`seen`], for a set that saves plugin data. The running agent reports this plugin data.
 fn seen_with_data(plugin_data: &Value) -> Observed {
     let mut seen = seen(true, &json!(null));
     let template = json!({"spec": {"containers": [], "initContainers": [
@@ -218,7 +218,7 @@ fn plugins_data_that_were_kept_in_this_step_are_ordered_back_and_the_worlds_are_
     assert_eq!(order, RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false });
     seen.orders.back = Some(order);
     assert!(data_ordered(&seen));
-    // The same order does not stand for one that puts the worlds back, and the other way round it does.
+    // The same request does not include a restore of the worlds. A request for the worlds includes the plugin data.
     seen.settled = super::tests::seen(true, &json!(null)).settled;
     assert!(!look_at_world(&seen).restore_ordered);
     let mut seen = seen_with_data(&kept("b", &json!(null)));
@@ -239,7 +239,7 @@ fn nothing_is_ordered_where_nothing_was_kept_and_something_where_nobody_can_be_a
     let mut silent = seen_with_data(&json!(null));
     silent.report = None;
     assert!(!data_ordered(&silent));
-    // A template from before could not obey.
+    // An older template does not support restore requests.
     silent.settled = super::tests::seen(true, &json!(null)).settled;
     assert!(data_ordered(&silent));
 }

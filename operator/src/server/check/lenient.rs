@@ -1,14 +1,15 @@
-//! Pure. What a set on trial needs of a spec that does not hold together.
+//! Pure. Extracts from an invalid spec what a rollout in progress needs.
 
 use crds::PaperMCServer;
 use crds::paper_mc_server::{GracefulShutdown, Jvm, KeepPluginData, PlayersPolicy, Rcon, Software, UpdateSchedule};
 
 use super::{CheckedServer, check};
 
-/// The spec as far as it can be read: how players are told and how long a stop may take, beside who the server is. Of a part with a mistake in
-/// it nothing is taken: what is wrong there may be the one figure that matters, and the defaults warn everybody. None: not even that.
+/// Reads the identity of the server, its announcements and the timeout of a stop from a possibly invalid spec. A part with a violation is
+/// replaced by its defaults. The faulty value may be the one that matters, and the defaults warn all players. `None` if even the rest is
+/// invalid.
 ///
-/// What else stands in the spec is left out, so that nothing can rest upon it.
+/// All other fields are cleared, so that nothing can depend on them.
 pub(crate) fn check_on_trial(server: &PaperMCServer) -> Option<CheckedServer> {
     let complaints = match check(server) {
         Ok(checked) => return Some(checked),
@@ -47,7 +48,7 @@ mod tests {
         check_on_trial(&server).unwrap()
     }
 
-    /// Everything about which a check complains, one at a time.
+    /// One example of each violation.
     fn mistakes() -> Vec<Value> {
         let container = |what: &str, value: Value| json!({"name": "papermc", what: value});
         let pod = |spec: Value| json!({"podTemplate": {"spec": spec}});

@@ -1,4 +1,4 @@
-//! Pure. What a user's `podTemplate` may not say: what Nightshift says itself, and what would hide the worlds from it.
+//! Pure. Rejects fields of a user's `podTemplate` that Nightshift sets itself, and mounts that would hide the worlds from it.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,10 +7,11 @@ use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, Volume, VolumeMount};
 use super::super::render::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
 use super::Complaints;
 
-/// Where the server's directory is mounted.
+/// Mount path of the server's directory.
 const DATA: &str = "/data";
 
-/// What a user's `podTemplate` may not say, because the safety of the world hangs on it. Named, never silently dropped.
+/// Reports the fields that a user's `podTemplate` must not set because the safety of the world depends on them. They are never silently
+/// dropped.
 pub(super) fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Complaints) {
     const SPEC: &str = "spec.podTemplate.spec";
     const WATCHED: &str = "Nightshift warns, saves and watches the server with it; remove the field";
@@ -70,9 +71,9 @@ pub(super) fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Co
     }
 }
 
-/// Why the server must not have this mount. The init container and the agent mount the server's own volume and nothing else of its
-/// directory: on another one they see no world, so none is copied before a step that cannot be undone, and nobody knows that a newer
-/// Minecraft has opened it.
+/// Why the server must not have this mount. The init container and the agent mount only the server's own volume below its directory. They
+/// would see no world on another volume. No backup would then precede a step that cannot be undone, and an upgrade of the world by a newer
+/// Minecraft would go unnoticed.
 fn problem_of(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
     let at = plain(&mount.mount_path);
     if at == Path::new(DATA) || at == Path::new("/nightshift") {
@@ -95,7 +96,7 @@ fn problem_of(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
     )
 }
 
-/// Where no worlds are looked for, and no file of a set lies: maps and databases of plugins are often kept on another disk.
+/// Whether the path holds neither worlds nor files of a lock. Maps and databases of plugins are often kept on another disk.
 fn is_no_place_of_worlds(at: &Path) -> bool {
     let below = at.strip_prefix(DATA).unwrap_or(at);
     let mut parts = below.iter().filter_map(|part| part.to_str());
@@ -105,7 +106,7 @@ fn is_no_place_of_worlds(at: &Path) -> bool {
     }
 }
 
-/// What cannot be written to, or goes with the pod.
+/// Whether the volume is read-only, or is deleted with the pod.
 fn holds_no_world(volume: &Volume) -> bool {
     volume.config_map.is_some()
         || volume.secret.is_some()
@@ -115,7 +116,7 @@ fn holds_no_world(volume: &Volume) -> bool {
         || volume.image.is_some()
 }
 
-/// The place as the container's runtime takes it, for which `/data//world/`, `data/world` and `/data/./world` are one.
+/// The path as the container runtime normalises it: `/data//world/`, `data/world` and `/data/./world` are one path.
 fn plain(path: &str) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for part in Path::new(path).components() {

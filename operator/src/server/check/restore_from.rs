@@ -1,4 +1,4 @@
-//! Pure. The copy that a volume without a world gets (`spec.restoreFrom`): where it lies, and whether that is mounted.
+//! Pure. Checks `spec.restoreFrom`, the backup for a volume without a world: where it is stored, and whether its claim is mounted.
 
 use crds::PaperMCServer;
 use kube::ResourceExt;
@@ -6,16 +6,16 @@ use scheduler::protocol::restore::{LATEST, NewVolumeOrder};
 
 use super::{CheckedBackup, CheckedServer, Complaints};
 
-/// What a volume without a world gets.
+/// The restore for a volume without a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CheckedRestoreFrom {
     pub(crate) order: NewVolumeOrder,
-    /// False: the server has settled, and mounts no claim that is not its own. One that is deleted some day would keep it from starting.
+    /// `false` once the server has a stable revision. It then mounts no other server's claim, whose deletion would prevent its start.
     first_start: bool,
 }
 
 impl CheckedServer {
-    /// The same, where something of it has settled before.
+    /// The same server after a first revision has become stable.
     pub(crate) fn past_its_first_start(mut self) -> Self {
         if let Some(wish) = &mut self.restore_from {
             wish.first_start = false;
@@ -23,21 +23,21 @@ impl CheckedServer {
         self
     }
 
-    /// The claim that is mounted for the copy alone, beside that of the server's own copies.
+    /// The claim that is mounted only for the backup, beside the claim of the server's own backups.
     pub(crate) fn mounts_apart(&self) -> Option<&str> {
         let wish = self.restore_from.as_ref()?;
         (wish.order.apart && wish.first_start).then_some(wish.order.claim.as_str())
     }
 }
 
-/// Reads the field. `backup`: where the server's own copies lie.
+/// Checks the field. `backup` tells where the server's own backups are stored.
 pub(super) fn check_restore_from(
     server: &PaperMCServer,
     backup: Option<&CheckedBackup>,
     complaints: &mut Complaints,
 ) -> Option<CheckedRestoreFrom> {
     let wish = server.spec.restore_from.as_ref()?;
-    // Both become parts of a path.
+    // Backup and server name both become parts of a path.
     if !is_copy(&wish.copy) {
         complaints.add(
             "spec.restoreFrom.copy",
@@ -64,7 +64,7 @@ pub(super) fn check_restore_from(
     Some(CheckedRestoreFrom { order, first_start: true })
 }
 
-/// Whether it is written as copies are named, or `latest`.
+/// Whether the text is `latest` or has the format of a backup name.
 pub(crate) fn is_copy(text: &str) -> bool {
     let is_name = text.len() <= 64
         && text.starts_with(|first: char| first.is_ascii_digit())

@@ -1,24 +1,25 @@
-//! Pure. What players read.
+//! Pure. Defines the default texts that players read.
 
 use crds::paper_mc_server::PlayersPolicy;
 
-/// What players read when the user says nothing.
+/// Default announcement of an update.
 pub(super) const ANNOUNCEMENT: &str =
     "The server restarts in {in} for an update and is back after about a minute. Everything is saved.";
 
-/// The same, when it restarts as it is.
+/// Default announcement of a restart without an update.
 pub(super) const RESTART_ANNOUNCEMENT: &str =
     "The server restarts in {in} and is back after about a minute. Everything is saved.";
 
-/// Both, where a line has less room than in the chat: about 80 letters above the hotbar, 40 below a title.
+/// Default for both where a line has less room than in the chat: about 80 letters above the hotbar, 40 below a title.
 pub(super) const SHORT_ANNOUNCEMENT: &str = "Restart in {in}";
 
-/// The same before a node is emptied. Who empties it may take their time, or think better of it: it is from then on that the server can go.
+/// Default announcement before a node is drained. The drain may begin later or not at all: the countdown only ends with the permission to
+/// evict.
 pub(super) const DRAIN_ANNOUNCEMENT: &str = "The machine of this server is being emptied: in {in}, or later, the server may move to another one. It is back \
                                   about a minute after that. Everything is saved.";
 pub(super) const SHORT_DRAIN_ANNOUNCEMENT: &str = "May move in {in}";
 
-/// What players read before their server stops.
+/// The announcement that players read before their server stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Announcement {
     pub(crate) text: String,
@@ -27,21 +28,21 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    /// What the user wrote, whose first line is the short text; or `ours`.
+    /// The user's text, whose first line is the short text, or `ours`.
     pub(super) fn of(written: Option<&String>, ours: &str, ours_in_short: &str) -> Self {
         let first = written.and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
         Self { text: written.map_or(ours, String::as_str).to_owned(), short: first.unwrap_or(ours_in_short).to_owned() }
     }
 }
 
-/// What players read beside announcements, where the user says it; else the agent's own words.
+/// Texts for players other than announcements. `None` leaves the agent's default text.
 #[derive(Debug, Clone)]
 pub(crate) struct Texts {
-    /// When they are disconnected for a stop.
+    /// Shown to players who are disconnected for a stop.
     pub(crate) kick: Option<String>,
-    /// Before a stop that nobody announced.
+    /// Shown before a stop that was not announced.
     pub(crate) stop: Option<String>,
-    /// When what they were told of does not come.
+    /// Shown when an announced stop is cancelled.
     pub(crate) called_off: Option<String>,
 }
 

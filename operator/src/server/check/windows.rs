@@ -1,4 +1,4 @@
-//! Pure. The schedule of a server -> its windows and what wins over them, or complaints.
+//! Pure. Parses the schedule of a server into its windows and blackouts, or reports violations.
 
 use std::fmt;
 
@@ -12,18 +12,17 @@ use super::texts::{RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT};
 use super::{Announcement, CheckedRestart, Complaint, Complaints, policy_of};
 use crate::error_chain::ErrorChain;
 
-/// For how long after its instant a restart may begin, on top of its countdown and of a wait for players: longer than another
-/// operator needs to take over, shorter than the time in which people who come in the morning would meet it.
+/// How late a restart may begin, on top of its countdown and of a wait for players. It is longer than another operator needs to take over,
+/// and short enough that players in the morning are not affected.
 const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(30);
 
-/// All windows of a server, and its blackouts. No window written: updates are never applied by themselves, because nobody
-/// said when.
+/// All windows and blackouts of a server. Without a window, updates are never applied automatically, because the spec does not say when.
 pub(super) fn check_windows(server: &PaperMCServer, complaints: &mut Complaints) -> Windows {
     let schedule = &server.spec.update_schedule;
     let mut desk = WindowViolations { of_server: &server.spec.time_zone, complaints };
     let mut windows = Vec::new();
     if let Some(MaintenanceWindow { enabled: _, cron, duration, latest_start, time_zone }) = &schedule.maintenance_window
-        // Only a window that is switched off may say no time.
+        // Only a disabled window may have an empty cron expression.
         && !cron.is_empty()
     {
         let written = RawWindow { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
@@ -34,8 +33,8 @@ pub(super) fn check_windows(server: &PaperMCServer, complaints: &mut Complaints)
     Windows { windows, enabled: true, blackouts }
 }
 
-/// The windows of a single Plugin, on a server in this zone, and what is wrong with the others: those are not used, and the Plugin waits for
-/// the windows of its servers.
+/// The windows of a single Plugin on a server in this zone, and the violations of the others. Invalid windows are ignored, and the Plugin
+/// then waits for the windows of its servers.
 pub(crate) fn check_plugin_windows(plugin: &Plugin, zone: &str) -> (Vec<Window>, Vec<Complaint>) {
     let mut complaints = Complaints::default();
     let windows =
@@ -43,7 +42,7 @@ pub(crate) fn check_plugin_windows(plugin: &Plugin, zone: &str) -> (Vec<Window>,
     (windows, complaints.0)
 }
 
-/// Restarts by the clock. `deadline` and `notice` are those of `players`.
+/// Parses the scheduled restarts. `deadline` and `notice` are those of `players`.
 pub(super) fn check_restart(
     server: &PaperMCServer,
     deadline: SignedDuration,
@@ -78,8 +77,8 @@ pub(super) fn check_restart(
     })
 }
 
-/// Copies of the running server by the clock, of a server in this zone; or what is wrong with their schedule, for which nothing else has to
-/// stop. Only the zone of the server itself is more than theirs: windows are read in it, too.
+/// Parses the schedule of online backups of a server in this zone. A violation of it is returned separately, because it must block nothing
+/// else. Only a violation of the server's own zone is added to `complaints`, because its windows use that zone, too.
 pub(super) fn check_copies(
     written: &BackupSchedule,
     of_server: &str,
@@ -98,7 +97,7 @@ pub(super) fn check_copies(
     }
 }
 
-/// A window as both kinds of it are written.
+/// The fields that both kinds of window have in common.
 struct RawWindow<'a> {
     cron: &'a str,
     duration: &'a str,

@@ -1,8 +1,7 @@
-//! Pure. A server whose loop of crashes is ended, because its owner wishes so (`spec.onCrashLoop: Stop`): when its pod is taken away, and what
-//! brings it back.
+//! Pure. Stops a server in a crash loop if `spec.onCrashLoop` is `Stop`: decides when its pod is deleted and what starts it again.
 //!
-//! That it is stopped is a fact of the status, written before anything is done about it: whatever dies in between, the next pass finds it. It
-//! ends by a person's word or hand alone, never by a clock, and never by what the scale to 0 itself does: the pod that goes, the hour that passes.
+//! The stop is recorded in the status before the operator acts on it. If the operator crashes in between, the next pass finds it. Only a
+//! user's request ends the stop. It does not end with time, nor because of the scale to 0 itself, which deletes the pod.
 
 use crds::annotations::{APPLY, RESTORE_FROM, ROLLBACK_TO};
 use crds::paper_mc_server::{CrashStatus, OnCrashLoop, StoppedByCrashes};
@@ -21,35 +20,35 @@ use crate::server::check::CheckedServer;
 use crate::server::observe::{Observed, server_of};
 use crate::server::plan::Plan;
 
-/// The annotations by which a person asks for something that only a server that runs can give.
+/// The annotations by which a user requests something that needs a running server.
 const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
-/// As much of a request as the status takes.
+/// Maximum length of a request in the status.
 const LONGEST_REQUEST: usize = 128;
 
-/// The count of a server that is stopped. Where it was not scaled down yet, that is so only as long as nothing has happened since: whoever decided
-/// may have died before the pod was taken away, and the server be well for days; or somebody has scaled the `StatefulSet` by hand. Then it is
-/// counted on.
+/// The crash status of a stopped server. If it has not been scaled down yet, the stop is valid only as long as nothing has changed since.
+/// The operator may have died before it deleted the pod, and the server may have run for days. A user may also have scaled the
+/// `StatefulSet`. In these cases crashes are counted as usual.
 pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<CrashStatus> {
     let crashes = before.crashes.clone().filter(|crashes| crashes.stopped.is_some())?;
-    // One that is to be made anew is made without a pod.
+    // A `StatefulSet` that has to be recreated is created without a pod.
     let is_scaled = seen.shape.map_or(seen.pod.is_none(), |set| set.asleep);
     let is_as_it_was = || seen.pod.as_ref().is_some_and(|pod| waits_since(pod, &crashes));
     (is_scaled || is_as_it_was()).then_some(crashes)
 }
 
-/// Whether this is the pod of these crashes, and has not been started since the last of them.
+/// Whether this is the pod of these crashes and has not been started since the last of them.
 fn waits_since(pod: &Pod, crashes: &CrashStatus) -> bool {
     let ended = waits_after(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
     pod.metadata.uid.as_ref() == Some(&crashes.pod) && ended.is_some() && ended == crashes.at.last().copied()
 }
 
-/// The server as it is to stand: without a pod while it is stopped.
+/// The server with 0 replicas while it is stopped.
 pub(crate) fn as_it_stands(server: CheckedServer, before: &PaperMCServerStatus, seen: &Observed) -> CheckedServer {
     if still_stopped(before, seen).is_some() { CheckedServer { replicas: 0, ..server } } else { server }
 }
 
-/// Whether a person has said since the stop that the server is to run: by another spec, or by a request that did not stand there then. The
-/// clocks of people and of the operator have no say in it.
+/// Whether a user has started the server since the stop: by a changed spec, or by a request that was not there before. The clocks of users
+/// and operator do not matter for that.
 pub(crate) fn starts_again(server: &PaperMCServer, before: &PaperMCServerStatus) -> bool {
     let Some(stopped) = before.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()) else { return false };
     let is_new = |request: &String| !stopped.requests.contains(request);
@@ -60,7 +59,7 @@ fn generation_of(server: &PaperMCServer) -> i64 {
     server.metadata.generation.unwrap_or_default()
 }
 
-/// As they are written, without those that are empty.
+/// The requests as written, without empty ones.
 fn requests_of(server: &PaperMCServer) -> Vec<String> {
     let written = |name: &&str| {
         let value = server.annotations().get(*name)?.trim();
@@ -69,21 +68,21 @@ fn requests_of(server: &PaperMCServer) -> Vec<String> {
     REQUESTS.iter().filter_map(written).collect()
 }
 
-/// How the process ended, where that was with an error and the kubelet has not started it again. Nobody can be on.
+/// How the process exited, if it crashed and the kubelet has not restarted it yet. No player can be online.
 fn waits_after(pod: &Pod) -> Option<&ContainerStateTerminated> {
     let state = server_of(pod)?.state.as_ref()?;
     let is_down = state.running.is_none() && (state.waiting.is_some() || state.terminated.is_some());
     crash_of(pod).filter(|_| is_down)
 }
 
-/// Whether the agent has seen the server answer after this end. Both are clocks of one node.
+/// Whether the agent has seen the server answer after this exit. Both instants are from the clock of one node.
 fn is_up_since(report: &AgentReport, ended: &ContainerStateTerminated) -> bool {
     let Server::Up { since, .. } = &report.server else { return false };
     ended.finished_at.as_ref().is_some_and(|at| at.0 < *since)
 }
 
-/// Nothing is begun, and nothing that has begun would end by the stop. What a person asked for, and what is urgent, goes first: it may be the
-/// cure. The kubelet knows before the agent that the process is gone, so a server that is at rest by the agent's word counts, too.
+/// Whether nothing is in progress that the stop would interrupt. A user's request and an urgent update go first, because they may be the
+/// fix. The kubelet knows before the agent that the process has exited, so a server that is at rest according to the agent counts, too.
 fn rests(step: Step) -> bool {
     matches!(
         step,
@@ -98,7 +97,7 @@ fn rests(step: Step) -> bool {
     )
 }
 
-/// Since when the server is down and why, and how it is started again. None: it is not stopped.
+/// The message: since when and why the server is stopped, and how to start it again. `None` if it is not stopped.
 pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &CrashStatus) -> Option<String> {
     let StoppedByCrashes { at, last, generation: _, requests: _ } = crashes.stopped.as_ref()?;
     let CheckedServer { namespace, name, .. } = server;
@@ -112,17 +111,17 @@ pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &CrashStatus) ->
 }
 
 impl Plan {
-    /// The server is stopped for its crashes.
+    /// Whether the server is stopped for its crashes.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped_at().is_some()
     }
 
-    /// Since when.
+    /// Since when it is stopped.
     pub(crate) fn stopped_at(&self) -> Option<Timestamp> {
         self.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()).map(|stopped| stopped.at)
     }
 
-    /// What the status has to say before the server is stopped, if it is to be. None: it is not, or not now.
+    /// The record for the status if the server is to be stopped now. `None` otherwise.
     pub(crate) fn stop_for_crashes(
         &self,
         server: &PaperMCServer,
@@ -134,7 +133,7 @@ impl Plan {
         let is_wanted = checked.on_crash_loop == OnCrashLoop::Stop && checked.replicas > 0;
         let crashes = self.crashes.clone().filter(|_| is_wanted && self.seen.crash_loop)?;
         let ended = seen.pod.as_ref().and_then(waits_after)?;
-        // The kubelet may have started it and be late to say so.
+        // The kubelet may have restarted the process and not reported it yet.
         let is_back = seen.report.as_deref().is_some_and(|report| is_up_since(report, ended));
         let goes_first = is_back
             || is_under_way(&self.goal, &self.seen, self.gate)

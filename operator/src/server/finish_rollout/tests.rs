@@ -17,7 +17,7 @@ const PACE: StartTimeout = StartTimeout {
     first_start: SignedDuration::from_mins(40),
 };
 
-/// A window is open at all times, and a restart is always due; neither is read.
+/// A spec with a window that is always open and a restart that is always due. Both are ignored.
 fn wrong_spec() -> PaperMCServer {
     server(json!({
         "updateSchedule": {"maintenanceWindow": {"cron": "* * * * *"}}, "restart": {"cron": "* * * * *"},
@@ -29,7 +29,7 @@ fn now() -> Timestamp {
     "2026-11-22T12:00:00Z".parse().unwrap()
 }
 
-/// Another set is on trial, and its agent answers.
+/// A rollout in progress whose agent answers.
 fn trial() -> Observed {
     let mut seen = on_trial(&json!(null));
     let set = json!({"metadata": {"name": "lobby"}, "spec": {
@@ -40,7 +40,7 @@ fn trial() -> Observed {
     seen
 }
 
-/// The step of a server whose spec is refused, of which this is to be found.
+/// The step of a server with an invalid spec, after `of` has changed the plan.
 fn step(seen: &Observed, of: impl Fn(&mut Plan)) -> Step {
     let checked = check_on_trial(&wrong_spec()).unwrap();
     let mut plan = build_plan(&checked, seen, PACE, now()).unwrap();
@@ -102,7 +102,7 @@ fn a_node_whose_clock_is_behind_shortens_no_proof_while_its_agent_is_silent() {
     let behind = SignedDuration::from_mins(20);
     let mut said = on_trial(&json!({})).report.unwrap();
     Arc::make_mut(&mut said).at = now() - behind;
-    // By our clock the pod is a minute old.
+    // By the operator's clock the pod is one minute old.
     let started = now() - behind - SignedDuration::from_mins(1);
     let verdict = |heard| {
         let mut seen = Observed { report: None, heard, silent_since: now(), ..trial() };
@@ -146,7 +146,7 @@ fn the_first_start_of_a_newer_minecraft_has_the_deadline_that_is_set_for_it() {
     let metadata =
         json!({"name": "lobby-0", "uid": "00000000-0000-0000-0000-000000000008", "creationTimestamp": now()});
     seen.pod = Some(serde_json::from_value(json!({"metadata": metadata})).unwrap());
-    // Before it lie the 20 minutes for files and an image.
+    // The 20 minutes for files and an image come first.
     assert_eq!(minutes(&seen), 20 + 40);
     seen.pod_lock = seen.settled_lock.clone();
     assert_eq!(minutes(&seen), 20 + 10, "of the same Minecraft");
@@ -158,7 +158,7 @@ fn a_commit_that_has_not_taken_effect_is_taken_back_and_nothing_else_is_begun() 
     (seen.pod_revision, seen.pod_lock) = (Some(SETTLED), seen.settled_lock.clone());
     assert_eq!(step(&seen, |_| {}), Step::Restore { revision: SETTLED, door: Partition::Closed });
 
-    // It has settled: whatever may be due, there is nothing more to do here.
+    // The revision is stable: no further step is taken here, whatever is due.
     let set = |set: StatefulSetView| StatefulSetView {
         template: SETTLED,
         current: SETTLED,

@@ -1,4 +1,4 @@
-//! Edge (reads). How the server that another one follows fares, and who is to be told of it.
+//! Edge (reads). Reads the state of the followed server and wakes its followers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::server::records::{RecordError, read_lock};
 use crate::server::render::lock_config_map::lock_map_name;
 use crate::server::report::status_before;
 
-/// What a server follows, and how that one fares by its own status; `None`: nothing.
+/// The followed server and its state according to its status. `None` if the server follows no other.
 pub(crate) async fn look(
     ctx: &Context,
     server: &CheckedServer,
@@ -35,7 +35,7 @@ pub(crate) async fn look(
     Ok(Some(FollowState { wish: wish.clone(), state, went_back, sets }))
 }
 
-/// Has those looked at that follow a server: it is there, gone, or something of it has changed.
+/// Requeues the servers that follow this one, because it was created, deleted or changed.
 pub(crate) fn tell_followers(ctx: &Context, namespace: &str, server: &str) {
     let follows = |other: &PaperMCServer| other.spec.follows.as_ref().is_some_and(|wish| wish.server == server);
     for follower in of_namespace(ctx, namespace).filter(|other| follows(other)) {
@@ -55,7 +55,7 @@ fn follows(all: &[Arc<PaperMCServer>], name: &str) -> Option<String> {
     server.spec.follows.as_ref().map(|wish| wish.server.clone())
 }
 
-/// The way from a server by the one that it follows back to itself. A circle that it is not part of is told to those that are.
+/// The path from a server through the servers it follows back to itself. A circle without this server is reported on its own members.
 pub(super) fn circle_of(server: &str, followed: &str, follows: impl Fn(&str) -> Option<String>) -> Option<Vec<String>> {
     let (mut path, mut seen) = (vec![server.to_owned()], BTreeSet::new());
     let mut next = Some(followed.to_owned());
@@ -69,7 +69,7 @@ pub(super) fn circle_of(server: &str, followed: &str, follows: impl Fn(&str) -> 
     None
 }
 
-/// How it fares by its own word.
+/// The state of the server according to its status.
 pub(super) fn state_of(server: &PaperMCServer, status: &PaperMCServerStatus) -> LeaderState {
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     if server.spec.suspend {
@@ -85,7 +85,7 @@ pub(super) fn state_of(server: &PaperMCServer, status: &PaperMCServerStatus) -> 
     }
 }
 
-/// The sets that were kept there, back to a proven one that ran when the soak would have had to begin.
+/// The sets in its history, back to a verified one that ran when the soak time would have had to begin.
 async fn sets_of(
     ctx: &Context,
     server: &PaperMCServer,
@@ -96,7 +96,7 @@ async fn sets_of(
     let namespace = server.namespace().unwrap_or_default();
     let mut sets = Vec::new();
     for past in &status.history {
-        // What ran before one that is not kept is not what ran just before.
+        // A gap in the history: the sets before it did not run directly before the later ones.
         let name = lock_map_name(&wish.server, &past.lock);
         let Some(record) = read_lock(&ctx.client, &ctx.memory, &namespace, &name).await? else { break };
         sets.push(RanSet { since: past.settled_at, unproven: past.unproven, record });

@@ -15,7 +15,7 @@ fn at(hours: i64) -> Timestamp {
     Timestamp::from_second(hours * HOUR).unwrap()
 }
 
-/// Paper's build, and plugins as `name version`.
+/// A lock with this build of Paper, and plugins as `name version`.
 fn lock(build: u32, plugins: &[&str]) -> Lock {
     let plugin = |text: &&str| {
         let (name, version) = text.split_once(' ').unwrap();
@@ -39,7 +39,7 @@ fn record(lock: Lock) -> Arc<LockRecord> {
     Arc::new(LockRecord { lock, files: serde_json::from_value(files).unwrap() })
 }
 
-/// A staging that is followed for 48 hours, and has run these sets since these hours, the one that runs in front.
+/// A staging server with a soak time of 48 hours. It has run these sets since these hours, the running one first.
 fn staging(state: LeaderState, sets: Vec<(i64, Lock)>) -> FollowState {
     let wish = CheckedFollows { server: "staging".to_owned(), soak: SignedDuration::from_hours(48) };
     let ran = |(since, lock)| RanSet { since: at(since), unproven: false, record: record(lock) };
@@ -51,7 +51,7 @@ fn well(sets: Vec<(i64, Lock)>) -> FollowState {
     staging(LeaderState::Well, sets)
 }
 
-/// What is said in hour 100 about an update of Paper 1 with Via 1 and Chat 1 to this set.
+/// The message in hour 100 about an update from Paper 1 with Via 1 and Chat 1 to this set.
 fn said(follows: &FollowState, to: &Lock) -> Option<String> {
     let waits = follows.waits(&lock(1, &["Via 1", "Chat 1"]), to, at(100))?;
     Some(waits.in_words(|at| format!("hour {}", at.as_second() / HOUR)))

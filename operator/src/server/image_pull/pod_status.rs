@@ -1,11 +1,11 @@
-//! Pure. What the status of a pod says about the images of its containers.
+//! Pure. Reads the state of images from the status of a pod.
 //!
-//! The kubelet pulls first and does everything else afterwards, so whatever happens to a container later proves that its image is there: a
-//! command that the image has not got as well as one that has ended.
+//! The kubelet pulls an image before any other work on a container. Any later state of the container therefore proves that its image is
+//! present, even if the image lacks the command or the container has exited.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-/// Why a container waits whose image the kubelet could not get (`pkg/kubelet/images/types.go`).
+/// Reasons of a waiting container whose image the kubelet could not get (`pkg/kubelet/images/types.go`).
 const NOT_PULLED: [&str; 7] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -16,7 +16,7 @@ const NOT_PULLED: [&str; 7] = [
     "SignatureValidationFailed",
 ];
 
-/// Why a container waits that could not be made or started, of an image that is there (`pkg/kubelet/kuberuntime`).
+/// Reasons of a waiting container that could not be created or started although its image is present (`pkg/kubelet/kuberuntime`).
 const PULLED: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -25,38 +25,38 @@ const PULLED: [&str; 5] = [
     "CrashLoopBackOff",
 ];
 
-/// Why a kubelet takes a pod no further, whatever its images are (`pkg/kubelet/lifecycle`, `pkg/kubelet/cm/topologymanager`): there is no room
-/// beside the pods that it has. What it refuses while its disk is full is not among them: no image would find room there either.
+/// Prefixes of the reasons with which a kubelet rejects a pod for lack of resources, whatever its images are (`pkg/kubelet/lifecycle`,
+/// `pkg/kubelet/cm/topologymanager`). Rejections because of a full disk are not among them, because an image would not fit either.
 const NO_ROOM: [&str; 2] = ["OutOf", "TopologyAffinityError"];
 
-/// What is known of the images of a pod.
+/// The state of the images of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PullStatus {
     /// All of them are on its node.
     Here,
-    /// Nothing yet.
+    /// The result is not known yet.
     Pending,
-    /// Nothing, and no kubelet has taken notice of the pod.
+    /// The result is not known yet, and no kubelet has noticed the pod.
     Untaken,
-    /// The node takes no such pod, whatever its images are. In the kubelet's words.
+    /// The node rejects such a pod, whatever its images are. Holds the kubelet's message.
     NoRoom(String),
-    /// This one could not be pulled.
+    /// This image could not be pulled.
     Failed {
-        /// None: of the pod as a whole.
+        /// `None` if the pod failed as a whole.
         image: Option<String>,
-        /// The kubelet's words.
+        /// The kubelet's message.
         why: String,
     },
 }
 
-/// Why the kubelet could not get the image of this container, in its words.
+/// The kubelet's message if it could not get the image of this container.
 pub(crate) fn not_pulled(container: &ContainerStatus) -> Option<String> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.as_deref().filter(|reason| NOT_PULLED.contains(reason))?;
     Some(in_words(reason, waiting.message.as_deref()))
 }
 
-/// A pod that has ended without ever having made a container says `terminated` of it, too: that alone proves nothing.
+/// Whether the image is present. The state `terminated` alone proves nothing: a pod that failed before it created a container has it, too.
 fn is_pulled(container: &ContainerStatus) -> bool {
     let state = container.state.as_ref();
     let reason = state.and_then(|state| state.waiting.as_ref()?.reason.as_deref());
@@ -66,7 +66,7 @@ fn is_pulled(container: &ContainerStatus) -> bool {
         || reason.is_some_and(|reason| PULLED.contains(&reason))
 }
 
-/// What this pod, which was made for nothing else, has to say.
+/// The state of the images of a pull pod.
 pub(crate) fn answer(pod: &Pod) -> PullStatus {
     let status = pod.status.as_ref();
     let statuses = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
@@ -83,7 +83,7 @@ pub(crate) fn answer(pod: &Pod) -> PullStatus {
         return PullStatus::Here;
     }
     match status {
-        // Refused by the kubelet, or out of time.
+        // Rejected by the kubelet, or past its deadline.
         Some(status) if matches!(status.phase.as_deref(), Some("Failed" | "Succeeded")) => {
             let reason = status.reason.as_deref().unwrap_or("the pod has ended");
             let why = in_words(reason, status.message.as_deref());
@@ -93,7 +93,7 @@ pub(crate) fn answer(pod: &Pod) -> PullStatus {
                 PullStatus::Failed { image: None, why }
             }
         }
-        // The first thing that a kubelet writes.
+        // The start time is the first field that a kubelet writes.
         Some(status) if status.start_time.is_some() || !statuses.is_empty() => PullStatus::Pending,
         Some(_) | None => PullStatus::Untaken,
     }
@@ -128,7 +128,7 @@ mod tests {
         json!({"state": {"waiting": {"reason": reason, "message": message}}})
     }
 
-    /// As containerd has it: `terminated`, and by whom it was made.
+    /// As containerd reports it: `terminated`, with a container ID.
     fn ended(reason: &str) -> Value {
         let terminated = json!({"reason": reason, "exitCode": 128, "containerID": "containerd://c"});
         json!({"imageID": "sha256:1", "containerID": "containerd://c", "state": {"terminated": terminated}})

@@ -1,10 +1,14 @@
-//! Pure. Whether the API server that takes no pod for it has said something about the images of that pod.
+//! Pure. Decides whether the rejection of a pull pod by the API server concerns its images.
 
 use kube::core::Status;
 
-/// What the rules of a namespace that count and measure pods, and its roles, say to a pod whatever its images are: a quota, a `LimitRange`
-/// (of a minimum or a maximum, and of a ratio), the Pod Security Standards, the tolerations of a namespace, a missing right. The pod of the
-/// server has passed all of them.
+/// Parts of rejections that apply to any pod, whatever its images are. The server's own pod has passed all of these checks:
+///
+/// - a quota
+/// - a `LimitRange` of a minimum, a maximum or a ratio
+/// - the Pod Security Standards
+/// - the tolerations of a namespace
+/// - a missing right
 const OF_ANY_POD: [&str; 7] = [
     "exceeded quota: ",
     "failed quota: ",
@@ -15,11 +19,11 @@ const OF_ANY_POD: [&str; 7] = [
     "cannot create resource \"pods\"",
 ];
 
-/// How the API server begins what a webhook has told it. A webhook may look at images, and would say the same to the server's own pod.
+/// Prefix of a rejection by a webhook. A webhook may check images, and would reject the server's own pod as well.
 const OF_A_WEBHOOK: &str = "admission webhook ";
 
-/// Whether it would have refused the pod for any image. What nobody knows is not taken for that: whoever refuses an image would keep the
-/// server down.
+/// Whether the rejection is independent of the image. Unknown rejections do not count: if they concern the image, the next pod would be
+/// rejected, too, and the server would stay down.
 pub(super) fn is_of_any_pod(refusal: &Status) -> bool {
     let said = &refusal.message;
     refusal.code == 403 && !said.contains(OF_A_WEBHOOK) && OF_ANY_POD.iter().any(|words| said.contains(words))

@@ -1,4 +1,4 @@
-//! Pure. Which images the node of a server has to have before the server is stopped for its next set.
+//! Pure. Determines which images the server's node needs before the server is stopped for its next set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +9,22 @@ use serde_json::json;
 use super::pod_status::not_pulled;
 use crate::template_revision::digest;
 
-/// The policy under which each start asks the registry.
+/// The pull policy with which each start asks the registry.
 const ALWAYS: &str = "Always";
 const NEVER: &str = "Never";
 
-/// What one node is asked for, once.
+/// One request to one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PullRequest {
     pub(crate) node: String,
-    /// By image: its pull policy.
+    /// Pull policy by image.
     pub(crate) images: BTreeMap<String, String>,
-    /// 16 hex digits. Another pod, another node, other images and other credentials are other questions.
+    /// 16 hex digits. A different pod, node, image or credential makes a different request.
     pub(crate) digest: String,
 }
 
 impl PullRequest {
-    /// What the pod of now does not run of what the goal does. None: nothing, or it is on no node yet.
+    /// The images of the goal that the current pod does not run. `None` if there are none, or the pod is on no node yet.
     pub(crate) fn of(goal: &PodTemplateSpec, pod: &Pod) -> Option<Self> {
         let node = pod.spec.as_ref()?.node_name.clone()?;
         let goal = goal.spec.as_ref()?;
@@ -32,7 +32,7 @@ impl PullRequest {
         let mut images: BTreeMap<String, String> = BTreeMap::new();
         for (image, policy) in named(goal) {
             let (Some(image), Some(policy)) = (image, policy) else { continue };
-            // Each start of a container with `Always` asks the registry, so that what runs proves nothing.
+            // Each start of a container with `Always` asks the registry, so a running container proves nothing.
             if policy != ALWAYS && here.contains(image.as_str()) {
                 continue;
             }
@@ -48,12 +48,12 @@ impl PullRequest {
         Some(Self { node, images, digest: hex::encode(&digest(&all)[..8]) })
     }
 
-    /// A start asks the registry itself, whatever the node has.
+    /// Whether a start asks the registry, whatever the node has.
     pub(crate) fn is_asked_at_each_start(&self) -> bool {
         self.images.values().any(|policy| policy == ALWAYS)
     }
 
-    /// The images, for people.
+    /// The images as text.
     pub(crate) fn in_words(&self) -> String {
         self.images.keys().map(|image| format!("`{image}`")).collect::<Vec<_>>().join(", ")
     }
@@ -74,8 +74,8 @@ fn named(spec: &PodSpec) -> impl Iterator<Item = (Option<&String>, Option<&Strin
     run.chain(mounted(spec).map(|volume| (volume.reference.as_ref(), volume.pull_policy.as_ref())))
 }
 
-/// The images that this pod runs or mounts, or has its node pull by itself: one that is starting needs nobody to ask for them. What its node
-/// says that it cannot pull is not among them; a container that waits for what it mounts says so as for its own.
+/// The images that this pod runs or mounts, or that its node is pulling for it. Images that the node reports as not pullable are excluded.
+/// A container that waits for a mounted image reports that image's failure as its own.
 fn run_by(pod: &Pod) -> BTreeSet<&str> {
     let status = pod.status.as_ref();
     let init = status.and_then(|status| status.init_container_statuses.as_ref());
@@ -95,7 +95,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A pod of `lobby` with this game image on `node-a`, which runs it and our agent.
+    /// A pod of `lobby` with this game image on `node-a`, which runs it and the agent.
     pub(crate) fn pod(image: &str) -> Value {
         let status =
             |name: &str| json!({"name": name, "image": "", "imageID": "sha256:0", "ready": true, "restartCount": 0});
@@ -113,7 +113,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// A template with this game image and this agent, as the API server makes it.
+    /// A template with this game image and this agent, as the API server returns it.
     pub(crate) fn goal(game: (&str, &str), agent: &str) -> PodTemplateSpec {
         let container =
             |name: &str, image: &str, policy: &str| json!({"name": name, "image": image, "imagePullPolicy": policy});

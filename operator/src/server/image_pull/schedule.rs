@@ -1,16 +1,16 @@
-//! Pure. When the node of a server is asked for the images of its next set.
+//! Pure. Determines when the server's node has to pull the images of the next set.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Disruption, Goal, Observation, Partition, Players, PodPhase};
 use scheduler::rollout::{is_left_to_a_person, is_under_way, is_way_forward};
 
-/// So long before a window what was pulled long ago is looked for again: the look ahead of the window falls into it, and a node that has
-/// everything answers within seconds.
+/// How long before a window an old result is checked again. The requeue ahead of the window falls into this time, and a node with all
+/// images answers within seconds.
 const NEAR: SignedDuration = SignedDuration::from_mins(2);
 
-/// Whether the server of now is to be stopped for this goal one day. What is on trial has started already, unless it has failed and another set
-/// comes forward; and what has no pod pulls where it wakes.
+/// Whether the running server will be stopped for this goal. A rollout in progress has stopped it already, unless it failed and a newer set
+/// replaces it. A server without a pod pulls the images where it starts.
 pub(super) fn would_be_stopped(goal: &Goal, seen: &Observation) -> bool {
     let (Some(set), Some(pod), Some(settled)) = (seen.set, seen.pod, seen.facts.settled) else { return false };
     let goes_forward = is_left_to_a_person(seen) && is_way_forward(goal, seen);
@@ -23,7 +23,7 @@ pub(super) fn would_be_stopped(goal: &Goal, seen: &Observation) -> bool {
     is_there && goal.revision != settled.revision && !is_held && !is_on_trial
 }
 
-/// Whether players of the pod of now were told of it.
+/// Whether the update was announced to the players of the current pod.
 pub(super) fn is_announced(goal: &Goal, seen: &Observation) -> bool {
     let told = seen.facts.announced.filter(|told| seen.pod.is_some_and(|pod| pod.uid == told.pod));
     told.is_some_and(
@@ -31,7 +31,7 @@ pub(super) fn is_announced(goal: &Goal, seen: &Observation) -> bool {
     )
 }
 
-/// Whether that may begin within moments. Once it has begun nothing is asked again: the answer is younger than that.
+/// Whether the update may begin within moments. Once it has begun, the result is recent enough.
 pub(super) fn is_near(goal: &Goal, seen: &Observation, gate: Gate, comes_when_empty: bool, now: Timestamp) -> bool {
     if is_under_way(goal, seen, gate) {
         return false;
@@ -56,7 +56,7 @@ mod tests {
         Timestamp::from_second(1_000_000 + second).unwrap()
     }
 
-    /// An update is planned for a server that is up, and nobody is on.
+    /// A running server without players, and a planned update.
     fn planned() -> (Goal, Observation) {
         let (goal, seen, _) = at_rest();
         (Goal { revision: NEW, ..goal }, seen)

@@ -1,6 +1,6 @@
-//! Pure. How far the images of a set are on their way to the node of its server, and what is done about it next.
+//! Pure. Models the state of an image pull on the server's node, and its next action.
 //!
-//! Nothing in it has to survive a restart of the operator: a new one asks again, and a node that has everything answers within seconds.
+//! The state does not have to survive a restart of the operator. A new one starts again, and a node with all images answers within seconds.
 
 use jiff::{SignedDuration, Timestamp};
 use kube::core::Status;
@@ -11,57 +11,59 @@ use super::rejection::is_of_any_pod;
 use super::request::PullRequest;
 use crate::error_chain::cut;
 
-/// How long an answer counts when an update may begin. Later the node may have removed the image again, which it does when its disk is full.
+/// How long a result is valid for the start of an update. Later the node may have removed the image again, which it does when its disk is
+/// full.
 const COUNTS: SignedDuration = SignedDuration::from_hours(1);
-/// The same where each start asks the registry: what is found out is also whether that answers.
+/// The same if each start asks the registry, because the result then also shows that the registry answers.
 const COUNTS_IF_ASKED_AT_EACH_START: SignedDuration = SignedDuration::from_mins(10);
-/// How long a node may take. The slowest line that a server is run on brings a gigabyte in that time.
+/// Maximum time for a pull. The slowest supported line downloads a gigabyte in that time.
 pub(crate) const PULLED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
-/// After the first failure; twice as long after each further one.
+/// Pause after the first failure. It doubles with each further one.
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
-/// A window is short, and a registry that was down is often back soon.
+/// Maximum pause. A window is short, and a registry often recovers soon.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(15);
-/// A kubelet takes notice of a pod within seconds. One that has not is that of a node which does not answer.
+/// Time in which a kubelet must notice the pod. It usually takes seconds, so the node is considered unreachable after this.
 const TAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(2);
-/// A pod that runs nothing goes within a second. One that is still there is on a node that does not answer.
+/// Time in which a deleted pull pod must be gone. It usually takes a second, so the node is considered unreachable after this.
 pub(super) const GONE_WITHIN: SignedDuration = SignedDuration::from_mins(1);
-/// So often in a row a node must not have been asked before it is taken for one that cannot be: a quota is full for a moment while something
-/// else is rolled out, and a pod is deleted by mistake.
+/// Number of failed attempts in a row after which the node counts as unavailable. A quota may be full for a moment during another rollout,
+/// and a pod may be deleted by mistake.
 const BELIEVED_AFTER: u32 = 2;
-/// Registries answer with whole pages.
+/// Maximum length of a reason: registries may answer with whole pages.
 const LONGEST_WHY: usize = 512;
 
-/// Why the images are not there, or why nobody knows whether they are.
+/// Why the images are missing, or why their presence is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PullError {
-    /// The node has said it of an image. Else it could not be asked, for a reason that says nothing about images.
+    /// Whether the node has reported it of an image. Otherwise the node could not be reached, for a reason unrelated to images.
     pub(crate) is_of_an_image: bool,
-    /// Which image, or what else, on which node. Stays the same while it is tried again.
+    /// The image or the other problem, and the node. It stays the same during retries.
     pub(crate) what: String,
-    /// In the words of the kubelet or of the API server.
+    /// The message of the kubelet or the API server.
     pub(crate) why: String,
 }
 
-/// One question, and what came of it so far.
+/// One pull request and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pull {
     pub(crate) question: PullRequest,
     state: PullState,
     failures: u32,
-    /// So often in a row, and up to now, it could not be asked.
+    /// Number of attempts in a row, up to now, that did not reach the node.
     unasked: u32,
-    /// What is wrong was said of an image, and is no mere silence: not to be asked any more says nothing against that.
+    /// Whether the node reported the problem of an image, rather than not answering. Later attempts that do not reach the node do not
+    /// override that.
     is_said: bool,
-    /// Stands until the node has them, or says another one.
+    /// It remains until the node has the images, or another problem is reported.
     pub(crate) problem: Option<PullError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PullState {
-    /// The node is still to be asked.
+    /// The node has not been asked yet.
     New,
     Asked {
-        /// Then it is given up.
+        /// Deadline of the pull.
         until: Timestamp,
     },
     Here {
@@ -72,17 +74,17 @@ enum PullState {
     },
 }
 
-/// The pod of this server that pulls images, as it is found.
+/// The observed pull pod of this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PullPod {
     Nothing,
-    /// A pod of this name that we did not make.
+    /// A pod of this name that Nightshift did not create.
     Foreign,
-    /// Ours, and about something else.
+    /// A pull pod for another request.
     OfAnother,
-    /// Ours, and being deleted.
+    /// A pull pod that is being deleted.
     Going {
-        /// By when it has to be gone.
+        /// The instant by which it has to be gone.
         by: Timestamp,
     },
     Ours {
@@ -91,7 +93,7 @@ pub(crate) enum PullPod {
     },
 }
 
-/// What is done about the pod that was found.
+/// The action for the observed pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PullAction {
     Nothing,
@@ -104,7 +106,7 @@ impl Pull {
         Self { question, state: PullState::New, failures: 0, unasked: 0, is_said: false, problem: None }
     }
 
-    /// In the words of the rollout.
+    /// The state in the rollout's types.
     pub(crate) fn seen(&self) -> ImagesOnNode {
         match (self.state, &self.problem) {
             (PullState::Here { .. }, _) => ImagesOnNode::Here,
@@ -118,7 +120,7 @@ impl Pull {
         }
     }
 
-    /// Whether nothing has to be looked at for now. What was pulled hours before the window is looked for again when it is `near`.
+    /// Whether nothing has to be checked now. A result from hours before the window is checked again when the window is `near`.
     pub(crate) fn stands(&self, near: bool, now: Timestamp) -> bool {
         let always = self.question.is_asked_at_each_start();
         let counts = if always { COUNTS_IF_ASKED_AT_EACH_START } else { COUNTS };
@@ -129,12 +131,12 @@ impl Pull {
         }
     }
 
-    /// A pod for it may be there.
+    /// Whether a pull pod may exist.
     pub(crate) fn may_have_a_pod(&self) -> bool {
         matches!(self.state, PullState::New | PullState::Asked { .. })
     }
 
-    /// When the clock alone changes something about it.
+    /// When the state changes by time alone.
     pub(crate) fn next_look(&self) -> Option<Timestamp> {
         match self.state {
             PullState::New | PullState::Here { .. } => None,
@@ -143,7 +145,7 @@ impl Pull {
         }
     }
 
-    /// What follows from what was found.
+    /// The next state and the action for the observed pod.
     pub(crate) fn next(self, found: PullPod, now: Timestamp) -> (Self, PullAction) {
         let on = format!("on node `{}`", self.question.node);
         let all = self.question.in_words();
@@ -158,7 +160,7 @@ impl Pull {
                 (self.unasked(why, now), PullAction::Nothing)
             }
             PullPod::OfAnother => (self, PullAction::Delete),
-            // Whoever deletes it: it is on a node that does not answer, or somebody keeps it.
+            // Independent of who deleted it: its node does not answer, or a finalizer keeps it.
             PullPod::Going { by } if by <= now => {
                 (self.unasked("the pod of an earlier time is being deleted and does not go", now), PullAction::Delete)
             }
@@ -196,7 +198,7 @@ impl Pull {
         }
     }
 
-    /// The API server takes no pod for it.
+    /// Handles a rejection of the pull pod by the API server.
     pub(crate) fn refused(self, refusal: &Status, now: Timestamp) -> Self {
         if is_of_any_pod(refusal) {
             return self.unasked(&refusal.message, now);
@@ -210,13 +212,13 @@ impl Pull {
         Self { state: PullState::Asked { until }, ..self }
     }
 
-    /// The node, or whoever stands for it, has said that they are not there.
+    /// The node or the API server has reported that the images are missing.
     fn failed(self, what: String, why: &str, now: Timestamp) -> Self {
         let problem = PullError { is_of_an_image: true, what, why: cut(why, LONGEST_WHY) };
         Self { unasked: 0, is_said: true, problem: Some(problem), ..self.later(now) }
     }
 
-    /// It could not be asked, and nothing is known of them that was not known before.
+    /// The node was not reached, and the knowledge about the images is unchanged.
     fn unasked(self, why: &str, now: Timestamp) -> Self {
         let unasked = self.unasked.saturating_add(1);
         if unasked < BELIEVED_AFTER || self.is_said {

@@ -1,19 +1,19 @@
-//! Pure. Who is on, by what the agent says of the server's ping.
+//! Pure. Determines who is online from the agent's report of the server ping.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Players;
 use scheduler::protocol::{self, AgentReport, Server};
 
-/// A server that has answered so lately answers: its agent pings every 5 s and waits for 3 s.
+/// A server whose last answer is at most this old counts as responsive. Its agent pings every 5 s with a timeout of 3 s.
 const ANSWERS_FOR: SignedDuration = SignedDuration::from_secs(9);
 
-/// An agent that cannot be asked has said nothing since `silent_since`.
+/// The players online. An unreachable agent makes them unknown since `silent_since`.
 pub(super) fn players_of(report: Option<&AgentReport>, silent_since: Timestamp) -> Players {
     let Some(report) = report else { return Players::Unknown { since: silent_since } };
     match (report.players, &report.server) {
-        // An agent does not count where there is no process, but nobody can be on what is not there.
+        // The agent does not count players while no process runs, but then no player can be online.
         (protocol::PlayerCount::Unknown { since: _ }, Server::Absent) => Players::Nobody,
-        // What answers can be told and asked, although its ping does not say how many are on (plugins may hide that).
+        // A server that answers can be warned and saved, although its ping hides the number of players. Plugins can hide it.
         (protocol::PlayerCount::Unknown { since }, Server::Up { answered_at, .. }) if since < *answered_at => {
             let answers = report.at.duration_since(*answered_at) < ANSWERS_FOR;
             if answers { Players::Hidden } else { Players::Unknown { since: *answered_at } }

@@ -1,4 +1,4 @@
-//! Pure. From when on the deadline of a start counts: what lies before it is not the server's.
+//! Pure. Determines the instant from which the start deadline counts. Time spent before the server's process could start does not count.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
@@ -7,27 +7,27 @@ use super::{last_end, mounts, prepare_of, server_of};
 use crate::server::image_pull::pod_status::not_pulled;
 use crate::server::render::pod::{BACKUP_VOLUME, RESTORE_VOLUME};
 
-/// How long bringing the files may take before the start deadline begins, and pulling an image that the node has not got: it was pulled
-/// beforehand on the node that the server was on, and it may come up on another one.
+/// Time for fetching the files and pulling an image, before the start deadline begins. Images are pulled beforehand on the node that the
+/// server was on, but the pod may be scheduled to another node.
 const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
 
-/// What a pod that can take a copy, or put one in place, gets on top once `prepare` is at it. The agent cannot be asked meanwhile, and a copy
-/// that is broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
+/// Additional time for a pod that can take a backup or restore one, once `prepare` is running. The agent is unreachable meanwhile, and an
+/// aborted backup wastes the downtime. 100 GB in two hours are 14 MB a second, written and read back.
 const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
-/// So many times as long as was estimated it may take, where that is longer: a disk that does a third of what it did the last time is rare, and
-/// a copy that hangs has an end.
+/// Limit as a multiple of the estimate, where that is longer. A disk that does a third of its last throughput is rare, and a backup that
+/// hangs still has an end.
 const TIMES_THE_ESTIMATE: i32 = 3;
 
-/// How long a copy may take that was estimated to take this long.
+/// Maximum time of a backup with this estimate.
 fn copied_within(takes: Option<SignedDuration>) -> SignedDuration {
     let longest = takes.and_then(|takes| takes.checked_mul(TIMES_THE_ESTIMATE));
     longest.map_or(COPIED_WITHIN, |longest| longest.max(COPIED_WITHIN))
 }
 
-/// From when on the start of this pod's server counts: from that of its process, else from when it could start at the latest, or from when it
-/// ended. The kubelet starts it again, and before it ended it may have moved its worlds for hours. `copy_takes`: an estimate from before it was
-/// stopped.
+/// The instant from which the start of this pod's server counts. It is the start of its process. Without a running process it is the latest
+/// instant at which the process could start, or the instant at which it ended. The kubelet starts an ended process again, and before its
+/// end it may have converted its worlds for hours. `copy_takes` is an estimate from before the server was stopped.
 pub(super) fn counts_from(pod: &Pod, copy_takes: Option<SignedDuration>) -> Timestamp {
     let server = server_of(pod);
     let running = server.and_then(|server| server.state.as_ref()?.running.as_ref());
@@ -39,11 +39,11 @@ pub(super) fn counts_from(pod: &Pod, copy_takes: Option<SignedDuration>) -> Time
     ended.map_or(could_start, |ended| ended.0.max(could_start))
 }
 
-/// When a server whose process does not run could start at the latest, by what comes before it.
+/// The latest instant at which a server without a running process could start, by the work that precedes it.
 fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>, copy_takes: Option<SignedDuration>) -> Timestamp {
     let status = pod.status.as_ref();
     let prepare = prepare_of(pod);
-    // What `prepare` had to do is done: only the image of the server can be missing. One that the node says it cannot have is given no time.
+    // `prepare` has finished, so only the server's image can be missing. An image that the node reports as not pullable gets no extra time.
     if let Some(ended_at) = prepare.and_then(ended_well_at) {
         return if server.is_some_and(|server| not_pulled(server).is_some()) {
             ended_at
@@ -81,12 +81,12 @@ mod tests {
 
     const MADE: &str = "2026-11-22T03:00:00Z";
 
-    /// Minutes after the pod was made from which the start counts.
+    /// Minutes from the pod's creation to the instant from which the start counts.
     fn minutes(with_copies: bool, prepare: &Value, server: &Value) -> i64 {
         minutes_of(None, with_copies, prepare, server)
     }
 
-    /// The same with a copy that was estimated to take so long.
+    /// The same with an estimated time for the backup.
     fn minutes_of(takes: Option<SignedDuration>, with_copies: bool, prepare: &Value, server: &Value) -> i64 {
         let volumes = if with_copies { json!([{"name": BACKUP_VOLUME}]) } else { json!([]) };
         let status = |name: &str, state: &Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});

@@ -19,7 +19,7 @@ fn a_container_that_ended_well_when_it_was_tried_again_has_not_refused() {
     assert!(!refused(json!({"running": {}}), json!({})));
 }
 
-/// A pod made at `minute(0)`, of which the kubelet says this of the server's container.
+/// A pod created at `minute(0)`, with this status of the server's container.
 fn pod(server: &Value) -> Pod {
     serde_json::from_value(json!({
         "metadata": {"name": "lobby-0", "creationTimestamp": "2026-03-29T02:00:00Z"},
@@ -29,7 +29,7 @@ fn pod(server: &Value) -> Pod {
     .unwrap()
 }
 
-/// The server's container, whose process began two minutes after the pod.
+/// The server's container, whose process started two minutes after the pod.
 fn running() -> Value {
     json!({
         "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 0, "started": false,
@@ -41,7 +41,7 @@ fn minute(of: i64) -> Timestamp {
     "2026-03-29T02:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(of)
 }
 
-/// What the agent says of a start that last wrote to log or world at `minute(of)`.
+/// The report of a start that last wrote to log or world at `minute(of)`.
 fn moved(of: i64) -> AgentReport {
     let report = json!({
         "at": minute(of), "podUid": "00000000-0000-0000-0000-000000000007", "players": {"who": "nobody"}, "lock": null,
@@ -103,7 +103,7 @@ fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says
     {
         assert_eq!(said(server), Players::Unknown { since: counted });
     }
-    // Up, and its ping hides how many are on: somebody may be, and can be told. One that does not answer any more can not.
+    // Up, with a ping that hides the number of players: players may be online and can be warned. Without recent answers they cannot.
     let up = |answered| json!({"state": "up", "since": minute(1), "answeredAt": answered, "minecraft": "1.21.11"});
     assert_eq!(said(up(minute(5))), Players::Hidden);
     assert_eq!(said(up(minute(4))), Players::Unknown { since: minute(4) });
@@ -131,7 +131,7 @@ fn a_copy_that_was_estimated_when_the_server_was_stopped_is_not_given_up_by_an_o
     );
     let gives_up = |seen: &Observed| seen.seen_pod(HALF_AN_HOUR).map(|pod| pod.life);
     assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 120 + 30) }));
-    // As it stands on the StatefulSet: 300 GB at 25 MB a second.
+    // As recorded on the StatefulSet: 300 GB at 25 MB a second.
     let facts = json!({"copying": {"goal": revision, "seconds": 12_000}});
     seen.facts = serde_json::from_value(facts).unwrap();
     assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 600 + 30) }));

@@ -1,4 +1,4 @@
-//! Edge (writes). Asks the agent for the copy that is due. Whatever it answers, the pass goes on: nothing that runs hangs on it.
+//! Edge (writes). Requests the due backup from the agent. The pass continues whatever the answer is, because nothing depends on it.
 
 use crds::PaperMCServer;
 use crds::paper_mc_server::BackupSchedule;
@@ -15,15 +15,15 @@ use crate::server::observe::Observed;
 use crate::server::plan::Plan;
 use crate::server::report;
 
-/// Whether the agent of the pod that is seen has said that it knows no such copies: it is not asked again and again.
+/// Whether the agent of the observed pod has rejected such requests as unknown. It then gets no further ones.
 pub(crate) fn is_too_old(ctx: &Context, seen: &Observed) -> bool {
     pod_uid(seen).is_some_and(|uid| ctx.memory.too_old.get(&uid).is_some())
 }
 
-/// Asks for the copy that is due, if this pass may. `plan` says afterwards what came of it.
+/// Requests the due backup, if this pass may. The result is recorded in `plan`.
 pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: Step) {
     let may_be_taken = may_be_taken(&plan.goal, &plan.seen, seen.report.as_deref(), plan.gate, step);
-    // What a person wants put in place could be the one that makes room for it.
+    // A new backup could push out the one that a user wants to restore.
     if plan.copies.needs_restart || !may_be_taken || plan.restores.is_open() {
         return;
     }
@@ -48,8 +48,8 @@ pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: S
     }
 }
 
-/// Keeps the metric of the server whose newest copy is the oldest, by the status as it was written last. One that sleeps changes nothing
-/// that would have to be copied, and where only what was played is copied an old one may be as good as new.
+/// Updates the metric for the oldest last backup of all servers, from the last written status. A server that is scaled to zero has no
+/// changes to back up. Servers that are backed up only after play are excluded, because an old backup may be as good as a new one.
 pub(crate) fn count(ctx: &Context, key: &Key, server: &PaperMCServer) {
     let always = |schedule: &BackupSchedule| !schedule.only_played();
     let backup =

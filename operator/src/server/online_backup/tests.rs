@@ -15,7 +15,7 @@ use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::render::init_orders::InitOrders;
 
-/// 2026-11-22T12:00:00Z, at which a schedule of every six hours has an instant.
+/// 2026-11-22T12:00:00Z, an instant of a schedule of every six hours.
 const NOON: i64 = 1_795_348_800;
 
 fn at(minutes: i64) -> Timestamp {
@@ -32,7 +32,7 @@ fn scheduled() -> Value {
     json!({"schedule": {"cron": "0 */6 * * *", "contents": "Worlds"}})
 }
 
-/// A pod whose agent may write where copies lie, or may not, which says this of them.
+/// A pod whose agent may write to the backup repository or not, and reports these backups.
 pub(crate) fn seen(writes: bool, backups: &Value) -> Observed {
     let pod = serde_json::from_value(json!({"spec": {"containers": [], "initContainers": [
         {"name": "prepare", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups"}]},
@@ -202,7 +202,7 @@ fn a_pod_from_before_needs_a_restart_if_somebody_wants_copies() {
     assert!(!needs(json!({}), false, false), "nobody asks for one");
 }
 
-/// A server whose first set has settled and runs, and that has nothing to do.
+/// A server whose first set is stable and running, without a pending step.
 pub(crate) fn at_rest() -> (Goal, Observation, AgentReport) {
     let (revision, world) = (Revision(1), DataVersion(4556));
     let goal = Goal {
@@ -318,7 +318,7 @@ fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops
         Observation { pod: Some(scheduler::observation::PodView { life: PodPhase::Down, ..pod }), ..seen.clone() };
     assert_eq!(answer(&goal, &down, shut), (Step::Wait(WaitingOn::NoBackup), false));
 
-    // A corrected set comes forward: from its announcement on.
+    // A corrected set replaces it: no backup from its announcement on.
     let corrected = Goal { revision: Revision(3), ..goal };
     assert_eq!(answer(&corrected, &seen, shut), (Step::Wait(WaitingOn::NoBackup), true), "its window is shut");
     let begins = answer(&corrected, &seen, open);
@@ -333,7 +333,7 @@ fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops
     let called_off = answer(&corrected, &forward, shut);
     assert!(matches!(called_off, (Step::CancelAnnouncement { .. }, false)), "{called_off:?}");
 
-    // A person names a copy: from the announcement of the way back on.
+    // A user names a backup: no backup from the announcement of the roll-back on.
     let asked = Observation { copy_asked: true, ..seen.clone() };
     let begins = answer(&goal, &asked, shut);
     assert!(matches!(begins, (Step::Announce { act: Disruption::RollBack { .. }, .. }, false)), "{begins:?}");

@@ -1,6 +1,8 @@
-//! Pure. Plugins that wait for no window of the server: those that may not wait (`spec.urgent`), and those with windows of their own
-//! (`spec.windows`), which are further windows for them. What comes of them comes alone. In an opening of the server's windows all that is planned
-//! comes together.
+//! Pure. Selects Plugins that wait for no window of the server: urgent ones (`spec.urgent`), and those with windows of their own
+//! (`spec.windows`).
+//!
+//! A Plugin's own windows are additional windows for it, in which it is applied as a partial update. In a window of the server the whole
+//! plan is applied together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,50 +17,50 @@ use scheduler::maintenance::{Gate, Windows};
 use crate::server::check::CheckedServer;
 use crate::server::check::windows::check_plugin_windows;
 
-/// How many openings that lie ahead are asked about for one in which something can come alone. Each costs a solve in each pass.
+/// Number of upcoming openings that are tried for a partial update. Each costs a solve in each pass.
 const OPENINGS: usize = 4;
 
-/// What comes without a window of the server.
+/// An update that waits for no window of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum UrgentUpdate {
-    /// Plugins that may not wait.
+    /// Urgent Plugins.
     Urgent(Scope),
     /// Plugins in their own windows.
     InOwnWindow(PluginWindow),
     /// Both at once.
     Both {
-        /// Those that may not wait.
+        /// The urgent Plugins.
         urgent: Scope,
-        /// The others.
+        /// The Plugins in their own windows.
         own: PluginWindow,
     },
 }
 
-/// Plugins whose own windows are open together, or open next.
+/// Plugins whose own windows are open at the same time, or open next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PluginWindow {
     pub(crate) scope: Scope,
-    /// Until their window is over, or one of the server opens. Shut: until theirs opens.
+    /// Open until their window ends or a window of the server opens. Closed until their window opens.
     pub(crate) gate: Gate,
-    /// When their windows open next; in another opening if one is on.
+    /// Next opening of their windows. If one is open now, the opening after it.
     next: Option<Timestamp>,
-    /// When others may come.
+    /// When other Plugins may be selected.
     changes_at: Option<Timestamp>,
 }
 
-/// Who may come without a window of a server, if it can come alone.
+/// Plugins that may be updated without a window of the server, if a partial update is possible.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct UrgentCandidates {
-    /// Those that may not wait.
+    /// The urgent Plugins.
     pub(crate) urgent: Option<Scope>,
-    /// Those in their own windows: the ones that are open, then those that open before a window of the server does.
+    /// The Plugins in their own windows: open windows first, then those that open before a window of the server.
     pub(crate) own: Vec<PluginWindow>,
 }
 
 impl UrgentCandidates {
-    /// Of a server. None where nothing comes by itself, and in an opening of a window: there all that is planned comes together, and what has
-    /// begun is brought to its end. Unless that `has_to_wait` for the server that is followed: they do not. What a Plugin has windows for must
-    /// be due (`is_due`): a release that the whole set has no place for would be in its way.
+    /// The candidates of a server. It has none if it is not updated automatically. It also has none in a window, because the whole plan is
+    /// applied together there and what has begun is completed. The exception is a plan that `has_to_wait` for the followed server: urgent
+    /// Plugins do not. A Plugin with its own windows must be due (`is_due`): a release that does not fit into the whole set would block it.
     pub(crate) fn of(
         server: &CheckedServer,
         request: &Request,
@@ -86,8 +88,8 @@ impl UrgentCandidates {
     }
 }
 
-/// The openings of windows that Plugins have of their own: those that are on, as one, then those ahead, in order, if they are before `servers`,
-/// which is when a window of the server opens.
+/// The openings of the Plugins' own windows. All open windows are combined into one. Upcoming openings follow in order, if they precede
+/// `servers`, the next opening of a window of the server.
 fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp) -> Vec<PluginWindow> {
     let mut open: Option<PluginWindow> = None;
     let mut ahead: BTreeMap<Timestamp, PluginWindow> = BTreeMap::new();
@@ -109,7 +111,7 @@ fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp
     all.map(|it| PluginWindow { changes_at: changes_at(&it), ..it }).collect()
 }
 
-/// A gate that is shut when a window of the server opens: what is planned then is more.
+/// Closes the gate when a window of the server opens, because the whole plan is applied then.
 fn cut(gate: Gate, servers: Option<Timestamp>) -> Gate {
     let earlier = |at: Timestamp| servers.map_or(at, |servers| at.min(servers));
     match gate {
@@ -121,8 +123,8 @@ fn cut(gate: Gate, servers: Option<Timestamp>) -> Gate {
     }
 }
 
-/// The gate of two that come together: until the first of them has to end. Something may begin while one of them allows it, as where windows
-/// of a server overlap.
+/// The gate of two updates that are applied together. It closes when the first of them has to end. An update may begin while one of them
+/// allows it, as where windows of a server overlap.
 fn together(one: Gate, other: Gate) -> Gate {
     let both = |(a, b): (Timestamp, Timestamp), (c, d): (Timestamp, Timestamp)| (a.min(c), b.min(d));
     match (one, other) {
@@ -148,7 +150,7 @@ fn together(one: Gate, other: Gate) -> Gate {
 }
 
 impl PluginWindow {
-    /// Whether a window is open, and not only to open.
+    /// Whether a window is open now.
     pub(crate) fn is_open(&self) -> bool {
         self.gate.until().is_some()
     }
@@ -165,8 +167,8 @@ impl PluginWindow {
 }
 
 impl UrgentUpdate {
-    /// The gate for it. `since`: when it was found; what may not wait is open for since then. `windows` are those of the server, of which
-    /// the blackouts count.
+    /// The gate for this update. `since` is the instant at which it was found, from which the gate of an urgent update is open. Only the
+    /// blackouts of `windows`, those of the server, count for it.
     pub(crate) fn gate(&self, windows: &Windows, since: Timestamp, now: Timestamp) -> Gate {
         match self {
             Self::Urgent(_) => windows.without_windows(since, now),
@@ -175,7 +177,7 @@ impl UrgentUpdate {
         }
     }
 
-    /// Whether it waits for no other server: what may not wait does not. What comes beside that was found not to have to.
+    /// Whether it waits for no followed server. Urgent updates do not. A Plugin beside one was checked not to have to.
     pub(crate) fn waits_for_nobody(&self) -> bool {
         match self {
             Self::Urgent(_) | Self::Both { .. } => true,
@@ -191,17 +193,17 @@ impl UrgentUpdate {
         }
     }
 
-    /// When such a window opens next.
+    /// Next opening of such a window.
     pub(crate) fn next_opening(&self) -> Option<Timestamp> {
         self.own()?.next
     }
 
-    /// When others may come, or these no longer.
+    /// When other Plugins may be selected, or these no longer.
     pub(crate) fn changes_at(&self) -> Option<Timestamp> {
         self.own()?.changes_at
     }
 
-    /// The reason of a condition, and who comes why.
+    /// The reason of a condition and its message.
     pub(crate) fn in_words(&self) -> (&'static str, String) {
         let waits_for_none = |scope: &Scope| format!("`spec.urgent`: {scope} waits for no window");
         match self {

@@ -1,5 +1,5 @@
-//! Pure. Build 1 of a server and 1.0 of its plugin came out yesterday. Build 2 will be old enough a minute after players are told of an update.
-//! Build 3 is read in their countdown, and has been old enough for long.
+//! Pure. Tests with build 1 and plugin 1.0 from yesterday. Build 2 becomes eligible a minute after an update was announced. Build 3 is read
+//! during the countdown, and has been eligible for long.
 
 use jiff::SignedDuration;
 use resolver::request::Request;
@@ -18,7 +18,7 @@ const NEW: Revision = Revision(2);
 const OTHER: Revision = Revision(3);
 const TOLD_OF_NEW: Disruption = Disruption::Update { goal: NEW, window_opened_at: Timestamp::UNIX_EPOCH };
 
-/// So many seconds after players are told.
+/// This many seconds after the announcement.
 fn at(seconds: i64) -> Timestamp {
     "2026-01-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
 }
@@ -27,7 +27,7 @@ fn file(name: &str) -> Value {
     json!({"name": format!("{name}.jar"), "url": "https://example.org/x.jar", "size": 1, "hash": format!("sha256:{}", "ab".repeat(32))})
 }
 
-/// With these builds, and these releases of the plugin.
+/// A snapshot with these builds, and these releases of the plugin.
 fn snapshot(builds: &[u32], releases: &[&str]) -> Snapshot {
     let yesterday = at(-86_400);
     let builds = builds.iter().map(|number| {
@@ -51,7 +51,7 @@ fn snapshot(builds: &[u32], releases: &[&str]) -> Snapshot {
     Snapshot::of(serde_json::from_value(catalog).unwrap(), std::collections::BTreeMap::new())
 }
 
-/// Of a server that lets releases grow as old as that.
+/// The request of a server with this delay.
 fn request(delay: &str) -> Request {
     serde_json::from_value(json!({
         "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": delay, "channel": "STABLE",
@@ -63,7 +63,7 @@ fn request(delay: &str) -> Request {
     .unwrap()
 }
 
-/// What players were told of at 0, and what that was planned from: builds 1 and 2.
+/// The announced update of second 0, with its pinned catalog of builds 1 and 2.
 fn promise() -> PinnedCatalog {
     let snapshot = Arc::new(snapshot(&[1, 2], &["1.0"]));
     let lock = resolver::resolve(&snapshot.catalog, &request("PT1H"), at(0)).unwrap().lock;
@@ -75,7 +75,7 @@ fn promise() -> PinnedCatalog {
     PinnedCatalog { goal: NEW, record, snapshot, at: at(0) }
 }
 
-/// The build that a pass comes to.
+/// The build that a pass selects.
 async fn chosen(from: &PinnedInputs, delay: &str) -> u32 {
     let solver = Solver::start(Metrics::default().solves).unwrap();
     let request = &request(delay);
@@ -92,7 +92,7 @@ async fn what_is_published_or_ripens_in_a_countdown_comes_after_it_and_what_a_pe
     assert_eq!((told.promised, told.now), (Some(NEW), at(120)));
     assert_eq!(chosen(&told, "PT1H").await, 1, "as players were told");
     assert_eq!(chosen(&PinnedInputs::of(None, newest(), at(120)), "PT1H").await, 3, "nobody waits any more");
-    // In one pass it is seen that something else is asked for, and the next one plans from what is newest.
+    // One pass detects that another goal is requested, and the next one plans from the newest catalog.
     assert_eq!(chosen(&told, "PT0S").await, 2);
     let (goal, seen) = waited_for();
     let of_another = Goal { revision: OTHER, ..goal };
@@ -129,7 +129,7 @@ fn open(opened_at: i64) -> Gate {
     Gate::Open { opened_at, until: at(3_600) }
 }
 
-/// An update of which players were told in the opening of second 0, five minutes before its end.
+/// An update that was announced in the opening of second 0, five minutes before its end.
 fn waited_for() -> (Goal, Observation) {
     let (goal, mut seen, _) = at_rest();
     let pod = seen.pod.unwrap().uid;
@@ -137,7 +137,7 @@ fn waited_for() -> (Goal, Observation) {
     (Goal { revision: NEW, ..goal }, seen)
 }
 
-/// A pass that plans from what is newest, or from what this one was planned from.
+/// A pass with the newest catalog, or with one that is pinned for this goal.
 fn pass(promised: Option<Revision>) -> PinnedInputs {
     PinnedInputs { promised, ..PinnedInputs::of_now(None, at(120)) }
 }
@@ -171,7 +171,7 @@ fn a_promise_is_broken_by_another_goal_opening_or_set_of_a_person_and_by_a_gate_
     assert_eq!(fate(&seen, open(60), false), PinDecision::Broken, "a request to apply now is about what is newest");
     assert_eq!(fate(&seen, open(0), true), PinDecision::Broken);
     assert_eq!(pass(Some(OTHER)).fate(&goal, &seen, open(0), wait, false), PinDecision::Broken);
-    // Nor is it made again by the pass that follows.
+    // The next pass does not pin it again either.
     assert_eq!(pass(None).fate(&goal, &seen, open(0), wait, true), PinDecision::Absent);
     let written = Observation {
         set: seen.set.map(|set| scheduler::observation::StatefulSetView { template: NEW, ..set }),

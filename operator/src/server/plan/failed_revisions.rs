@@ -1,4 +1,4 @@
-//! Pure. Whether what is planned has failed here before.
+//! Pure. Marks the goal as failed if its version set has failed on this server before.
 
 use scheduler::observation::RecordedFacts;
 
@@ -6,8 +6,8 @@ use crate::caches::Rendered;
 use crate::server::observe::Observed;
 use crate::template_revision::set_of;
 
-/// The facts, with the goal among what has failed if the same set has failed beside an agent of another version. Not where it is what settled:
-/// then only what is ours is new.
+/// Returns the facts, with the goal marked as failed if the same version set failed with another agent version. The stable set is exempt:
+/// there only Nightshift's own part of the template is new.
 pub(super) fn with_what_failed(seen: &Observed, goal: &Rendered) -> RecordedFacts {
     let mut facts = seen.facts.clone();
     if facts.failed.is_empty() || facts.failed.contains(&goal.revision) {

@@ -1,21 +1,21 @@
-//! Pure. How long a new set is waited for.
+//! Pure. Holds the time limits for the start and verification of a new revision.
 
 use jiff::SignedDuration;
 
-/// How long a new set is waited for.
+/// Time limits for the start and verification of a new revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StartTimeout {
-    /// It must stay well for so long.
+    /// The server must run without problems for this long.
     pub(crate) settle: SignedDuration,
-    /// A start may go on for so long without a sign of life.
+    /// Maximum time of a start without progress.
     pub(crate) start: SignedDuration,
-    /// The same for the first start of a newer Minecraft, which rewrites the world.
+    /// The same for the first start of a newer Minecraft version, which rewrites the world.
     pub(crate) first_start: SignedDuration,
 }
 
 impl StartTimeout {
-    /// How long a first start of a pod may take before it is given up. One that rewrites the world does all that another does, too: it never
-    /// has less time, whatever its own setting says.
+    /// Maximum time for the first start of a pod. A start that rewrites the world (`one_way`) also does everything that another start does.
+    /// It therefore never has less time than `start`, whatever its own setting is.
     pub(super) fn start_within(self, one_way: bool) -> SignedDuration {
         if one_way { self.first_start.max(self.start) } else { self.start }
     }

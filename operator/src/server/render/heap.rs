@@ -1,4 +1,4 @@
-//! Pure. How much heap the JVM gets out of a container's memory.
+//! Pure. Computes the JVM's heap from a container's memory.
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 
@@ -7,22 +7,22 @@ use crate::memory_quantity;
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
-/// `spec.jvm.heap`.
+/// The setting `spec.jvm.heap`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heap {
-    /// From the memory limit, else the request.
+    /// From the memory limit, otherwise from the request.
     Auto,
-    /// As many MiB as the user says.
+    /// A fixed size from the spec.
     Fixed {
-        /// In MiB.
+        /// Size in MiB.
         mib: u64,
     },
 }
 
-/// The heap in MiB; None when nothing says how much memory there is, and the image's own default (1 GiB) stays.
+/// The heap in MiB. `None` if no memory is set: the image's default (1 GiB) then applies.
 ///
-/// A quarter of the memory, but at least 1 GiB, is left to the JVM itself (metaspace, threads, direct buffers), to the
-/// page cache and to the agent: a heap of the whole limit is killed by the kernel. A container of under 2 GiB gets half.
+/// A quarter of the memory, but at least 1 GiB, is left to the agent, the page cache and the JVM itself. The JVM needs it for metaspace,
+/// threads and direct buffers. With a heap of the whole limit the kernel would kill the process. A container of under 2 GiB gets half.
 pub(crate) fn heap_mib(heap: &Heap, resources: Option<&ResourceRequirements>) -> Option<u64> {
     match heap {
         Heap::Fixed { mib } => Some(*mib),

@@ -1,5 +1,6 @@
-//! Pure. The `ConfigMap` with orders for the init container. That of a roll-back, to put worlds or plugins' data back, is there until the next
-//! revision is settled or written; that of a person until something has come of it; that for a new volume as long as the spec has it.
+//! Pure. Renders the `ConfigMap` with the restore requests for the init container. The request of a roll-back (worlds or plugin data)
+//! exists until the next revision is stable or written. A user's request exists until it has a result. The request for a new volume exists
+//! as long as the spec has it.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +12,24 @@ use serde::Serialize;
 use super::super::check::CheckedServer;
 use super::child_meta;
 
-/// The key with the order.
+/// The key of the roll-back's request.
 pub(crate) const ORDER_KEY: &str = "restore.json";
 
-/// Its name.
+/// The name of the `ConfigMap`.
 pub(crate) fn orders_map_name(server: &str) -> String {
     format!("{server}-init-requests")
 }
 
-/// What stands there for the init container of the set that settled.
+/// The requests for the init container of the stable set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct InitOrders {
-    /// To put back what a failed set has changed.
+    /// Restores the data that a failed set has changed.
     pub(crate) back: Option<RestoreOrder>,
-    /// To put a copy in place, for a person.
+    /// Restores a backup at a user's request.
     pub(crate) asked: Option<AskedRestore>,
 }
 
-/// These as an object, and no other beside them. Not immutable: another revision may fail while they stand.
+/// An object with exactly these requests. It is not immutable, because another revision may fail while they exist.
 pub(crate) fn build_orders_map(server: &CheckedServer, orders: &InitOrders) -> ConfigMap {
     let InitOrders { back, asked } = orders;
     let back = back.iter().map(|order| (ORDER_KEY.to_owned(), in_json(order)));
@@ -40,12 +41,13 @@ pub(crate) fn build_orders_map(server: &CheckedServer, orders: &InitOrders) -> C
     }
 }
 
-/// An order as it stands under its key.
+/// A request as it is stored under its key.
 pub(crate) fn in_json(order: &impl Serialize) -> String {
     serde_json::to_string_pretty(order).expect("an order has string keys only")
 }
 
-/// What a new volume gets, under its key; without data if it gets nothing. It has a writer of its own, so that it stands beside another order.
+/// The request for a new volume under its key, or no data if there is none. It has a field manager of its own, so that it can exist beside
+/// other requests.
 pub(crate) fn build_new_volume_map(server: &CheckedServer) -> ConfigMap {
     let order = server.restore_from.as_ref().map(|wish| (NEW_VOLUME_ORDER.to_owned(), in_json(&wish.order)));
     ConfigMap {
@@ -55,7 +57,7 @@ pub(crate) fn build_new_volume_map(server: &CheckedServer) -> ConfigMap {
     }
 }
 
-/// The orders that stand there. One that cannot be read is none, and is then written anew.
+/// The requests in the object. An invalid one counts as missing, and is then written again.
 pub(crate) fn orders_in(map: &ConfigMap) -> InitOrders {
     let text = |key: &str| map.data.as_ref().and_then(|data| data.get(key));
     InitOrders {

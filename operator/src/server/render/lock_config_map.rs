@@ -1,4 +1,4 @@
-//! Pure. The `ConfigMap` of a lock: immutable, named by its digest, mounted into the pod and read back from there.
+//! Pure. Renders the `ConfigMap` of a lock: immutable, named by its digest, mounted into the pod and read back from there.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
 
-/// The key with the lock, for people and for the next solve.
+/// The key of the lock, for users and for the next solve.
 pub(crate) const LOCK_KEY: &str = "lock.json";
-/// The key with the files for the agent.
+/// The key of the file list for the agent.
 pub(crate) const FILES_KEY: &str = "files.json";
 
-/// The name that a server's lock with this digest has.
+/// The name of the `ConfigMap` for a server's lock with this digest.
 pub(crate) fn lock_map_name(server: &str, digest: &str) -> String {
     format!("{server}-lock-{}", &digest[..16.min(digest.len())])
 }
 
-/// The lock as an object. Immutable: what a running pod mounts must never change under it.
+/// The lock as an object. It is immutable, because the data that a running pod mounts must never change.
 pub(crate) fn build_lock_map(server: &CheckedServer, lock: &Lock, files: &FileSet) -> ConfigMap {
     let mut metadata = child_meta(server, lock_map_name(&server.name, &files.lock));
     metadata.annotations = Some(BTreeMap::from([(labels::LOCK_DIGEST.to_owned(), files.lock.clone())]));

@@ -1,4 +1,4 @@
-//! Pure. The pod template: the server's container under the image's contract, and the agent around it.
+//! Pure. Renders the pod template: the server's container with the environment of its image, and the agent's containers.
 
 use std::collections::BTreeMap;
 
@@ -23,50 +23,50 @@ use crate::k8s::labels;
 
 mod env;
 
-/// Variables of the image that a user may not set, each with what to do instead.
+/// Variables of the image that a user may not set, each with its replacement.
 pub(crate) fn refused_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
     env::REFUSED.into_iter()
 }
 
-/// The server's container; a user's `podTemplate` names it to set resources.
+/// The server's container. A user's `podTemplate` refers to it to set resources.
 pub(crate) const SERVER_CONTAINER: &str = "papermc";
-/// Ours; a user's `podTemplate` may not name them.
+/// The init container. A user's `podTemplate` may not use its name.
 pub(crate) const PREPARE_CONTAINER: &str = "prepare";
-/// The native sidecar.
+/// The native sidecar. A user's `podTemplate` may not use its name.
 pub(crate) const AGENT_CONTAINER: &str = "agent";
-/// Volumes of ours; a user's `podTemplate` may not name them.
+/// Nightshift's volumes. A user's `podTemplate` may not use their names.
 pub(crate) const OUR_VOLUMES: [&str; 6] = ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, ORDERS_VOLUME];
-/// The volume of the copies, in the pod of a server that has some.
+/// The backup volume in the pod of a server with backups.
 pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
-/// The volume of another claim whose copies a new volume gets, in the pod of a first start.
+/// The volume of another claim from which a new volume is restored, in the pod of a first start.
 pub(crate) const RESTORE_VOLUME: &str = "nightshift-restore";
-/// The volume of an order to put worlds or plugins' data back, in the pod of a server that has copies or keeps data.
+/// The volume with the restore requests, in the pod of a server with backups or saved plugin data.
 const ORDERS_VOLUME: &str = "nightshift-init-requests";
-/// The image's variable that says whether the server has RCON.
+/// The image's variable that enables RCON.
 pub(crate) const ENABLE_RCON: &str = "ENABLE_RCON";
-/// The variable of the init container by which it keeps plugins' data. A template without it can put none back.
+/// The variable with which the init container saves plugin data. A template without it cannot restore any.
 pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
-/// Where it is mounted.
+/// Mount path of the restore requests.
 const ORDERS_DIR: &str = "/etc/nightshift-init-requests";
-/// Where the copies are mounted.
+/// Mount path of the backups.
 const BACKUP_DIR: &str = "/backups";
-/// Where that other claim is mounted.
+/// Mount path of the other claim.
 const RESTORE_DIR: &str = "/restore";
-/// Where the lock is mounted.
+/// Mount path of the lock.
 const LOCK_DIR: &str = "/etc/nightshift";
-/// The `emptyDir` that carries the agent's binary and socket to the server's container.
+/// Mount path of the `emptyDir` that carries the agent's binary and socket to the server's container.
 const SHARED_DIR: &str = "/nightshift";
-/// What `save-all flush` may take on a large world before the hook goes on without it, in seconds.
+/// Maximum time for `save-all flush` on a large world, in seconds. After that the stop hook continues.
 const FLUSH_SECONDS: i64 = 60;
-/// What SIGTERM is left with when the hook has used all its time: the kubelet gives 2 s after the period (measured).
+/// Time left for SIGTERM after a hook that used all its time. The kubelet gives 2 s after the grace period (measured).
 const AFTER_THE_HOOK_SECONDS: i64 = 45;
-/// The start-up probe asks this often.
+/// Interval of the start-up probe.
 const START_PROBE_SECONDS: i32 = 2;
-/// 24 hours. The kubelet counts however far the start has come, and a kill while the world is rewritten is damage: a start is given up by
-/// the operator's own deadline, which waits for as long as log or world change, and this is never to come before it.
+/// 24 hours. The kubelet counts failures regardless of progress, and a kill while the world is rewritten damages it. The operator's own
+/// deadline ends a start, and it is extended as long as log or world change. The probe must never fail before it.
 const START_PROBE_FAILURES: i32 = 43_200;
 
-/// The whole template: ours, with the user's `podTemplate` merged into it.
+/// The whole template: Nightshift's, with the user's `podTemplate` merged into it.
 pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> PodTemplateSpec {
     let spec = PodSpec {
         init_containers: Some(vec![build_prepare(server, config), build_agent(server, config)]),
@@ -89,11 +89,11 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
         }),
         spec: Some(spec),
     };
-    // `check` has refused everything in it that is ours to say, so nothing of the contract can be overwritten here.
+    // `check` has rejected every field of it that belongs to Nightshift, so the merge cannot overwrite any.
     template.merge_from(server.pod_template.clone());
     let spec = template.spec.as_mut().expect("set above");
     let game = spec.containers.iter_mut().find(|c| c.name == SERVER_CONTAINER).expect("built above");
-    // Only now are the container's resources known: the heap follows from them.
+    // The heap depends on the container's resources, which are known only after the merge.
     let heap = super::heap::heap_mib(&server.heap, game.resources.as_ref());
     game.env = Some(env::merge(env::server(server, lock, files, heap), game.env.take().unwrap_or_default()));
     let identity = game.security_context.clone().unwrap_or_default();
@@ -105,7 +105,7 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
     template
 }
 
-/// Files that the agent renames must belong to the server: it runs as the merged server container's user.
+/// Runs the container as the user of the merged server container. Files that the agent renames must belong to the server.
 fn run_as(ours: &mut Container, identity: &SecurityContext) {
     let context = ours.security_context.get_or_insert_default();
     context.run_as_user = identity.run_as_user.or(context.run_as_user);
@@ -148,7 +148,7 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
     }
 }
 
-/// Only where it has to be told: what says the default would change the template of every server.
+/// The stop hook. The timeout is added only if it differs from the default: otherwise the template of every server would change.
 fn stop_command(server: &CheckedServer) -> Vec<String> {
     let mut command = vec![format!("{SHARED_DIR}/agent"), "stop".to_owned()];
     let seconds = server.stop_timeout.as_secs();
@@ -159,7 +159,7 @@ fn stop_command(server: &CheckedServer) -> Vec<String> {
     command
 }
 
-/// The image: as the user pinned it, as the solve pinned it, else by the operator's flag.
+/// The image: from the spec, otherwise from the lock, otherwise from the operator's flag.
 fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
     server
         .image
@@ -198,7 +198,7 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
     let mut mounts =
         vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
     if server.backup.is_some() {
-        // Copies are taken before the server starts, and beside it while it runs.
+        // Backups are taken before the server starts, and beside it while it runs.
         mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, false));
     }
     Container {
@@ -221,7 +221,7 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
         name: ORDERS_VOLUME.to_owned(),
         config_map: Some(ConfigMapVolumeSource {
             name: orders_map_name(&server.name),
-            // It is there only while something is ordered, and a pod starts without.
+            // The ConfigMap exists only while there is a request, and a pod must start without it.
             optional: Some(true),
             ..ConfigMapVolumeSource::default()
         }),
@@ -260,7 +260,7 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
     volumes
 }
 
-/// 1000:1000 is the user of the itzg image. `OnRootMismatch`: a world of 100 GB must not be chowned at each start.
+/// 1000:1000 is the user of the itzg image. `OnRootMismatch` prevents a chown of a 100 GB world at each start.
 fn pod_security() -> PodSecurityContext {
     PodSecurityContext {
         run_as_non_root: Some(true),
@@ -273,12 +273,12 @@ fn pod_security() -> PodSecurityContext {
     }
 }
 
-/// The calls of the kernel that the runtime lets every container have.
+/// The container runtime's default seccomp profile.
 pub(super) fn runtime_default() -> SeccompProfile {
     SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }
 }
 
-/// What every container of ours is left with: it writes to its mounts only.
+/// Security context of all of Nightshift's containers: they can write to their mounts only.
 pub(super) fn confined() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),

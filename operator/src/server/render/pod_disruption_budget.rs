@@ -1,4 +1,4 @@
-//! Pure. The `PodDisruptionBudget` of a server: whether its pod may be evicted now.
+//! Pure. Renders the `PodDisruptionBudget` of a server, which decides whether its pod may be evicted now.
 
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -8,8 +8,8 @@ use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
 
-/// The budget `<name>`. A server that is not Ready may be evicted in any case: one that is broken must not keep a node for ever. A full one that
-/// has answered no ping for 20 s is not Ready either.
+/// The budget `<name>`. A server that is not Ready may always be evicted, because a broken one must not block a node for ever. A full
+/// server that has answered no ping for 20 s is not Ready either.
 pub(crate) fn build_budget(server: &CheckedServer, lets_through: bool) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: child_meta(server, server.name.clone()),

@@ -1,4 +1,5 @@
-//! Pure. The pod that has a node pull images. It runs nothing: a kubelet pulls what a pod on its node names, and there is no other way to ask it.
+//! Pure. Renders the pod that makes a node pull images. It runs no workload. A kubelet pulls the images of the pods on its node, and has no
+//! other API for that.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +14,21 @@ use super::child_meta;
 use super::pod::{SERVER_CONTAINER, confined, quantities, runtime_default};
 use crate::k8s::labels;
 
-/// Where the user of the server's image is root, or not known.
+/// User ID where the server's image runs as root, or its user is unknown.
 const NOBODY: i64 = 65_534;
 
-/// What each container of it may use.
+/// Resources of each container of the pod.
 const ROOM: [(&str, &str); 2] = [("cpu", "20m"), ("memory", "32Mi")];
 
-/// The name of that pod. A pod of a `StatefulSet` ends in a number.
+/// The name of the pull pod. It cannot collide with a pod of a `StatefulSet`, whose name ends in a number.
 pub(crate) fn pull_name(server: &str) -> String {
     format!("{server}-images")
 }
 
-/// The pod that has `question.node` pull what is asked for, as the pods of `goal` would.
+/// The pod that makes `question.node` pull the requested images, as the pods of `goal` would.
 pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, question: &PullRequest, agent: &str) -> Pod {
     let mut metadata = child_meta(server, pull_name(&server.name));
-    // Not that of a server: Service, StatefulSet and budget select by it.
+    // It differs from the name label of a server, by which Service, StatefulSet and budget select.
     metadata.labels.get_or_insert_default().insert(labels::NAME.to_owned(), "papermc-images".to_owned());
     metadata.annotations = Some(BTreeMap::from([(labels::IMAGES.to_owned(), question.digest.clone())]));
     let goal = goal.spec.as_ref();
@@ -35,14 +36,14 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
         name: format!("image-{at}"),
         image: Some(image.clone()),
         image_pull_policy: Some(policy.clone()),
-        // What ends at once. An image that has it not was pulled all the same, and that is what is asked.
+        // A command that exits at once. An image without it was pulled all the same, which is the purpose.
         command: Some(if image == agent {
             vec!["/agent".to_owned(), "--version".to_owned()]
         } else {
             vec!["/bin/true".to_owned()]
         }),
-        // A namespace with a quota asks for both, and one with limits may ask for a ratio, so they are the same. Little, because a node may be
-        // full of servers; as much as it takes to start a process.
+        // A namespace with a quota requires both, and one with limits may require a ratio, so they are equal. They are small because a node
+        // may be full of servers, and just large enough to start a process.
         resources: Some(ResourceRequirements {
             requests: Some(quantities(&ROOM)),
             limits: Some(quantities(&ROOM)),
@@ -55,17 +56,18 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
         metadata,
         spec: Some(PodSpec {
             containers: containers.collect(),
-            // Past the scheduler: it is this node or none. Whatever taint the server tolerates, this does.
+            // The node is set directly, without the scheduler: no other node helps. The pod tolerates every taint that the server may
+            // tolerate.
             node_name: Some(question.node.clone()),
             tolerations: Some(vec![Toleration { operator: Some("Exists".to_owned()), ..Toleration::default() }]),
-            // Whose credentials the kubelet shows the registry. No token of it is mounted.
+            // The kubelet uses these credentials with the registry. No token is mounted.
             image_pull_secrets: goal.and_then(|spec| spec.image_pull_secrets.clone()),
             service_account_name: goal.and_then(|spec| spec.service_account_name.clone()),
             automount_service_account_token: Some(false),
             runtime_class_name: goal.and_then(|spec| spec.runtime_class_name.clone()),
             restart_policy: Some("Never".to_owned()),
             enable_service_links: Some(false),
-            // Should nobody be left to delete it.
+            // The limit applies if no operator is left to delete the pod.
             active_deadline_seconds: Some(PULLED_WITHIN.as_secs()),
             termination_grace_period_seconds: Some(1),
             security_context: Some(PodSecurityContext {
@@ -80,7 +82,7 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
     }
 }
 
-/// The user of the server: where namespaces have ranges of users, that one is let in.
+/// The user of the server. A namespace with a range of users admits it.
 fn user(goal: &PodSpec) -> i64 {
     let game = goal.containers.iter().find(|container| container.name == SERVER_CONTAINER);
     let own = game.and_then(|game| game.security_context.as_ref()?.run_as_user);
@@ -132,7 +134,7 @@ mod tests {
         assert_eq!(labels.get(labels::SERVER).map(String::as_str), Some("lobby"));
     }
 
-    /// What `restricted` of the Pod Security Standards asks for.
+    /// The requirements of `restricted` in the Pod Security Standards.
     #[test]
     fn it_may_run_where_only_restricted_pods_may_and_has_no_token() {
         let spec = serde_json::to_value(built(&new_images()).spec.unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Pure. The Secret with what operator, agent and server share.
+//! Pure. Renders the Secret that operator, agent and server share.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::random_secret::GeneratedPassword;
 
-/// Key of the generated RCON password.
+/// The key of the generated RCON password.
 pub(crate) const RCON_PASSWORD: &str = "rcon-password";
-/// Key of the key that signs requests to the agent.
+/// The key of the signing key for requests to the agent.
 pub(crate) const AGENT_KEY: &str = "agent-key";
 
 /// The name of a server's Secret.
@@ -19,7 +19,7 @@ pub(crate) fn secret_name(server: &str) -> String {
     format!("{server}-nightshift")
 }
 
-/// A fresh Secret. Created once and then only read: a new password under a running server would lock us out of it.
+/// A new Secret. It is created once and then only read. A new password for a running server would lock the operator out.
 pub(crate) fn build_secret(server: &CheckedServer, rcon: &GeneratedPassword, agent_key: &GeneratedPassword) -> Secret {
     let metadata: ObjectMeta = child_meta(server, secret_name(&server.name));
     Secret {

@@ -1,4 +1,4 @@
-//! Pure. The Service players connect to. RCON is never on it.
+//! Pure. Renders the Service to which players connect. It never exposes RCON.
 
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -7,7 +7,7 @@ use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
 
-/// The port Minecraft listens on, in the pod and on the Service.
+/// Minecraft's port, in the pod and on the Service.
 pub(crate) const GAME_PORT: i32 = 25_565;
 
 /// The Service `<name>` on the game port.

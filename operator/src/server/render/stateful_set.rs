@@ -1,4 +1,4 @@
-//! Pure. The `StatefulSet` as it is created. Afterwards only the rollout changes it, one guarded write at a time.
+//! Pure. Renders the `StatefulSet` for its creation. Afterwards only the rollout changes it, with one guarded write at a time.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
 
-/// The partition that a door is. Closed (1): the only pod keeps its revision, whatever the template says.
+/// The partition number. With `Closed` (1) the only pod keeps its revision, whatever the template contains.
 pub(crate) fn partition(door: Partition) -> i32 {
     match door {
         Partition::Closed => 1,
@@ -21,13 +21,13 @@ pub(crate) fn partition(door: Partition) -> i32 {
     }
 }
 
-/// The door that a partition is. None is 0 by the API's default.
+/// The state of a partition number. `None` is 0 by the API's default.
 pub(crate) fn door(partition: Option<i32>) -> Partition {
     if partition.unwrap_or(0) == 0 { Partition::Open } else { Partition::Closed }
 }
 
-/// `Parallel` is immutable and stands from the first commit: `OrderedReady` never repairs a pod that cannot start
-/// (measured). No `volumeClaimTemplates`: they freeze the storage and then block every update.
+/// The `StatefulSet`. `Parallel` is immutable and therefore set from the first version: `OrderedReady` never repairs a pod that cannot
+/// start (measured). There are no `volumeClaimTemplates`, because they freeze the storage and then block every update.
 pub(crate) fn build_stateful_set(
     server: &CheckedServer,
     template: PodTemplateSpec,

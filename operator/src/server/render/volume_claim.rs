@@ -1,4 +1,5 @@
-//! Pure. The claim `data-<name>-0`: the name other operators use, so that an existing volume is adopted; and that of the copies.
+//! Pure. Renders the claim `data-<name>-0`, which other operators name the same so that an existing volume is adopted, and the backup
+//! claim.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::super::check::CheckedServer;
 use super::child_meta;
 
-/// The claim, unless the user brought one. It may grow; with `retain` it is not owned by the server and outlives it.
+/// The data claim, unless the user has set one. It may grow. With `retain` it has no owner and survives the server.
 pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
     let storage = &server.storage;
     if storage.existing_claim.is_some() {
@@ -22,8 +23,8 @@ pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClai
     Some(claim(metadata, &storage.size, storage.class.as_deref(), &storage.access_mode))
 }
 
-/// The claim of the copies, unless the user brought one or wants none. Never owned by the server: what a copy is for begins where the
-/// server ends. Not `ReadWriteOncePod`: a person can look into it while the server runs.
+/// The backup claim, unless the user has set one or wants no backups. It has no owner, because backups are needed most after the server is
+/// lost. It is not `ReadWriteOncePod`, so that a user can inspect it while the server runs.
 pub(crate) fn build_backup_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
     let backup = server.backup.as_ref().filter(|backup| backup.existing_claim.is_none())?;
     let mut metadata = child_meta(server, server.backup_claim_name());

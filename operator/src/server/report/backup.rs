@@ -1,4 +1,4 @@
-//! Pure. What is said of the copies of a server: status, condition, Events.
+//! Pure. Reports the backups of a server in status, condition and Events.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, LastBackup, LastRestore};
@@ -18,15 +18,15 @@ use crate::server::backups::{cold_copy, copies};
 use crate::server::check::CheckedServer;
 use crate::server::online_backup::{OnlineBackups, WITH_THE_NEXT_RESTART};
 
-/// The condition's name.
+/// Type of the condition.
 pub(super) const BACKUP_READY: &str = "BackupReady";
-/// Its reason when copies are wanted that the pod cannot take. Nothing has failed: nobody is alarmed.
+/// The reason if the pod cannot take the wanted backups. That is not a failure and causes no alert.
 pub(super) const NEEDS_RESTART: &str = "NeedsRestart";
 
-/// What is said in front of all else where nothing else is wrong: who reads that the last copy is good may take it for the newest that was due.
+/// Prefix of a positive message if the schedule is invalid. Otherwise the last good backup could be taken for the last scheduled one.
 const NONE_BY_THE_CLOCK: &str = "none is taken by the clock, see `BackupCronValid`";
 
-/// What lies there. While the agent is silent, or cannot look, its last word stands; without `spec.backup` there is nothing to say.
+/// The backups for the status. While the agent or the repository is unreachable, the last values remain. `None` without `spec.backup`.
 pub(super) fn build_status(
     server: &CheckedServer,
     agent: Option<&protocol::AgentReport>,
@@ -35,11 +35,11 @@ pub(super) fn build_status(
 ) -> Option<BackupStatus> {
     server.backup.as_ref()?;
     let seen = agent.and_then(|agent| agent.backups.as_ref());
-    // Which copy was put back is written on the server's own volume, and known also where that of the copies cannot be read.
+    // The last restore is recorded on the server's own volume, so it is known even if the backups cannot be read.
     let restored = seen.and_then(|seen| seen.restored.as_ref()).map(last_restore);
     let Some(seen) = seen.filter(|seen| seen.problem.is_none()) else {
         let said = before.backup.clone();
-        // The instant is ours to say, also where nobody has said anything yet.
+        // The operator knows the next instant even if the agent has reported nothing yet.
         let said = said.or_else(|| (next.is_some() || restored.is_some()).then(BackupStatus::default));
         return said.map(|said| BackupStatus {
             last_restore: restored.or(said.last_restore),
@@ -81,7 +81,7 @@ fn last_restore(restored: &Restored) -> LastRestore {
     LastRestore { at: restored.at, name: cut(&restored.id, 64), set_aside: cut(&restored.set_aside, 253) }
 }
 
-/// Whether a copy would be taken, if one were due: status, reason, message. None: nobody wants one.
+/// Whether a due backup would be taken: status, reason, message. `None` if backups are not configured.
 pub(super) fn ready(server: &CheckedServer, report: &PassReport<'_>) -> Option<(Option<bool>, &'static str, String)> {
     let backup = server.backup.as_ref()?;
     if let Some(why) = refused(report) {
@@ -98,7 +98,7 @@ pub(super) fn ready(server: &CheckedServer, report: &PassReport<'_>) -> Option<(
     Some((holds, reason, message))
 }
 
-/// What was said of a copy that failed stands while the next one is being taken.
+/// Whether the report of a failed backup remains while the next one is in progress.
 pub(super) fn stands(old: &Condition, report: &PassReport<'_>) -> bool {
     report.plan.copies.is_running && old.status == "False" && old.reason == "BackupFailed"
 }
@@ -133,8 +133,8 @@ fn of_the_agent(seen: Option<&BackupsSeen>, hot: &OnlineBackups) -> (Option<bool
     (Some(true), "Ready", cut(&message, 1_024))
 }
 
-/// Why the last request for a copy of the running server brought none, unless a good one was taken since. It names the request, so that
-/// each is told once.
+/// Why the last request for an online backup failed, unless a good backup was taken since. The message names the request, so that each is
+/// reported once.
 fn not_taken(seen: &BackupsSeen) -> Option<String> {
     let hot = seen.hot.as_ref()?;
     match &hot.outcome {
@@ -145,19 +145,19 @@ fn not_taken(seen: &BackupsSeen) -> Option<String> {
     }
 }
 
-/// What the init container wrote when it did not go on for want of a copy.
+/// The init container's message if it refused the start because of a missing backup.
 pub(super) fn refused(report: &PassReport<'_>) -> Option<String> {
     let words = refusal(report)?;
     words.strip_prefix(NO_BACKUP).map(|why| cut(why, 1_024))
 }
 
-/// Why the set that is planned had no copy, if that is what it failed for.
+/// Why the planned set had no backup, if it failed for that reason.
 pub(super) fn failed_for(report: &PassReport<'_>) -> Option<String> {
     let failed = copies(report.seen)?.failed.as_ref()?;
     (failed.before == report.plan.record.files.lock).then(|| cut(&failed.why, 512))
 }
 
-/// A copy that is new, and one that should be there and is not. Each once, however often it is looked at.
+/// Events for a new backup and for a missing one, once each.
 pub(super) fn notes(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
     let seen = copies(report.seen);
     let mut notes = Vec::new();
@@ -168,7 +168,7 @@ pub(super) fn notes(server: &CheckedServer, report: &PassReport<'_>, before: &Pa
     }
     let restored = seen.and_then(|seen| seen.restored.as_ref());
     let known = before.backup.as_ref().and_then(|backup| backup.last_restore.as_ref());
-    // What a new volume got is told with its condition, also of a server that takes no copies.
+    // A restore to a new volume is reported with its own condition, even for a server without backups.
     let is_told = |restored: &&Restored| restored.request.as_deref() != Some(NEW_VOLUME);
     if let Some(restored) = restored.filter(is_told).filter(|restored| known != Some(&last_restore(restored))) {
         notes.push(EventText { reason: "WorldRestored", warning: true, text: restored_in_words(restored) });
@@ -195,7 +195,7 @@ fn restored_in_words(restored: &Restored) -> String {
     }
 }
 
-/// What the roll-back may do to the worlds.
+/// The effect of the roll-back on the worlds, as text.
 pub(super) fn restore_ordered(report: &PassReport<'_>) -> String {
     let copy = match cold_copy(report.seen) {
         Some(copy) => format!("the copy {}", copy.id),
@@ -204,12 +204,12 @@ pub(super) fn restore_ordered(report: &PassReport<'_>) -> String {
     format!("if what ran before cannot open the worlds as they are, they are set aside and {copy} is put back")
 }
 
-/// Why nobody knows which copies lie there, although the agent answers.
+/// Why the backups are unknown although the agent answers.
 pub(super) fn unreadable<'a>(report: &PassReport<'a>) -> Option<&'a str> {
     copies(report.seen)?.problem.as_deref()
 }
 
-/// How a set that is too old for the worlds could run all the same.
+/// How a set that is too old for the worlds could run nevertheless.
 pub(super) fn way_below(backups: Option<&BackupsSeen>, set: &FileSet) -> String {
     if let Some(why) = backups.and_then(|backups| backups.problem.as_deref()) {
         return format!("and whether a copy is there that it could open is not known now: {}", cut(why, 512));
@@ -233,18 +233,18 @@ pub(super) fn way_below(backups: Option<&BackupsSeen>, set: &FileSet) -> String 
     )
 }
 
-/// The newest good copy of worlds that this set could open.
+/// The newest good backup with worlds that this set could open.
 fn newest_below<'a>(backups: &'a BackupsSeen, set: &FileSet) -> Option<&'a str> {
     let is_good = |copy: &&ListedCopy| copy.problem.is_none() && copy.contents.is_some_and(Contents::has_worlds);
     let mut listed = backups.listed.iter().flatten().filter(is_good);
     let listed = listed.find(|copy| set.opens(copy.data_version, copy.lock.as_deref())).map(|copy| copy.id.as_str());
-    // An agent that lists none may say which was the last before an update all the same.
+    // An agent that does not list backups may still report the last one before an update.
     let last = backups.last_of_worlds.as_ref();
     let last = last.filter(|copy| set.opens(copy.data_version, copy.lock.as_deref())).map(|copy| copy.id.as_str());
     listed.or(last)
 }
 
-/// When a copy was begun, by its name.
+/// When a backup was started, according to its name.
 fn begun_at(id: &str) -> Option<Timestamp> {
     let (instant, _) = id.split_once('-')?;
     let begun = DateTime::strptime("%Y%m%dT%H%M%SZ", instant).ok()?;

@@ -1,4 +1,4 @@
-//! Pure. What is said of `spec.backup.schedule`: whether copies by the clock come at all.
+//! Pure. Reports whether the schedule `spec.backup.schedule` is valid.
 
 use crds::{PaperMCServer, PaperMCServerStatus};
 
@@ -7,19 +7,19 @@ use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 
-/// The condition; there is none without a schedule. It and its reasons are called as other operators of the field call them.
+/// Type of the condition. It is absent without a schedule. Type and reasons are named as in other operators.
 pub(super) const BACKUP_CRON_VALID: &str = "BackupCronValid";
-/// Its reason where it is false, and that of the Event.
+/// Reason of the condition if it is false, and of the Event.
 const INVALID: &str = "InvalidBackupCronExpression";
-/// The same where it is true.
+/// Reason of the condition if it is true.
 const CONFIGURED: &str = "BackupCronScheduleConfigured";
 
-/// What is said behind the mistake and what to write instead of it.
+/// The suggested action after the violation.
 const WAY_OUT: &str = "Correct it or remove it: until then no copy is taken by the clock, and all else goes on";
-/// The longest mistake that leaves room for that: an object may be older than the bounds of the schema.
+/// Maximum length of the violation, to leave room for the suggested action. An object may be older than the limits of the schema.
 const LONGEST_MISTAKE: usize = 800;
 
-/// Whether it can be kept, reason and words of the condition. As time goes by they change with `status.backup.nextBackup`, and not else.
+/// Status, reason and message of the condition. The message changes over time only with `status.backup.nextBackup`.
 pub(super) fn in_words(
     server: &PaperMCServer,
     checked: &CheckedServer,
@@ -37,7 +37,7 @@ pub(super) fn in_words(
     Some((true, CONFIGURED, cut(&words, LONGEST_MESSAGE)))
 }
 
-/// Once for each mistake.
+/// The Event, once for each violation.
 pub(super) fn note(server: &CheckedServer, before: &PaperMCServerStatus) -> Option<EventText> {
     let text = problem(server)?;
     let is_known = before.conditions.iter().any(|it| it.type_ == BACKUP_CRON_VALID && it.message == text);
@@ -62,7 +62,7 @@ mod tests {
     use crate::server::report::tests::Pass;
     use crate::server::report::{PlanningError, conditions};
 
-    /// A pass over a server in Berlin with these copies, at 12:00 UTC.
+    /// A pass at 12:00 UTC over a server in the zone Europe/Berlin with this backup spec.
     fn pass(backup: &Value) -> Pass {
         let mut pass = Pass::new();
         write(&mut pass, backup);

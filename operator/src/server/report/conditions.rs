@@ -1,4 +1,4 @@
-//! Pure. The conditions of a server.
+//! Pure. Builds the conditions of a server.
 
 use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
@@ -35,24 +35,24 @@ mod unplanned;
 
 pub(super) use unplanned::{build_failure, build_on_trial, build_trouble};
 
-/// The reason of `Updating` while a countdown is called off by whoever joins.
+/// The reason of `Updating` while a countdown is in progress that a joining player cancels.
 pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
-/// The reason of `Ready` and `Updating` while a loop of crashes has stopped the server.
+/// The reason of `Ready` and `Updating` while a crash loop has stopped the server.
 const STOPPED_BY_CRASHES: &str = "StoppedByCrashes";
 
-/// Whether the files of the next set can be had; there is none while they can.
+/// Whether the files of the next lock are available. The condition is absent while they are.
 const FILES_BROUGHT: &str = "ArtifactsReady";
-/// The reason when the agent did not bring them to the volume.
+/// The reason if the agent could not stage them on the volume.
 const NOT_STAGED: &str = "NotStaged";
 
-/// The agent of the pod is there, and does not take our requests; there is none while it does.
+/// Set while the pod's agent is reachable and rejects the operator's requests. The condition is absent otherwise.
 pub(super) const AGENT_REFUSES: &str = "AgentRejectsRequests";
-/// How long it may. An agent that has just started takes none that was signed before, and an operator that has just lost its lease is told
-/// so once.
+/// How long a rejection is tolerated. An agent that has just started rejects requests that were signed before. An operator that has just
+/// lost its lease is rejected once.
 const REFUSES_FOR: SignedDuration = SignedDuration::from_secs(20);
 
-/// Conditions of a pass that went all the way.
+/// The conditions of a complete pass.
 pub(super) fn build_conditions(
     server: &PaperMCServer,
     checked: &CheckedServer,
@@ -83,7 +83,7 @@ pub(super) fn build_conditions(
     let (blocked, why, message) = update_blocked::in_words(plan, before);
     conditions.push(of(update_blocked::UPDATE_BLOCKED, blocked, &why, message));
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
-        // While nobody can be asked, what was said last stands.
+        // While the agent is unreachable, the last condition remains.
         let is_silent = holds.is_none() && reason == "AgentUnreachable";
         let kept = before.iter().find(|old| {
             old.type_ == BACKUP_READY && (is_silent || (holds == Some(true) && backup::stands(old, report)))
@@ -98,7 +98,7 @@ pub(super) fn build_conditions(
     } else if let Some(why) = plan.staging_problem(report.seen) {
         conditions.push(of(FILES_BROUGHT, Some(false), NOT_STAGED, cut(&not_staged(why), 1_024)));
     } else if plan.is_staging(report.seen) {
-        // While it is tried again, what was said last stands.
+        // During a retry, the last condition remains.
         conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
     }
     conditions
@@ -132,7 +132,7 @@ pub(super) fn build_conditions(
         conditions.push(of("RestoreRequested", Some(waits), reason, message));
     }
     if checked.restore_from.is_some() {
-        // While nobody can be asked, what was said last stands.
+        // While the agent is unreachable, the last condition remains.
         let known = before.iter().find(|old| old.type_ == RESTORED_FROM).cloned();
         let said = seed_volume::came_of(checked, report);
         let said = said.map(|(done, reason, message)| of(RESTORED_FROM, Some(done), reason, message));
@@ -159,7 +159,7 @@ pub(super) fn build_conditions(
     conditions
 }
 
-/// What was found that a person should mend; nothing is said while there is nothing.
+/// Problems of the pod that a user should fix. Each condition is absent while there is no problem.
 fn of_the_pod(report: &PassReport<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     let agent = report.seen.report.as_deref();
     let drift = drift::in_words(report).map(|(reason, message)| ("Drifted", reason, message));
@@ -171,7 +171,7 @@ fn of_the_pod(report: &PassReport<'_>) -> impl Iterator<Item = (&'static str, &'
     drift.into_iter().chain(exposed).chain(refused)
 }
 
-/// JARs of people that made room. While nobody can be asked, what was said last stands.
+/// The condition for displaced JARs. While the agent is unreachable, the last one remains.
 fn of_own_jars(report: &PassReport<'_>, before: &[Condition], of: impl Fn(String) -> Condition) -> Option<Condition> {
     match report.seen.report.as_deref() {
         Some(agent) => displaced_jars::in_words(agent).map(of),
@@ -179,7 +179,7 @@ fn of_own_jars(report: &PassReport<'_>, before: &[Condition], of: impl Fn(String
     }
 }
 
-/// Why an agent that is there does nothing that it is asked, for longer than its own start explains.
+/// Why a reachable agent rejects all requests, if this has lasted longer than its own start explains.
 pub(super) fn agent_refuses<'a>(report: &PassReport<'a>) -> Option<(&'static str, &'a str)> {
     let is_news = report.now < report.seen.silent_since + REFUSES_FOR;
     let refusal = report.seen.refusal.as_ref().filter(|_| !is_news)?;
@@ -221,7 +221,7 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static st
     }
 }
 
-/// Why the init container does not let the server start.
+/// Why the init container refuses to let the server start.
 fn refused(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
     if let Some(why) = backup::refused(report) {
         return (false, "BackupFailed", why);
@@ -240,7 +240,7 @@ fn refused(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static 
     (false, "WorldRefused", cut(&ways.join(". "), LONGEST_MESSAGE))
 }
 
-/// How a person has a copy put in the place of the worlds.
+/// The command with which a user replaces the worlds by a backup.
 pub(super) fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
     format!(
         "The copy `{copy}` takes the place of the worlds, and what was built since is lost, by `{}`",
@@ -248,7 +248,7 @@ pub(super) fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
     )
 }
 
-/// What the init container wrote when it did not let the server start.
+/// The message that the init container wrote when it refused the start.
 pub(super) fn refusal(report: &PassReport<'_>) -> Option<String> {
     let words = report.seen.last_words()?;
     Some(cut(&WorldRefused::read(words).map_or_else(|| words.to_owned(), |said| said.why), 1_024))
@@ -291,7 +291,7 @@ fn waiting_in_words(
     last: Option<&LastUpdate>,
 ) -> (bool, &'static str, String) {
     let problem = || report.plan.proof.problem.clone();
-    // What runs now is proven again, and says nothing of what was not.
+    // The last verification is about the running set, and not about the one that failed.
     let why_last = || last.filter(|last| !last.successful).map(|last| last.message.clone());
     match waiting {
         WaitingOn::Window { opens } => waiting_for_window(opens, checked, report),

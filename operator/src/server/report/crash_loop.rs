@@ -1,4 +1,4 @@
-//! Pure. What is said of a server whose process ends again and again.
+//! Pure. Reports a crash loop.
 
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -9,12 +9,12 @@ use crate::server::check::CheckedServer;
 use crate::server::crash_loop::stopped::stopped_in_words;
 use crate::server::crash_loop::{CRASH_LOOP, loop_in_words};
 
-/// The reason while the kubelet starts it again each time.
+/// The reason while the kubelet restarts the process.
 const PROCESS_ENDS: &str = "ProcessEnds";
-/// The reason while it is stopped for that.
+/// The reason while the server is stopped for its crashes.
 const STOPPED: &str = "Stopped";
 
-/// Which loop the server is in: a reason, and it in words.
+/// The crash loop of the server: reason and message.
 pub(super) fn in_words(
     server: &CheckedServer,
     report: &PassReport<'_>,
@@ -27,7 +27,7 @@ pub(super) fn in_words(
     }
 }
 
-/// The loop, and its end by a stop, once for each time: the condition says all that comes after.
+/// One Event for the loop, and one for the stop. The condition reports all later changes.
 pub(super) fn note(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let (reason, text) = in_words(server, report, &before.conditions)?;
     let tells = |it: &Condition| it.type_ == CRASH_LOOP && (reason == PROCESS_ENDS || it.reason == reason);

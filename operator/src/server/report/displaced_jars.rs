@@ -1,4 +1,4 @@
-//! Pure. What is said of JARs of people that made room for managed plugins: condition, Event.
+//! Pure. Reports unmanaged JARs that were displaced by managed plugins, as a condition and an Event.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::protocol::{self, ReplacedJar};
@@ -6,14 +6,14 @@ use scheduler::protocol::{self, ReplacedJar};
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 
-/// The condition's name.
+/// Type of the condition.
 pub(super) const JARS_SET_ASIDE: &str = "JarsDisplaced";
-/// Its reason.
+/// Reason of the condition.
 pub(super) const IN_THE_WAY: &str = "NameConflict";
-/// So many are named; it is the newest that nobody knows of yet.
+/// Number of JARs that are named. The newest ones are named, because they are news for the user.
 const NAMED: usize = 4;
 
-/// What the condition says; None: nothing lies there, and there is no condition.
+/// The message of the condition. `None` if no displaced JAR exists: then there is no condition.
 pub(super) fn in_words(agent: &protocol::AgentReport) -> Option<String> {
     let all = &agent.replaced;
     let named: Vec<String> =
@@ -35,7 +35,7 @@ pub(super) fn in_words(agent: &protocol::AgentReport) -> Option<String> {
 
 const WAY_OUT: &str = "what you still need of a file, copy from there, and remove the file: then this is over";
 
-/// Each JAR once, however often it is looked at: those that the condition of before does not name.
+/// The Event about the JARs that the previous condition does not name, so that each is reported once.
 pub(super) fn notes(agent: Option<&protocol::AgentReport>, before: &[Condition]) -> Option<EventText> {
     let known = before.iter().find(|condition| condition.type_ == JARS_SET_ASIDE);
     let is_known = |jar: &ReplacedJar| known.is_some_and(|known| known.message.contains(&place(jar)));
@@ -48,12 +48,12 @@ pub(super) fn notes(agent: Option<&protocol::AgentReport>, before: &[Condition])
     })
 }
 
-/// In marks, so that no place is part of another one.
+/// The path in backticks, so that no path is a prefix of another one.
 fn place(jar: &ReplacedJar) -> String {
     format!("`{}`", shown(&jar.place))
 }
 
-/// A file's name is somebody's own text.
+/// A file name is untrusted text.
 fn shown(path: &str) -> String {
     cut(&path.chars().filter(|c| !c.is_control() && *c != '`').collect::<String>(), 80)
 }

@@ -1,4 +1,4 @@
-//! Pure. What an update costs those who play: how long the server is down for it, and how long for the copy before it.
+//! Pure. Estimates the downtime of an update: the restart, and the backup before it.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::BeforeUpdate;
@@ -14,26 +14,26 @@ use crate::server::check::CheckedServer;
 use crate::server::observe::Observed;
 use crate::server::plan::Plan;
 
-/// So many bytes are copied and read back in a second where no copy has been timed: what one processor and a slow disk do. A guess that is
-/// too long disappoints nobody.
+/// Assumed bytes per second of a backup, including its verification, if none was timed yet: one processor and a slow disk. A too long
+/// estimate does no harm.
 const GUESSED: u64 = 25_000_000;
-/// A copy of less says how long files take to open, and not what the disk does.
+/// Minimum size of a backup for a measurement. A smaller one measures how long files take to open, and not the disk.
 const WORTH_TIMING: u64 = 10_000_000;
 
-/// What is said of a step that cannot be undone, where nothing is copied before.
+/// Message about a step that cannot be undone and has no backup before it.
 const NO_COPY: &str = "no copy of the worlds is taken before it (`spec.backup`), and they cannot go back";
 
-/// What an update costs, as far as anybody knows.
+/// The expected downtime of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DowntimeEstimate {
-    /// How long the last update of this server took it down, without the copy.
+    /// Downtime of this server's last update, without the backup.
     down: Option<SignedDuration>,
     copy: Option<PreUpdateBackup>,
-    /// The worlds cannot go back afterwards, and nothing copies them before.
+    /// The worlds cannot be downgraded afterwards, and no backup of them is taken before.
     is_leap: bool,
 }
 
-/// The copy before an update.
+/// The backup before an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PreUpdateBackup {
     contents: Contents,
@@ -44,24 +44,24 @@ struct PreUpdateBackup {
 struct TransferSize {
     bytes: u64,
     takes: SignedDuration,
-    /// No copy has been timed here.
+    /// No backup has been timed on this server yet.
     is_guess: bool,
 }
 
-/// What is planned, seen from the set that runs.
+/// The planned change relative to the running set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UpcomingChange {
-    /// The set that runs, with other settings of its pod.
+    /// The running set with changed pod settings.
     Same,
-    /// What ran before it: a step back.
+    /// The set that ran before: a roll-back.
     Before,
-    /// Another one, also one that was gone back from and is tried again.
+    /// Another set, or one that was rolled back and is tried again.
     Other,
 }
 
 impl UpcomingChange {
-    /// The volume remembers which set was there before, and does not tell. But a server that is copied before each change has a copy from
-    /// right before what runs, and that names both.
+    /// The agent does not report which set ran before. On a server with a backup before each change, the backup from before the running set
+    /// names both.
     fn of(goal: &str, settled: Option<&str>, seen: Option<&BackupsSeen>) -> Self {
         if settled == Some(goal) {
             return Self::Same;
@@ -73,7 +73,7 @@ impl UpcomingChange {
 }
 
 impl DowntimeEstimate {
-    /// Of the update that is planned. `before` is the last status.
+    /// The estimate for the planned update. `before` is the last status.
     pub(super) fn of(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = is_one_way(report.plan);
@@ -90,7 +90,7 @@ impl DowntimeEstimate {
         }
     }
 
-    /// `about 25 s, plus about 3 min 10 s for the copy of the worlds (41.0 GB)`; None: nothing is known that could be said.
+    /// For example `about 25 s, plus about 3 min 10 s for the copy of the worlds (41.0 GB)`. `None` if no estimate is possible.
     pub(super) fn in_words(self) -> Option<String> {
         let Self { down, copy, is_leap } = self;
         let down = down.map(|down| format!("about {}", duration_in_words(down)));
@@ -117,7 +117,7 @@ impl DowntimeEstimate {
     }
 }
 
-/// How long the copy before what is planned takes, by what the agent said last. None: none is due, or nobody knows.
+/// Estimated time of the backup before the planned update, from the agent's last report. `None` if none is due, or the size is unknown.
 pub(crate) fn copy_takes(server: &CheckedServer, plan: &Plan, seen: &Observed) -> Option<SignedDuration> {
     let when = server.backup.as_ref().map(|backup| backup.before_update);
     let contents = contents(when, is_one_way(plan), comes(plan, seen))?;
@@ -125,8 +125,8 @@ pub(crate) fn copy_takes(server: &CheckedServer, plan: &Plan, seen: &Observed) -
     size(copies, contents).map(|size| size.takes)
 }
 
-/// How long it takes to put a copy in place of what lies here, which is of about its size; to write it takes no longer than to read and pack it.
-/// None: nobody knows.
+/// Estimated time of a restore. The backup is assumed to be as large as the current data, and writing takes no longer than reading and
+/// packing. `None` if the size is unknown.
 pub(crate) fn restore_takes(seen: &Observed) -> Option<SignedDuration> {
     let copies = seen.last_report()?.backups.as_ref()?;
     size(copies, Contents::Everything).or_else(|| size(copies, Contents::Worlds)).map(|size| size.takes)
@@ -141,13 +141,13 @@ fn comes(plan: &Plan, seen: &Observed) -> UpcomingChange {
     UpcomingChange::of(&plan.record.files.lock, settled, copies(seen))
 }
 
-/// What stands behind the changes in a plan.
+/// Text to append to the changes of a plan.
 pub(super) fn behind(cost: Option<&str>) -> String {
     cost.map(|cost| format!("; down for {cost}")).unwrap_or_default()
 }
 
-/// What is copied before: the rules of the agent, `scheduler::backup::due`. For the set that runs, with other settings of its pod, nothing is. Nor is
-/// it before a step back.
+/// Contents of the backup before the update. The rules are those of the agent, `scheduler::backup::due`. There is none for changed pod
+/// settings of the running set, nor before a roll-back.
 fn contents(before: Option<BeforeUpdate>, one_way: bool, comes: UpcomingChange) -> Option<Contents> {
     if comes == UpcomingChange::Same {
         return None;
@@ -160,31 +160,31 @@ fn contents(before: Option<BeforeUpdate>, one_way: bool, comes: UpcomingChange) 
     }
 }
 
-/// The worlds cannot go back, and are not copied.
+/// Whether the worlds cannot be downgraded and are not backed up.
 fn is_leap(before: Option<BeforeUpdate>, one_way: bool, comes: UpcomingChange) -> bool {
     one_way && !contents(before, one_way, comes).is_some_and(Contents::has_worlds)
 }
 
-/// How much that is, and how long it takes. None: nobody has measured it, and it was never copied.
+/// Size and time of a backup. `None` if the size was never measured and no such backup exists.
 fn size(seen: &BackupsSeen, contents: Contents) -> Option<TransferSize> {
     let known = || [&seen.last_of_worlds, &seen.last].into_iter().flatten();
     let copied = || known().find(|copy| copy.contents == contents).map(|copy| copy.bytes);
     let bytes = seen.sizes.map(|sizes| sizes.of(contents)).or_else(copied)?;
-    // One of a server that did not run, first: nobody else wanted the disk.
+    // An offline backup is preferred, because the server did not use the disk then.
     let timed = known().find_map(rate);
     let takes = u128::from(bytes) * 1_000 / u128::from(timed.unwrap_or(GUESSED));
     let takes = SignedDuration::from_secs(i64::try_from(takes.div_ceil(1_000)).unwrap_or(i64::MAX));
     Some(TransferSize { bytes, takes: takes.max(SignedDuration::from_secs(1)), is_guess: timed.is_none() })
 }
 
-/// Bytes a second.
+/// Bytes per second.
 fn rate(copy: &BackupSeen) -> Option<u64> {
     let took = copy.completed_at.duration_since(copy.started_at).as_millis();
     let took = u64::try_from(took).ok().filter(|took| *took > 0)?;
     (copy.bytes >= WORTH_TIMING).then(|| (copy.bytes.saturating_mul(1_000) / took).max(1))
 }
 
-/// `41.0 GB`, `12 MB`, `less than 1 MB`.
+/// For example `41.0 GB`, `12 MB`, `less than 1 MB`.
 fn bytes_in_words(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => "less than 1 MB".to_owned(),
@@ -193,7 +193,7 @@ fn bytes_in_words(bytes: u64) -> String {
     }
 }
 
-/// How long the server was down for the update to what runs now, without the copy that was taken before it.
+/// Downtime of the update to the running set in seconds, without the backup before it.
 pub(super) fn down_without_copy(agent: Option<&protocol::AgentReport>) -> Option<u32> {
     let down = downtime(agent)?;
     let seen = agent.and_then(|agent| agent.backups.as_ref());
@@ -202,7 +202,7 @@ pub(super) fn down_without_copy(agent: Option<&protocol::AgentReport>) -> Option
         .and_then(|seen| seen.last.as_ref())
         .filter(|copy| copy.trigger == Trigger::BeforeUpdate && copy.before.as_ref() == lock && copy.before.is_some());
     let stopped = agent.and_then(|agent| agent.last_stop.as_ref()).map(|stop| stop.at);
-    // That of this stop: the same set may have been copied before it was tried for the first time.
+    // Only the backup of this stop counts: the same set may have been backed up before an earlier attempt.
     let copy = copy.filter(|copy| stopped.is_some_and(|stopped| stopped <= copy.started_at));
     let copied = copy.map(|copy| copy.completed_at.duration_since(copy.started_at)).unwrap_or_default();
     u32::try_from((down - copied).as_secs()).ok()

@@ -1,4 +1,4 @@
-//! Pure. What a person reads who empties the server's node: why it waits, until when, and the way out.
+//! Pure. Renders messages for an admin who drains the server's node: why and until when the server waits, and how to move it at once.
 
 use crds::PaperMCServerStatus;
 use scheduler::announcement;
@@ -10,14 +10,14 @@ use crate::k8s::events::EventText;
 use crate::server::act::StepOutcome;
 use crate::server::check::CheckedServer;
 
-/// The condition. There is none while the node stays.
+/// Type of the condition. It is absent while the node is not marked.
 pub(super) const DRAINING: &str = "Draining";
 
-/// Its reasons that an Event is worth, when they begin.
+/// The reasons that cause an Event when they begin.
 const NEVER: &str = "EvictionNever";
 const ALLOWED: &str = "EvictionAllowed";
 
-/// Reason and message.
+/// Reason and message of the condition.
 pub(super) fn in_words(server: &CheckedServer, report: &PassReport<'_>) -> Option<(&'static str, String)> {
     let drain = &report.plan.drain;
     let (node, mark) = drain.marked()?;
@@ -35,7 +35,7 @@ pub(super) fn in_words(server: &CheckedServer, report: &PassReport<'_>) -> Optio
     Some((reason, format!("node `{node}` {}: {what}", mark.in_words())))
 }
 
-/// How far the server is on its way to being let go. `is_told`: the countdown, if there is one, is for that.
+/// The progress of the server towards its eviction. `is_told` is whether the countdown, if there is one, is for the drain.
 fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'static str, String) {
     match step {
         Step::BeginDrain { .. }
@@ -96,14 +96,14 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
     }
 }
 
-/// What moves the server now: the stop of any pod that is deleted, and a new pod that finds another node.
+/// The command that moves the server at once: the deleted pod runs its stop hook, and a new pod is scheduled to another node.
 fn way_out(CheckedServer { name, namespace, .. }: &CheckedServer) -> String {
     format!(
         "To move it now, players warned for seconds and the world saved: `kubectl -n {namespace} delete pod {name}-0`"
     )
 }
 
-/// Events, each once for each drain.
+/// Events, each once per drain.
 pub(super) fn notes(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
     let was = |reason: &str| before.conditions.iter().any(|it| it.type_ == DRAINING && it.reason == reason);
     let now = report.now;

@@ -1,10 +1,10 @@
-//! Pure. What of the server that runs is not as it was planned: its image, and files on its volume.
+//! Pure. Reports differences between the running server and its plan: its image, and files on its volume.
 
 use super::{LONGEST_MESSAGE, PassReport};
 use crate::error_chain::cut;
 use crate::server::verify::other_image;
 
-/// The reason and the words of the condition; there is none while all is as planned. For its image no agent has to be asked.
+/// The reason and the message of the condition. `None` if there is no difference. The check of the image needs no agent.
 pub(super) fn in_words(report: &PassReport<'_>) -> Option<(&'static str, String)> {
     let image = other_image(report.seen).map(|words| ("ImageDiffers", words));
     let agent = report.seen.report.as_deref().filter(|agent| !agent.drift.is_empty());

@@ -1,4 +1,4 @@
-//! Pure. The Events of a pass: what a person reads the next morning.
+//! Pure. Builds the Events of a pass.
 
 use crds::PaperMCServerStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -26,7 +26,7 @@ use crate::server::plan::Plan;
 use crate::server::requested_restore::PendingRestore;
 use crate::server::verify::count_enabled;
 
-/// Everything worth an Event in this pass.
+/// All Events of a complete pass.
 pub(super) fn build_notes(
     server: &CheckedServer,
     report: &PassReport<'_>,
@@ -55,7 +55,7 @@ pub(super) fn build_notes(
     notes
 }
 
-/// What is seen of the server and was done to it, whatever is planned.
+/// Events about the running server and the step, independent of the plan.
 pub(super) fn of_the_server(
     server: &CheckedServer,
     report: &PassReport<'_>,
@@ -72,7 +72,7 @@ pub(super) fn of_the_server(
     notes
 }
 
-/// What somebody who waits for an update, or asks for one, has to know about what keeps it back.
+/// Events about the reasons for which an update waits.
 fn of_the_schedule(
     server: &CheckedServer,
     report: &PassReport<'_>,
@@ -113,7 +113,7 @@ fn of_the_schedule(
     let spoilt = outlook.is_spoilt.then(|| warning("NoUsableWindow", SPOILT.to_owned()));
     let not_alone = plan.alone.refusal().map(|text| warning("RequestRefused", text.to_owned()));
     let no_copy = plan.copies.refused.clone().map(|text| warning("RequestRefused", text));
-    // One of them: what was said last for a reason is not said again.
+    // Only one of them: the publisher remembers one text per reason, so two texts would alternate and be published in each pass.
     refused
         .or(not_alone)
         .or(another)
@@ -126,17 +126,17 @@ fn of_the_schedule(
         .chain(spoilt)
 }
 
-/// What kept updates back by a person's word does so no more.
+/// A suspension or pinned set has ended.
 fn resumed() -> EventText {
     normal("Resumed", "updates are applied in their windows again".to_owned())
 }
 
-/// Nobody can be asked who is on, nor be told anything, until a person has mended it.
+/// The operator can neither count nor warn players until a user has fixed the problem.
 fn refused_by_agent(report: &PassReport<'_>) -> Option<EventText> {
     agent_refuses(report).map(|(_, words)| warning(AGENT_REFUSES, words.to_owned()))
 }
 
-/// Somebody joined while an empty server counted down, or what players counted down to does not come any more.
+/// A player joined during the countdown of an empty server, or an announced stop was cancelled.
 fn called_off(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let was_counting = before.conditions.iter().any(|it| it.type_ == "Updating" && it.reason == COUNTDOWN_WHILE_EMPTY);
     let plan = report.plan;
@@ -154,7 +154,7 @@ fn called_off(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<E
     Some(normal(reason, format!("called off in its countdown at {at}: {why}. Nothing was changed")))
 }
 
-/// Both ends of a stay at a set by a person's word.
+/// Begin and end of a pinned set.
 fn of_the_way_back(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let was_held = before.conditions.iter().any(|condition| condition.type_ == "PinnedToSet");
     let CheckedServer { name, namespace, .. } = server;
@@ -169,7 +169,7 @@ fn of_the_way_back(server: &CheckedServer, report: &PassReport<'_>, before: &Pap
     }
 }
 
-/// What is to be approved, and how.
+/// The changes that need approval, with the command.
 pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
     let CheckedServer { name, namespace, .. } = server;
     format!(
@@ -180,7 +180,7 @@ pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
     )
 }
 
-/// Which server has to run it first, and what is missing there.
+/// The followed server and the missing condition.
 pub(super) fn waits_in_words(waits: &FollowWait, server: &CheckedServer, now: Timestamp) -> String {
     waits.in_words(|at| for_people(at, &server.zone, now))
 }
@@ -252,7 +252,8 @@ fn of_step(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServ
         StepOutcome::RestoreScheduled => warning("RestoreScheduled", restore_ordered(report)),
         StepOutcome::DataOrdered => normal("RestoreScheduled", plugin_data::ordered()),
         StepOutcome::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(report, before)),
-        // What is kept and not proven is told as that. A first start has nothing to go back to, whatever its proof has found.
+        // A set that is kept without verification is reported as such. A first start has no roll-back, whatever the result of its
+        // verification is.
         StepOutcome::Closed(MarkedStable::First | MarkedStable::Update) | StepOutcome::Restarted if report.plan.proof.unproven().is_some() => {
             unproven(report)
         }
@@ -271,10 +272,10 @@ fn of_step(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServ
             normal("RestartStarted", format!("{what}{asked}"))
         }
         StepOutcome::Restarted => normal("Restarted", running(report, false)),
-        // The report on drains has the words.
+        // `report::drain` builds these Events.
         StepOutcome::DrainBegun
         | StepOutcome::DrainEnded
-        // Told where what was under way before is known.
+        // `called_off` builds this Event, because it needs the previous status.
         | StepOutcome::CalledOff
         | StepOutcome::StagingAsked
         | StepOutcome::TemplateWritten
@@ -283,14 +284,14 @@ fn of_step(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServ
     })
 }
 
-/// What runs, and why nobody can say that it works.
+/// The Event for a set that was kept without verification.
 fn unproven(report: &PassReport<'_>) -> EventText {
     let first = matches!(report.done, StepOutcome::Closed(MarkedStable::First));
     let problem = report.plan.proof.unproven().unwrap_or_default();
     warning("UpdateUnverified", format!("kept, and not proven: {problem}; {}", running(report, first)))
 }
 
-/// What could not be read when the set came has been read since.
+/// The Event for a set that is verified after it was kept unverified.
 fn proven_later(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let waited = before.history.first().is_some_and(|newest| newest.unproven);
     let is_it = waited && status::proves_what_settled(report);
@@ -306,7 +307,7 @@ fn rolled_back(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String 
     format!("going back to what ran before{copy}: {what} did not work here. Not tried again until it changes")
 }
 
-/// Which copy is to be put in place by whom.
+/// The restore that was requested, as text.
 fn restore_ordered(report: &PassReport<'_>) -> String {
     let is_asked = matches!(report.step, Step::RequestRestore { asked: true, .. });
     match report.plan.restores.due.as_ref().filter(|_| is_asked) {
@@ -317,7 +318,7 @@ fn restore_ordered(report: &PassReport<'_>) -> String {
     }
 }
 
-/// `to put the worlds of the copy … in place`
+/// For example `to put the worlds of the copy … in place`.
 fn what_for(restore: &PendingRestore) -> String {
     let copy = &restore.order.copy;
     if restore.order.everything {
@@ -327,7 +328,7 @@ fn what_for(restore: &PendingRestore) -> String {
     }
 }
 
-/// `running 1.21.11-132 with 6 plugins enabled; down for 21 s, 7 players were on`
+/// For example `running 1.21.11-132 with 6 plugins enabled; down for 21 s, 7 players were on`.
 fn running(report: &PassReport<'_>, first: bool) -> String {
     let agent = report.seen.report.as_deref();
     let version =
@@ -350,17 +351,17 @@ fn who_was_on(players: Option<u32>) -> String {
     }
 }
 
-/// How many the last stop of the server has disconnected.
+/// The number of players that the last stop disconnected.
 pub(super) fn interrupted(agent: Option<&protocol::AgentReport>) -> Option<u32> {
     agent?.last_stop.as_ref()?.players
 }
 
-/// When the process of before was gone.
+/// When the previous process exited.
 pub(super) fn stopped_at(agent: Option<&protocol::AgentReport>) -> Option<Timestamp> {
     Some(agent?.last_stop.as_ref()?.at)
 }
 
-/// From the end of the old process to the first answer of the new one, both by the agent's clock.
+/// Time from the exit of the old process to the first answer of the new one, both by the agent's clock.
 pub(super) fn downtime(agent: Option<&protocol::AgentReport>) -> Option<SignedDuration> {
     let stopped = stopped_at(agent)?;
     match &agent?.server {

@@ -1,4 +1,4 @@
-//! Pure. Why a set failed: the Event, `status.lastUpdate` and the channels say the same.
+//! Pure. Determines why a set failed, for the Event, `status.lastUpdate` and the notifications.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use scheduler::observation::PodPhase;
@@ -10,7 +10,8 @@ use crate::error_chain::cut;
 use crate::server::crash_loop::end_in_words;
 use crate::server::observe::{has_refused, last_end, prepare_of, server_of};
 
-/// Never empty. A pod whose init container refused has no proof to speak of, and one that never came up has none that has ended.
+/// The reason, never empty. A pod whose init container refused the start has no verification, and one that never came up has no finished
+/// one.
 pub(super) fn why_it_failed(report: &PassReport<'_>) -> String {
     let proof = || report.plan.proof.unproven().map(str::to_owned);
     let said = refusal(report).map(|why| as_of_prepare(report, why)).or_else(|| failed_for(report)).or_else(proof);
@@ -18,7 +19,8 @@ pub(super) fn why_it_failed(report: &PassReport<'_>) -> String {
     said.unwrap_or_else(|| without_a_word(life, report.seen.pod.as_ref()))
 }
 
-/// Where it did not refuse and goes on trying, what it told of may be over, and something else was in the way at the end.
+/// The reason that `prepare` reported. If it did not refuse but is retrying, its last error may be solved, and another problem may have
+/// caused the failure.
 fn as_of_prepare(report: &PassReport<'_>, why: String) -> String {
     if report.seen.pod.as_ref().and_then(prepare_of).is_some_and(has_refused) {
         return why;
@@ -26,7 +28,7 @@ fn as_of_prepare(report: &PassReport<'_>, why: String) -> String {
     format!("the server did not come up by its deadline; the last that `prepare` told of was: {why}")
 }
 
-/// What is seen of a pod that has said nothing itself.
+/// The reason for a pod that has reported none itself.
 fn without_a_word(life: Option<PodPhase>, pod: Option<&Pod>) -> String {
     let seen = pod.and_then(server_of).and_then(by_the_kubelet).map(|seen| format!(": {seen}")).unwrap_or_default();
     match life {
@@ -41,10 +43,10 @@ fn without_a_word(life: Option<PodPhase>, pod: Option<&Pod>) -> String {
     }
 }
 
-/// What the kubelet says of a container that does not run, or that ran before.
+/// The kubelet's message about a container that does not run, or its last exit.
 fn by_the_kubelet(container: &ContainerStatus) -> Option<String> {
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
-    // A container that waits for the one before it, or for its next try, says so: that is no reason.
+    // These reasons only mean that the container waits for the one before it, or for its next attempt.
     let reason = waiting.and_then(|waiting| {
         let reason = waiting
             .reason

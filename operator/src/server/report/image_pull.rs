@@ -1,4 +1,4 @@
-//! Pure. What is said of the images that the server's node has to pull before the server is stopped.
+//! Pure. Reports the images that the server's node has to pull before the server is stopped.
 
 use crds::PaperMCServerStatus;
 
@@ -7,17 +7,17 @@ use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::image_pull::state::PullError;
 
-/// Whether the node has the images of the next set; there is none while none of them failed and it can be asked.
+/// Type of the condition. It is absent while no pull failed and the node is available.
 const IMAGES_PULLED: &str = "ImagesPulled";
-/// Its reason where it is false, and that of the Event.
+/// The reason of the condition if it is false, and of the Event.
 const PULL_FAILED: &str = "PullFailed";
-/// The same where it is not known.
+/// The same if the state is unknown.
 const NODE_NOT_ASKED: &str = "NodeUnavailable";
 
-/// What nobody has to do anything about but who can mend it.
+/// The possible action for a failed pull.
 const WAY_OUT: &str = "Nobody is warned and nothing is stopped for it. Correct the image or `imagePullSecrets` in the spec, or what keeps \
                        the node from it; it is tried again by itself";
-/// The same where the node could not be asked.
+/// The same if the node was not available.
 const NO_WAY_TO_ASK: &str = "The update comes all the same, and what is missing is pulled while the server is down. Make room for one \
                              small pod, or pull it on the node yourself; it is asked again by itself";
 
@@ -25,12 +25,12 @@ fn last<'a>(report: &PassReport<'a>) -> Option<&'a PullError> {
     report.plan.images.as_ref()?.problem.as_ref()
 }
 
-/// Why an image is not there, and the way out.
+/// Why an image is missing, and the possible action.
 pub(super) fn problem(report: &PassReport<'_>) -> Option<String> {
     last(report).filter(|problem| problem.is_of_an_image).map(in_words)
 }
 
-/// Type, whether it holds, reason and words of the condition.
+/// Type, status, reason and message of the condition.
 pub(super) fn pulled(report: &PassReport<'_>) -> Option<(&'static str, Option<bool>, &'static str, String)> {
     let problem = last(report)?;
     Some((IMAGES_PULLED, problem.is_of_an_image.then_some(false), reason(problem), in_words(problem)))
@@ -46,7 +46,7 @@ fn in_words(problem: &PullError) -> String {
     cut(&format!("{}: {}. {way_out}", cut(what, 300), why.trim_end_matches('.')), LONGEST_MESSAGE)
 }
 
-/// What is waited for in an open window.
+/// The image pull for which an update waits in an open window.
 pub(super) fn awaited(report: &PassReport<'_>) -> String {
     let what = report.plan.images.as_ref().map_or_else(String::new, |pull| {
         format!(
@@ -58,7 +58,7 @@ pub(super) fn awaited(report: &PassReport<'_>) -> String {
     cut(&format!("{what}nobody is warned before it is there"), LONGEST_MESSAGE)
 }
 
-/// Once for each image and node, however often it is tried, and whatever else the registry answers then.
+/// The Event, once for each image and node, whatever the number of attempts and the later errors of the registry are.
 pub(super) fn note(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let problem = last(report)?;
     let is_known = before.conditions.iter().any(|it| it.type_ == IMAGES_PULLED && is_about(&it.message, problem));

@@ -1,4 +1,4 @@
-//! Pure. How the server stopped last, and the word to a person where nobody confirmed that it had saved.
+//! Pure. Reports the last stop of the server, with an Event if no save was confirmed.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::StopSeen;
@@ -11,14 +11,14 @@ use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::in_game_stop::stopped_at;
 
-/// What a volume says of an older stop, to an operator that has never seen it, is no news.
+/// Age after which a stop is not reported any more, for an operator that sees the volume for the first time.
 const IS_NEWS: SignedDuration = SignedDuration::from_hours(24);
-/// What the status takes of a reason.
+/// Maximum length of the reason in the status.
 const LONGEST_WHY: usize = 1_024;
-/// The kubelet and the agent see the same end at most so far apart: the agent looks every few seconds.
+/// Maximum difference between the instants at which kubelet and agent see the same exit: the agent polls every few seconds.
 const SAME_END: SignedDuration = SignedDuration::from_mins(1);
 
-/// For the status. What was said last stands while nobody can be asked.
+/// The last stop for the status. While the agent is unreachable, the previous value remains.
 pub(super) fn build_status(agent: Option<&protocol::AgentReport>, before: &PaperMCServerStatus) -> Option<StopSeen> {
     let last = agent.and_then(|agent| agent.last_stop.as_ref());
     let last = last.map(|LastStop { at, saved, why, players, saved_at, started_at: _ }| StopSeen {
@@ -31,7 +31,7 @@ pub(super) fn build_status(agent: Option<&protocol::AgentReport>, before: &Paper
     last.or_else(|| before.last_stop.clone())
 }
 
-/// A stop that was not confirmed to be saved, once. In a loop of crashes the loop is what is told.
+/// An Event for a stop without a confirmed save, once. In a crash loop only the loop is reported.
 pub(super) fn note(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let last = report.seen.report.as_deref()?.last_stop.as_ref()?;
     let is_known = before.last_stop.as_ref().is_some_and(|known| is_same(known, last));
@@ -40,12 +40,13 @@ pub(super) fn note(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Opt
     is_worth_it.then(|| EventText { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
 }
 
-/// The instant alone does not tell: a process that is seen as another one ends may be seen never again.
+/// The instant alone is not sufficient, because a later stop may be reported with the same one.
 fn is_same(known: &StopSeen, last: &LastStop) -> bool {
     known.at == last.at && known.why == cut(&last.why, LONGEST_WHY)
 }
 
-/// An end that nobody saw is found when the next pod starts, which may be days later: it is news to whoever has known the server before.
+/// Whether the stop is recent. An exit that was not observed is found when the next pod starts, which may be days later. It is reported if
+/// the server was known before.
 fn is_news(last: &LastStop, before: &PaperMCServerStatus, now: Timestamp) -> bool {
     now < last.at + IS_NEWS || (last.why.starts_with(NOBODY_SAW) && !before.conditions.is_empty())
 }
@@ -55,13 +56,14 @@ fn is_unsaved(last: &LastStop, pod: Option<&Pod>) -> bool {
     !(last.saved || nobody_knows_why && was_by_a_person(last, pod))
 }
 
-/// Whether somebody wrote `/stop` in the game: the process ended without an error, and a server saves before it does.
+/// Whether a user typed `/stop` in the game: the process exited with code 0, and a server saves before it does.
 fn was_by_a_person(last: &LastStop, pod: Option<&Pod>) -> bool {
     let ended = pod.and_then(stopped_at);
     ended.is_some_and(|ended| ended.duration_since(last.at).abs() <= SAME_END)
 }
 
-/// With what is known of saves. That may be hours ago and the world much younger: a server says nothing of what it saves by itself.
+/// The message, with the last known save. That may be hours ago although the world is newer, because a server does not report its automatic
+/// saves.
 fn in_words(last: &LastStop) -> String {
     let to_the_second = |at: Timestamp| at.round(jiff::Unit::Second).unwrap_or(at);
     let known = match last.saved_at {
@@ -93,7 +95,7 @@ mod tests {
         AT.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(hours)
     }
 
-    /// The status of a server that was seen before.
+    /// The status of a server that was observed before.
     fn known() -> PaperMCServerStatus {
         let ready = json!({
             "type": "Ready", "status": "True", "reason": "Up", "message": "", "lastTransitionTime": AT,
@@ -104,7 +106,7 @@ mod tests {
         }
     }
 
-    /// A pod whose server's container ended so, at that second.
+    /// A pod whose server container exited with this code at that instant.
     fn ended(exit_code: i32, at: &str) -> Pod {
         serde_json::from_value(json!({
             "metadata": {"name": "lobby-0"},
@@ -168,7 +170,7 @@ mod tests {
         assert!(is_unsaved(&unasked, Some(&ended(1, same_end))), "a crash");
         assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z"))), "another end");
         assert!(is_unsaved(&unasked, None));
-        // The pod is deleted, the server ends as it should, and still nobody knows.
+        // The pod is deleted and the server exits normally, but the save is still unconfirmed.
         let asked = stop(false, "stopped on request; `save-all flush` was not confirmed: it hung");
         assert!(is_unsaved(&asked, Some(&ended(0, same_end))));
     }

@@ -1,4 +1,5 @@
-//! Pure. What a person reads where a newer Minecraft has rewritten the worlds, and failed or is gone: the ways back, and the way forward.
+//! Pure. Describes the manual recovery after a newer Minecraft version has rewritten the worlds and then failed or was removed: rolling
+//! back and rolling forward.
 
 use scheduler::rollout::{is_left_to_a_person, is_way_forward};
 
@@ -11,10 +12,10 @@ use crate::server::changes;
 use crate::server::check::CheckedServer;
 use crate::server::requested_restore;
 
-/// What to change after a set that failed.
+/// Suggested change after a failed set.
 const WHAT_FAILED: &str = "change in the spec what failed";
 
-/// What to change where the Minecraft of what settled is older than the worlds.
+/// Suggested change if the Minecraft version of the stable set is older than the worlds.
 const TOO_OLD: &str = "choose in the spec a Minecraft that can open the worlds";
 
 pub(super) fn no_backup(checked: &CheckedServer, report: &PassReport<'_>) -> String {
@@ -56,7 +57,7 @@ pub(super) fn undo_would_lose(checked: &CheckedServer, report: &PassReport<'_>) 
     cut(&text, LONGEST_MESSAGE)
 }
 
-/// What is wanting, and how it comes. The one figure is rounded up and the other one down: they never seem to be the same.
+/// The missing space and how to get it. One number is rounded up and the other one down, so that they never appear equal.
 fn room_in_words(no_room: &InsufficientSpace<'_>) -> String {
     const TENTH: u64 = 100_000_000;
     let InsufficientSpace { copy, needed, free } = no_room;
@@ -70,12 +71,12 @@ fn room_in_words(no_room: &InsufficientSpace<'_>) -> String {
     )
 }
 
-/// The way on from worlds that what settled cannot open, if that is why it is not started.
+/// The roll-forward from worlds that the stable set cannot open, if that prevents its start.
 pub(super) fn past_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
     is_left_to_a_person(&report.plan.seen).then(|| forward(checked, report, TOO_OLD))
 }
 
-/// What comes by itself, or `what` to change so that something does.
+/// The update that starts automatically, or the change (`what`) that leads to one.
 fn forward(checked: &CheckedServer, report: &PassReport<'_>, what: &str) -> String {
     let plan = report.plan;
     if let Some(undo) = &plan.undo {
@@ -107,7 +108,7 @@ mod tests {
 
     const FAILED: Revision = Revision(0xb);
 
-    /// A newer Minecraft has failed, and another set is planned that can open the worlds.
+    /// A newer Minecraft version has failed, and another set that can open the worlds is planned.
     fn stuck() -> Pass {
         let mut pass = Pass::new();
         pass.step = Step::Wait(WaitingOn::NoBackup);
@@ -121,7 +122,7 @@ mod tests {
         pass
     }
 
-    /// What settled has come back, or is there still, and its init container refuses worlds of this format.
+    /// The stable revision is running again or still, and its init container refuses worlds of this format.
     fn too_old(floor: u32) -> Pass {
         let mut pass = stuck();
         pass.step = Step::Wait(WaitingOn::WorldRefused);
@@ -152,7 +153,7 @@ mod tests {
         let choose = "a world cannot go back. Forward: choose in the spec a Minecraft that can open the worlds, and that comes instead, in a window \
                       or with nightshift.dev/apply-now.";
         assert_eq!(says(&pass, "WorldRefused"), choose);
-        // Refused for something else: no other Minecraft helps.
+        // Refused for another reason: another Minecraft version does not help.
         let else_refused = too_old(4_556);
         assert_eq!(says(&else_refused, "WorldRefused"), "a world cannot go back");
         assert!(!else_refused.plan.waits_to_go_forward(else_refused.step), "and none is told of");

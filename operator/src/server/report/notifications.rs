@@ -1,8 +1,8 @@
-//! Pure. What the channels of a server and those of the cluster are to be told, from what the status said before and says now.
+//! Pure. Determines the notifications for the channels of a server and the cluster, from the previous status and the current one.
 //!
-//! A change that is told (another settled set, a set that failed) is seen as a difference between the copy of the rollout's facts in
-//! the last status and the facts now. The same write that brings the copy up to date brings the notice, so that a crash at any point
-//! neither loses nor doubles it.
+//! A change (another stable revision, a failed revision) is detected as a difference between the rollout facts in the last status and the
+//! current facts. The same write updates these facts and adds the notification. A crash at any point therefore neither loses nor duplicates
+//! one.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{NotificationEvent, NotificationState, RolloutFacts};
@@ -26,66 +26,67 @@ use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::finish_rollout::is_left_to_a_person_by;
 use crate::server::observe::Observed;
 
-/// How long before its window an update is told once more.
+/// How long before its window an update is announced to the channels again.
 pub(crate) const SOON: SignedDuration = SignedDuration::from_mins(10);
-/// How long nothing newer must have been possible.
+/// How long no newer version must have been possible before that is reported.
 const LONG_BLOCKED: SignedDuration = SignedDuration::from_hours(14 * 24);
-/// A list that is edited on a page gives a new plan each time; the last one of an hour is told.
+/// Minimum interval between two notifications of a plan. A list that is edited on a page produces a new plan each time, and only the last
+/// one of an hour is sent.
 const PLANS_APART: SignedDuration = SignedDuration::from_hours(1);
-/// Who repairs a channel in the morning still reads what happened at night.
+/// How long a notification is valid. A channel that is repaired in the morning still receives the notifications of the night.
 const WORTH_TELLING: SignedDuration = SignedDuration::from_hours(24);
-/// As many as the schema lets in.
+/// The maximum of the CRD schema.
 const MOST: usize = 10;
-/// The longest of a notice's texts, in bytes, as the schema has it.
+/// Maximum length of a notification's texts in the schema, in bytes.
 const LONGEST: usize = 512;
-/// The longest of its short ones.
+/// Maximum length of its short texts.
 const SHORT: usize = 64;
-/// Where the words of a plan are not known any more.
+/// Placeholder if the text of the plan is no longer known.
 const WHAT_WAS_PLANNED: &str = "what was planned";
 
-/// What is known of a server, for the notices.
+/// The state of a server from which notifications are derived.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NotificationInput {
-    /// The update that is going to be applied.
+    /// The update that will be applied.
     pub(super) planned: Option<Planned>,
     pub(super) rollout_before: Option<RolloutFacts>,
     pub(super) rollout: Option<RolloutFacts>,
-    /// What the update was that has come to its end.
+    /// Text of the update that has ended.
     pub(super) was_planned: Option<String>,
     pub(super) down: Option<SignedDuration>,
     /// Why a set has failed since the last status.
     pub(super) problem: Option<String>,
-    /// What keeps the set that has settled from being proven.
+    /// Why the stable set is not verified.
     pub(super) unproven: Option<String>,
-    /// A set that failed does not go back by itself.
+    /// A failed set that cannot be rolled back automatically.
     pub(super) is_stuck: bool,
-    /// Since when a set has failed, or was gone back from, and why it does not go on from there by itself.
+    /// Since when a set has failed or was rolled back, and why it needs manual recovery.
     pub(super) left_to_a_person: Option<(Timestamp, String)>,
-    /// Since when nothing newer is possible, and what holds.
+    /// Since when no newer version is possible, and the blockers.
     pub(super) blocked: Option<(Timestamp, String)>,
-    /// Since when a copy that should be there is not, and why.
+    /// Since when a backup is missing, and why.
     pub(super) no_copy: Option<(Timestamp, String)>,
-    /// Since when the server's process ends again and again, and how.
+    /// Since when the server is in a crash loop, with the message.
     pub(super) crashes: Option<(Timestamp, String)>,
-    /// Since when the server's log tells of damage to its worlds, and what.
+    /// Since when the server's log reports damage to worlds, with the message.
     pub(super) damaged: Option<(Timestamp, String)>,
 }
 
-/// An update that is going to be applied.
+/// An update that will be applied.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
     pub(super) revision: String,
     pub(super) what: String,
-    /// `Sun 22 Nov 04:00 CET`, `now`, `needs approval`.
+    /// For example `Sun 22 Nov 04:00 CET`, `now`, `needs approval`.
     pub(super) when: String,
-    /// When its window opens; None: it is open, or none opens by itself.
+    /// When its window opens. `None` if it is open, or no window is scheduled.
     pub(super) opens: Option<Timestamp>,
-    /// The instant for people.
+    /// That instant as text.
     pub(super) opens_at: String,
 }
 
 impl NotificationInput {
-    /// From a pass that went all the way. `status` is the one that is about to be written, with its conditions.
+    /// The input from a complete pass. `status` is the one that is about to be written, with its conditions.
     pub(super) fn of(
         server: &CheckedServer,
         report: &PassReport<'_>,
@@ -110,10 +111,10 @@ impl NotificationInput {
         let no_copy = of(BACKUP_READY, "False").filter(|it| it.reason != NEEDS_RESTART);
         Self {
             planned,
-            // By what was known last, if nobody can say now.
+            // The last known blockers if they are unknown now.
             blocked: blocked.map(|it| it.last_transition_time.0).zip(what_blocks),
             no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
-            // That it is stopped is told for itself: it may have been in the loop for long.
+            // A stop is reported separately, because the server may have been in the loop for a long time.
             crashes: of(CRASH_LOOP, "True")
                 .map(|it| (plan.stopped_at().unwrap_or(it.last_transition_time.0), it.message.clone())),
             damaged: of(WORLD_DAMAGED, "True").map(|it| (it.last_transition_time.0, it.message.clone())),
@@ -121,12 +122,12 @@ impl NotificationInput {
         }
     }
 
-    /// From a pass that planned nothing and took a step of the set on trial.
+    /// The input from a pass without a plan that took a step of the rollout in progress.
     pub(super) fn of_a_trial(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
         let end = Self::of_the_end(report.seen, before);
         Self {
             problem: end.newly_failed().map(|_| why_it_failed(report)),
-            // Also while another set is on its way forward: nothing is taken back.
+            // This also holds while a newer set replaces the failed one, because there is no roll-back.
             is_stuck: is_left_to_a_person(&report.plan.seen)
                 || matches!(
                     report.step,
@@ -146,7 +147,7 @@ impl NotificationInput {
         now.failed.iter().rfind(is_new).filter(|_| now.settled.is_some())
     }
 
-    /// From a pass that planned nothing: what has come to an end is told all the same.
+    /// The input from a pass without a plan: the end of a rollout is reported in any case.
     pub(super) fn of_the_end(seen: &Observed, before: &PaperMCServerStatus) -> Self {
         Self {
             rollout_before: before.rollout.clone(),
@@ -159,7 +160,7 @@ impl NotificationInput {
     }
 }
 
-/// All notices, old and new. `before` are those of the last status.
+/// All notifications, old and new. `before` are those of the last status.
 pub(super) fn next_notices(
     before: &[NotificationState],
     channels: &[Channel],
@@ -179,7 +180,7 @@ pub(super) fn next_notices(
     if let Some(planned) = &situation.planned {
         let news = plan_notice(&notices, channels, planned, now);
         if news.is_some() {
-            // It takes the place of one that is still to be told.
+            // The new plan replaces one that is still pending.
             for old in notices.iter_mut().filter(|old| old.occasion == NotificationEvent::Planned) {
                 old.pending.clear();
             }
@@ -204,12 +205,12 @@ pub(super) fn next_notices(
     trim(notices)
 }
 
-/// What changes, and behind it what that costs, which is never what is cut off.
+/// The changes followed by their cost. Only the changes are truncated.
 fn with_cost(what: &str, cost: &str) -> String {
     format!("{}{cost}", cut(what, LONGEST.saturating_sub(cost.len())))
 }
 
-/// What was told stays known. Channels that are gone are told nothing, and what is old by now nobody.
+/// Keeps the record of delivered notifications. Removed channels are dropped, and expired deliveries are given up.
 fn still_worth(before: &[NotificationState], channels: &[Channel], now: Timestamp) -> Vec<NotificationState> {
     let is_there = |name: &String| channels.iter().any(|channel| channel.name == *name);
     let kept = before.iter().cloned().map(|mut notice| {
@@ -223,14 +224,14 @@ fn still_worth(before: &[NotificationState], channels: &[Channel], now: Timestam
     kept.collect()
 }
 
-/// Since when the last update has failed, or was taken back, and why that is as far as it gets without a person.
+/// Since when the last update has failed or was rolled back, and why it needs manual recovery.
 fn left_to_a_person(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<(Timestamp, String)> {
     let last = before.last_update.as_ref().filter(|last| !last.successful)?;
     let Step::Wait(waiting) = report.step else { return None };
     let why = if waiting.is_about_the_way_back() {
         last.message.clone()
     } else if !last.going_back {
-        // What ran before has been up since: what keeps it down now is no update's fault.
+        // The earlier set has been up since the update, so the update is not the reason.
         return None;
     } else {
         let (does_not, log) = if waiting == WaitingOn::WorldRefused {
@@ -246,7 +247,7 @@ fn left_to_a_person(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Op
     Some((last.applied_at, why))
 }
 
-/// What was begun ends with a person. Once for each time: not where that was told when the set failed, or has been since.
+/// A notification that manual recovery is needed. It is sent once, unless the failure itself was reported as such.
 fn left_notice(
     told: &[NotificationState],
     channels: &[Channel],
@@ -263,7 +264,7 @@ fn left_notice(
     })
 }
 
-/// An update that has come to its end, good or bad, since the last status.
+/// Notifications about an update that has ended since the last status, with success or failure.
 fn ended(situation: &NotificationInput, now: Timestamp) -> impl Iterator<Item = NotificationState> {
     let NotificationInput { rollout_before, rollout, was_planned, down, problem, unproven, is_stuck, .. } = situation;
     let both = rollout_before.as_ref().zip(rollout.as_ref());
@@ -288,7 +289,7 @@ fn ended(situation: &NotificationInput, now: Timestamp) -> impl Iterator<Item = 
     failed.into_iter().chain(done)
 }
 
-/// A plan that was not told yet.
+/// A notification of a plan that was not reported yet.
 fn plan_notice(
     told: &[NotificationState],
     channels: &[Channel],
@@ -300,7 +301,7 @@ fn plan_notice(
         let has_ended = [NotificationEvent::Done, NotificationEvent::RolledBack, NotificationEvent::Failed]
             .into_iter()
             .any(|end| newest(told, end).is_some_and(|end| end.at >= last.at));
-        // One that nobody could be told yet is replaced at once.
+        // A plan that is still pending is replaced at once.
         let was_told = last.pending.is_empty();
         if last.about == planned.revision || (was_told && !has_ended && now < last.at + PLANS_APART) {
             return None;
@@ -313,7 +314,7 @@ fn plan_notice(
     })
 }
 
-/// Ten minutes before; not to those who have just read that it is planned.
+/// The notification ten minutes before the window. Channels that have just received the plan are left out.
 fn soon_notice(
     told: &[NotificationState],
     channels: &[Channel],
@@ -335,7 +336,7 @@ fn soon_notice(
     })
 }
 
-/// Something that has lasted since then: once for each time.
+/// A notification about a lasting problem, once for each start of it.
 fn lasting_notice(
     told: &[NotificationState],
     channels: &[Channel],
@@ -352,7 +353,8 @@ fn lasting_notice(
     })
 }
 
-/// The newest of each kind is what tells that something was told; of the others what is still to be told, newest first.
+/// Limits the number of notifications. The newest of each kind is the record that it was sent. The rest is filled with pending ones, newest
+/// first.
 fn trim(mut notices: Vec<NotificationState>) -> Vec<NotificationState> {
     notices.sort_by(|a, b| (b.at, b.occasion, &b.about).cmp(&(a.at, a.occasion, &a.about)));
     let of_its_kind = |notices: &[NotificationState], of: &NotificationState| {
@@ -409,12 +411,12 @@ fn notice(
     }
 }
 
-/// The same revision may come and go more than once.
+/// A key that includes the instant, because the same revision may be rolled out and rolled back more than once.
 fn at_instant(revision: &str, at: Timestamp) -> String {
     format!("{revision}@{}", at.as_second())
 }
 
-/// `21 s`, `2 min 10 s`.
+/// For example `21 s`, `2 min 10 s`.
 pub(super) fn duration_in_words(duration: SignedDuration) -> String {
     match (duration.as_secs() / 60, duration.as_secs() % 60) {
         (0, seconds) => format!("{seconds} s"),
@@ -423,7 +425,7 @@ pub(super) fn duration_in_words(duration: SignedDuration) -> String {
     }
 }
 
-/// When a server that waits for its window has to be looked at: what is told before the window is told in time.
+/// Requeues a server that waits for its window in time for the notification before it.
 pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[Channel], now: Timestamp) -> Outcome {
     match outcome {
         Outcome::Waiting { until: Some(opens) } if !channels.is_empty() && now < opens - SOON => {
@@ -438,7 +440,7 @@ pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[Channel], now: Times
     }
 }
 
-/// What keeps channels from being told: reason and words, for the condition and the Event `NotifyFailed`.
+/// The problems of delivery: reason and message, for the condition and the Event `NotifyFailed`.
 pub(super) fn what_is_in_the_way(
     troubles: &[ChannelError],
     notices: &[NotificationState],

@@ -1,4 +1,4 @@
-//! Pure. What is said of the plugins' data and the server's own settings that were kept and put back: status, Events.
+//! Pure. Reports saved and restored plugin data and server settings in status and Events.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{PluginDataStatus, SettingsKept};
@@ -9,15 +9,15 @@ use super::PassReport;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 
-/// As many as the schema lets in.
+/// The maximum of the CRD schema.
 const MOST_KEPT: usize = 100;
 const MOST_NOT_KEPT: usize = 20;
-/// The longest text of a place and of a reason, in bytes.
+/// Maximum length of a path and of a reason, in bytes.
 const LONGEST: usize = 253;
-/// The same of one that was not kept: it names a folder twice, and where its settings lie at the end.
+/// Maximum length of an entry that was not saved. It contains a directory twice, and ends with the path of its settings.
 const LONGEST_NOT_KEPT: usize = 340;
 
-/// What the agent says. While it is silent its last word stands.
+/// The plugin data for the status. While the agent is unreachable, the last value remains.
 pub(super) fn build_status(
     agent: Option<&protocol::AgentReport>,
     before: &PaperMCServerStatus,
@@ -57,7 +57,7 @@ fn settings_kept(Settings { files, of, place }: &Settings) -> SettingsKept {
     SettingsKept { place: cut(place, LONGEST), files: number(files), found: number(of) }
 }
 
-/// What is new, each once, however often it is looked at.
+/// Events about changes, once each.
 pub(super) fn notes(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
     let seen = report.seen.report.as_ref().and_then(|agent| agent.plugin_data.as_ref());
     seen.map(|seen| news(seen, before.plugin_data.as_ref())).unwrap_or_default()
@@ -77,7 +77,7 @@ fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<EventText> {
     notes
 }
 
-/// Before a change of the set.
+/// The Events about data that was saved before a change of the version set.
 fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<EventText> {
     let pieces = now.place.as_ref().map(|place| format!("{} lie in {place}", in_words(&seen.kept)));
     let settings = now.settings_kept.as_ref().map(|SettingsKept { place, files, found }| {
@@ -98,7 +98,7 @@ fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<EventText> {
     kept.into_iter().chain(not_kept).collect()
 }
 
-/// `the data of LuckPerms, Essentials and the server's settings (bukkit.yml, config)`.
+/// For example `the data of LuckPerms, Essentials and the server's settings (bukkit.yml, config)`.
 fn in_words(pieces: &[DataPiece]) -> String {
     let (mut of_plugins, mut of_server) = (Vec::new(), Vec::new());
     for piece in pieces {
@@ -112,7 +112,7 @@ fn in_words(pieces: &[DataPiece]) -> String {
     of_plugins.into_iter().chain(of_server).collect::<Vec<_>>().join(" and ")
 }
 
-/// After a set that failed.
+/// The Event about the restore after a failed set.
 fn put_back(seen: &PluginData, now: &PluginDataStatus) -> EventText {
     let kept = in_words(&seen.kept);
     let place = now.place.as_deref().unwrap_or("no place");
@@ -136,7 +136,7 @@ fn put_back(seen: &PluginData, now: &PluginDataStatus) -> EventText {
     EventText { reason: "PluginDataRestored", warning: true, text }
 }
 
-/// What the roll-back may do to them.
+/// The effect of the roll-back on plugin data, as text.
 pub(super) fn ordered() -> String {
     "if nobody has played since the update, the data of the plugins that changed, and the server's settings if Paper did, are put back as they \
      were before it"

@@ -1,4 +1,4 @@
-//! Pure. What is said of the copy that a volume without a world gets: condition, Events.
+//! Pure. Reports the restore of a volume without a world as a condition and Events.
 
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,12 +12,12 @@ use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 use crate::server::requested_restore;
 
-/// The condition's name.
+/// Type of the condition.
 pub(super) const RESTORED_FROM: &str = "RestoredFrom";
-/// Its reason while nothing starts, and that of `Ready`.
+/// The reason while no pod starts, also that of `Ready`.
 pub(super) const NOT_RESTORED_YET: &str = "NotRestored";
 
-/// What came of `spec.restoreFrom`: status, reason, message. None: nothing is wanted, or nobody could be asked yet.
+/// The result of `spec.restoreFrom`: status, reason and message. `None` if it is not set, or the agent has not answered yet.
 pub(super) fn came_of(server: &CheckedServer, report: &PassReport<'_>) -> Option<(bool, &'static str, String)> {
     let order = &server.restore_from.as_ref()?.order;
     if let Some(why) = refused(report) {
@@ -26,7 +26,7 @@ pub(super) fn came_of(server: &CheckedServer, report: &PassReport<'_>) -> Option
     report.seen.report.as_deref().map(|agent| of_the_agent(server, order, agent))
 }
 
-/// Why the init container does not let a server start on a volume without a world.
+/// Why the init container refuses to start a server on a volume without a world.
 pub(super) fn refused(report: &PassReport<'_>) -> Option<String> {
     refusal(report)?.strip_prefix(NOT_RESTORED).map(|why| cut(why, 1_024))
 }
@@ -60,7 +60,7 @@ fn in_use(server: &CheckedServer, order: &NewVolumeOrder) -> String {
     )
 }
 
-/// Each end once, however often it is looked at.
+/// The Event, once for each result.
 pub(super) fn notes(
     server: &CheckedServer,
     report: &PassReport<'_>,
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_volume_that_has_a_world_is_left_alone_and_the_way_to_the_copy_named() {
-        // Left alone at its start, asked when it ran already, and asked for another copy than the one that it was filled with.
+        // A world that was there at the first start, a field that was set on a running server, and another backup than the restored one.
         for known in [record("latest", None), json!(null), record("20261122T030000Z-aaaaaaaa", Some("x"))] {
             let (holds, reason, text) = said(own(), &known);
             assert_eq!((holds, reason), (false, "VolumeInUse"), "{known}");

@@ -1,10 +1,10 @@
-//! Pure. What keeps the planned update from coming when its time has come, in as many words as a column has room for.
+//! Pure. Renders the reason that blocks the planned update, short enough for a printer column.
 
 use scheduler::observation::ImagesOnNode;
 
 use super::PassReport;
 
-/// Why it comes in no window for now. None: nothing keeps it.
+/// Why the update is not applied in the next window. `None` if it is not blocked.
 pub(super) fn in_short(report: &PassReport<'_>) -> Option<String> {
     let plan = report.plan;
     if plan.consent.needs_approval {

@@ -1,4 +1,4 @@
-//! Pure. The status of a server.
+//! Pure. Builds the status of a server.
 
 use crds::paper_mc_server::{
     AvailableUpdate, HandledRequests, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
@@ -31,7 +31,7 @@ mod last_update;
 use last_update::build_last_update;
 pub(super) use last_update::was_stopped_again;
 
-/// The whole status but its conditions.
+/// The whole status without its conditions.
 pub(super) fn build_status(
     server: &PaperMCServer,
     checked: &CheckedServer,
@@ -46,12 +46,12 @@ pub(super) fn build_status(
     let update = plan.is_update();
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
     let held_back = short_reason::in_short(report);
-    // What will not come is not promised.
+    // A window is not announced for an update that is held back.
     let opens = plan.outlook.next_opening.filter(|_| held_back.is_none());
     let next_restart = plan.restarts.comes_at(&plan.goal, &plan.seen, opens.filter(|_| update && !is_open(plan.gate)));
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
-        // A server that is down has not changed its version: the last word stands.
+        // The version remains while the server is down.
         version: running
             .as_ref()
             .map(|(minecraft, build)| match build {
@@ -118,10 +118,10 @@ pub(super) fn build_status(
         backup: backup::build_status(checked, agent, before, plan.copies.next),
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
-        // They follow from the whole status, so they are added last.
+        // Derived from the whole status, and therefore added last.
         notices: Vec::new(),
         rollout: rollout_facts(&report.seen.facts).or_else(|| before.rollout.clone()),
-        // The same for every end of a pass, so it is added there.
+        // The same for each result of a pass, and therefore added there.
         basis: None,
         players: agent.and_then(|agent| agent.players.count()),
         replicas: Some(i32::from(report.seen.pod.is_some())),
@@ -130,7 +130,7 @@ pub(super) fn build_status(
     }
 }
 
-/// The same of a pass that planned nothing and took a step of the set on trial: what was planned stands as it was said, unless it has come.
+/// The status after a pass without a plan that took a step of the rollout in progress. The last plan remains, unless it has been applied.
 pub(super) fn build_on_trial(
     server: &PaperMCServer,
     checked: &CheckedServer,
@@ -167,7 +167,7 @@ pub(super) fn build_on_trial(
     }
 }
 
-/// What was asked for has come.
+/// Marks the request as handled.
 fn served(handled: HandledRequests) -> HandledRequests {
     match handled.apply_now_accepted {
         Some(request) => HandledRequests { apply_now: Some(request), apply_now_accepted: None, ..handled },
@@ -175,16 +175,16 @@ fn served(handled: HandledRequests) -> HandledRequests {
     }
 }
 
-/// The update that was planned has settled.
+/// Whether the planned update has become stable.
 pub(super) fn has_come(report: &PassReport<'_>, before: &PaperMCServerStatus) -> bool {
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.files.lock);
     before.available_update.as_ref().is_some_and(|planned| Some(&planned.digest) == settled)
 }
 
-/// A day of the week and a date say enough for so long.
+/// How long a date without its year is unambiguous.
 const YEAR_IS_CLEAR: SignedDuration = SignedDuration::from_hours(180 * 24);
 
-/// `Sun 22 Nov 04:00 CET`: with its zone, because the reader's may be another, and with the year where it is not clear.
+/// For example `Sun 22 Nov 04:00 CET`. The zone is included because the reader's may differ, and the year if it is not clear.
 pub(super) fn for_people(at: Timestamp, zone: &str, now: Timestamp) -> String {
     let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
     let format = if at > now + YEAR_IS_CLEAR { "%a %-d %b %Y %H:%M %Z" } else { "%a %-d %b %H:%M %Z" };
@@ -206,7 +206,7 @@ fn planned_plugins(changes: &[ServerChange]) -> Vec<PlannedPlugin> {
         .collect()
 }
 
-/// Plugins that strategy `latest` could not take along.
+/// Plugins that the strategy `latest` could not keep up with.
 fn unfollowed(explanation: &Explanation) -> &[NotUpdatedWithLatest] {
     match explanation {
         Explanation::Solved(solved) => &solved.unfollowed,
@@ -267,7 +267,7 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWi
         state: PluginStateKind::PendingRemoval,
     }));
     states.sort_by(|a, b| a.name.cmp(&b.name));
-    // A list keyed by name: the API server refuses the whole status if one stands twice.
+    // The list is keyed by name. The API server rejects the whole status if an entry occurs twice.
     states.dedup_by(|a, b| a.name == b.name);
     states.truncate(200);
     states
@@ -277,12 +277,12 @@ fn runs(running: Option<&Lock>, name: &str) -> bool {
     running.is_some_and(|running| running.plugins.iter().any(|plugin| plugin.name == name))
 }
 
-/// Whether what settled, and runs, has passed its proof now. It may have been kept without.
+/// Whether the running stable set passes its verification now. It may have been kept without.
 pub(super) fn proves_what_settled(report: &PassReport<'_>) -> bool {
     report.plan.proof.verdict == Verification::Passed && report.seen.runs_settled_files()
 }
 
-/// A request that came in time is accepted, and served when nothing is left to apply.
+/// The state of the requests. A request that was made in time is accepted, and counts as handled when no update is left.
 fn last_handled(
     server: &PaperMCServer,
     report: &PassReport<'_>,
@@ -297,12 +297,12 @@ fn last_handled(
     let plan = report.plan;
     let is_served = match &plan.alone {
         PartialSelection::Nothing | PartialSelection::Early(_) => matches!(report.step, Step::Settled),
-        // What it names has come; all else that is planned it does not mean.
+        // The requested packages are updated. The request does not cover the rest of the plan.
         PartialSelection::Asked(_) => is_proven(report),
         PartialSelection::Refused(_) => false,
         PartialSelection::UpToDate(_) => true,
     };
-    // One with a scope counts for as long while it waits for an approval, or cannot be served yet.
+    // A request with a scope remains accepted while it waits for an approval, or cannot be handled yet.
     let is_scoped = !matches!(plan.alone, PartialSelection::Nothing | PartialSelection::Early(_));
     let counts = |request: &&String| is_scoped || opens(request, plan.gate);
     if let Some(request) = server.annotations().get(labels::APPLY_NOW).filter(counts) {
@@ -316,14 +316,14 @@ fn last_handled(
     (handled != HandledRequests::default()).then_some(handled)
 }
 
-/// Whether the set that is planned has just been proven.
+/// Whether the planned set has just been marked stable.
 fn is_proven(report: &PassReport<'_>) -> bool {
     let goal = &report.plan.record.files.lock;
     let is_goal = report.seen.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
     matches!(report.done, StepOutcome::Closed(MarkedStable::Update)) && is_goal
 }
 
-/// The copy of the facts for a `StatefulSet` that is deleted; None while nothing is worth keeping.
+/// The rollout facts in the status, in case the `StatefulSet` is deleted. `None` if there is nothing to keep.
 pub(crate) fn rollout_facts(facts: &RecordedFacts) -> Option<RolloutFacts> {
     if facts.settled.is_none() && facts.failed.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Pure. A pass for tests of what is said about it, and what a whole one says where several files have a word in it.
+//! Pure. Provides a pass for tests of reports, and tests reports that several files contribute to.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::server::verify::VerificationResult;
 
 const REVISION: Revision = Revision(2);
 
-/// A server that runs what it should, in a pass that took no step.
+/// A server that runs its goal, in a pass without a step.
 pub(super) struct Pass {
     pub(super) server: PaperMCServer,
     pub(super) checked: CheckedServer,
@@ -88,7 +88,7 @@ impl Pass {
         Self { server, checked, seen, plan, step: Step::Settled, done: StepOutcome::Nothing, before }
     }
 
-    /// What the agent says beside what it says of a server at rest.
+    /// Adds fields to the agent's report.
     pub(super) fn agent_says(&mut self, more: &Value) {
         let agent = self.seen.report.as_deref().unwrap();
         let mut agent = serde_json::to_value(agent).unwrap();
@@ -107,7 +107,7 @@ impl Pass {
         status
     }
 
-    /// What Events of a reason say.
+    /// The texts of the Events with this reason.
     pub(super) fn said(&self, reason: &str) -> Vec<String> {
         let notes = events::build_notes(&self.checked, &self.report(), &self.before);
         notes.into_iter().filter(|note| note.reason == reason).map(|note| note.text).collect()
@@ -156,7 +156,7 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
     assert!(last.successful && last.unproven);
     assert_eq!(last.message, "not proven: the server's log could not be read; Paper 129 -> 130");
 
-    // The pass after it sees the record that was written.
+    // The next pass sees the record that was written.
     let mut pass = pass.next();
     pass.seen.settled_lock = Some(record(130));
     pass.seen.settled = Some(Arc::new(crate::server::records::SettledRecord {
@@ -196,7 +196,7 @@ fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
 fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
     let up = |since| json!({"state": "up", "since": at(since).to_string(), "answeredAt": at(since).to_string(), "minecraft": "1.21.10"});
     let stop_at = |minute| json!({"at": at(minute).to_string(), "saved": true, "why": "asked"});
-    // Back at once, with the stop of before as the last one; or up for eight minutes, and stopped once more.
+    // Either it never came up, and the stop before is the last one, or it was up for eight minutes and was stopped again.
     for (came_up, last_stop, back, down) in [(None, -10, 1, 11 * 60), (Some(-8), 2, 5, 5 * 60)] {
         let mut pass = Pass::new();
         let server = came_up.map_or_else(|| json!({"state": "starting", "progressAt": at(-1).to_string()}), up);
@@ -214,7 +214,7 @@ fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
         );
         let over = pass.status().last_update.unwrap();
         assert_eq!((over.down_seconds, over.going_back), (Some(down), false), "{came_up:?}");
-        // Later another pod settles again: a commit that was taken back in its last moment.
+        // Later another pod becomes stable again, after a commit that was reverted at the last moment.
         let mut pass = pass.next();
         pass.agent_says(&json!({"lastStop": stop_at(700), "server": up(701)}));
         pass.done = StepOutcome::Closed(MarkedStable::Before);
@@ -296,7 +296,7 @@ fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_on
     let mut pass = pass.next();
     assert_eq!(pass.said("CrashLoop"), Vec::<String>::new());
 
-    // What is on trial is judged by its own deadline.
+    // A rollout in progress has its own deadline.
     pass.seen.shape = pass.seen.shape.map(|set| StatefulSetView { door: Partition::Open, ..set });
     pass.plan.hold_while_it_crashes(&before(3), &pass.seen, true, at(0));
     assert_eq!((pass.plan.crashes.clone(), pass.plan.held_by_crashes), (None, false));
@@ -401,7 +401,7 @@ fn a_node_that_cannot_be_asked_is_told_once_and_holds_nothing_up_and_one_that_ca
     assert!(status.available_update.unwrap().image_problem.is_some());
 }
 
-/// A server that takes updates also when it is empty.
+/// A server that is also updated when it is empty.
 fn opportunistic() -> Pass {
     let mut pass = Pass::new();
     let schedule = json!({"maintenanceWindow": {"cron": "0 4 * * 0"}, "opportunistic": {}});
@@ -445,7 +445,7 @@ fn a_withdrawn_consent_while_a_set_is_on_trial_says_what_waits_for_it() {
     assert!(message.contains("a roll-back") && message.ends_with("mended: set `spec.eula`"), "{message}");
 }
 
-/// What is said after a pass that could plan nothing.
+/// The status after a pass without a plan.
 fn unplanned(pass: &Pass) -> PaperMCServerStatus {
     let why = PlanningError::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
     let report = pass.report();

@@ -1,4 +1,4 @@
-//! Pure. What keeps back what is newer: the condition `UpdateBlocked`, `status.updateBlocked` and the Events say the same.
+//! Pure. Reports the blockers of newer versions, for the condition `UpdateBlocked`, `status.updateBlocked` and the Events.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BlockedBy, UpdateBlocked};
@@ -10,17 +10,17 @@ use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::plan::Plan;
 
-/// Whether something keeps a newer set back.
+/// Type of the condition that reports blockers of a newer set.
 pub(super) const UPDATE_BLOCKED: &str = "UpdateBlocked";
-/// Two files have one plugin name.
+/// The reason if two files declare one plugin name.
 pub(super) const TWO_FILES_ONE_NAME: &str = "TwoJarsOneName";
-/// Nothing meets what is asked for.
+/// The reason if no lock satisfies the request.
 const NO_SOLUTION: &str = "NoSolution";
-/// Between why it is not known now, and what was.
+/// Separator between the reason why the result is unknown now, and the last known result.
 const KNOWN_LAST: &str = " What was known last: ";
 
-/// Whether something keeps a newer set back, and what: status, reason, message. While nobody can say, what was known last stands: since when
-/// it is so is counted from the first time that it was said, whatever could not be read in between.
+/// Status, reason and message of the condition. While the result is unknown, the last known one remains. Its age counts from the first time
+/// that it was reported, whatever could not be read in between.
 pub(super) fn in_words(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
     let words = super::in_words(&plan.explanation);
     let said = before.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
@@ -37,12 +37,12 @@ pub(super) fn in_words(plan: &Plan, before: &[Condition]) -> (Option<bool>, Stri
     (holds, reason.to_owned(), words)
 }
 
-/// What a message of the condition said when it was known.
+/// The part of a condition's message that was known.
 fn known_last(message: &str) -> &str {
     message.split_once(KNOWN_LAST).map_or(message, |(_, known)| known)
 }
 
-/// Whether nobody can say now what keeps a newer set back: something was not read, or the search was given up.
+/// Whether the blockers are unknown now, because a page was not read or the search was abandoned.
 fn is_unknown(explanation: &Explanation) -> bool {
     match explanation {
         Explanation::Unanswerable(_) => true,
@@ -53,7 +53,7 @@ fn is_unknown(explanation: &Explanation) -> bool {
     }
 }
 
-/// Status and reason by what is known now.
+/// Status and reason of the current result.
 fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
     let explanation = &plan.explanation;
     if explanation.stopped_by().is_some() {
@@ -63,15 +63,15 @@ fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
     } else if plan.is_impossible() {
         (Some(true), NO_SOLUTION)
     } else if explanation.held_by().is_empty() {
-        // A newer Paper may wait for its age, for the image's Java, for a pin.
+        // A newer Paper may still wait for its delay, for the image's Java, or for a pin.
         (Some(false), "NotBlocked")
     } else {
         (Some(true), "HeldByPlugin")
     }
 }
 
-/// Everyone who keeps Paper from being newer, with the Minecraft versions their newest release is listed for. Where the whole set is not
-/// brought that is why, whoever holds a newer Paper besides.
+/// All blockers of a newer Paper, with the Minecraft versions for which their newest release is listed. If a plugin name conflict blocks
+/// the whole set, only that is reported.
 pub(super) fn build_status(plan: &Plan, before: &PaperMCServerStatus) -> Option<UpdateBlocked> {
     let explanation = &plan.explanation;
     if is_unknown(explanation) {
@@ -85,7 +85,7 @@ pub(super) fn build_status(plan: &Plan, before: &PaperMCServerStatus) -> Option<
     })
 }
 
-/// The plugins that keep Paper from being newer, for the column.
+/// The plugins that block a newer Paper, for a printer column.
 pub(super) fn held_by(plan: &Plan, before: &PaperMCServerStatus) -> Option<String> {
     if is_unknown(&plan.explanation) {
         return before.held_by.clone();
@@ -106,11 +106,11 @@ fn holders(explanation: &Explanation) -> Vec<BlockedBy> {
             .flat_map(|newest| newest.up_to.iter().map(ToString::to_string))
             .collect(),
     });
-    // As many as the schema lets in.
+    // The maximum of the CRD schema.
     holders.take(10).collect()
 }
 
-/// Files of one plugin name, of which the server loads one.
+/// Files that declare one plugin name. The server loads only one of them.
 pub(super) fn shared_names(explanation: &Explanation) -> Option<String> {
     let Explanation::Solved(solved) = explanation else { return None };
     let lines: Vec<String> = (solved.warnings.iter())
@@ -122,8 +122,8 @@ pub(super) fn shared_names(explanation: &Explanation) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("; "))
 }
 
-/// What waits until a person does something, or somebody else: once, and again when it waits for another thing. What was said before stands in
-/// the condition of the last status.
+/// The Event about a blocker that needs an action by a user or a third party. It is repeated for another blocker. The last status tells
+/// which one was reported.
 pub(super) fn note(plan: &Plan, before: &PaperMCServerStatus) -> Option<EventText> {
     let explanation = &plan.explanation;
     let words = super::in_words(explanation);
@@ -135,7 +135,7 @@ pub(super) fn note(plan: &Plan, before: &PaperMCServerStatus) -> Option<EventTex
         let is_news = said.is_none_or(|said| said.reason != TWO_FILES_ONE_NAME || known_last(&said.message) != words);
         return is_news.then_some(EventText { reason: TWO_FILES_ONE_NAME, warning: true, text: words });
     }
-    // The way out, and the build that runs, may be others while it waits for the same.
+    // The suggested action and the running build may change although the blocker is the same.
     let held = explanation.paper_held_back()?;
     let is_news = said.is_none_or(|said| !said.message.contains(&held));
     is_news.then_some(EventText { reason: "UpdateBlocked", warning: false, text: words })
@@ -151,7 +151,7 @@ mod tests {
     use crate::server::report::notifications::NotificationInput;
     use crate::server::report::tests::Pass;
 
-    /// Paper 1.21.10-130 with nothing newer but these.
+    /// Paper 1.21.10-130, with exactly these newer versions.
     fn answer(newer: &Value, warnings: &Value) -> Explanation {
         serde_json::from_value(json!({
             "answer": "solved", "server": "games/lobby", "image": {"java": 21, "choice": "newest"}, "plugins": [],
@@ -161,7 +161,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Paper 1.21.11, with what keeps it back.
+    /// Paper 1.21.11 with its blockers.
     fn newer(more: &Value) -> Value {
         let mut newer = json!({
             "minecraft": "1.21.11", "since": "2025-12-10T00:00:00Z", "heldBy": [], "ready": 0, "oneWay": true,
@@ -170,7 +170,7 @@ mod tests {
         json!([newer])
     }
 
-    /// Held by these plugins.
+    /// Blocked by these plugins.
     fn held(names: &[&str]) -> Explanation {
         let holder = |name: &&str| {
             let newest = json!({"version": "16.18.5", "published": "2025-10-06T00:00:00Z", "upTo": "1.21.10"});
@@ -234,7 +234,7 @@ mod tests {
         serde_json::from_value(json!({"answer": "unanswerable", "server": "games/lobby", "fetch": fetch})).unwrap()
     }
 
-    /// The next pass, in which it is blocked, or not, for long.
+    /// The next pass, with a result that has lasted for a long time.
     fn for_long(pass: Pass) -> (Pass, Timestamp) {
         let mut pass = pass.next();
         let earlier = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!((holds, reason), ("Unknown", "NotEvaluated"));
         assert!(message.contains("who holds it was not found out within 9 steps"), "{message}");
         assert_eq!(status.update_blocked, None);
-        // Nor is the answer itself.
+        // The solve itself was abandoned as well.
         let gave_up = BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() };
         (pass.plan.explanation, pass.plan.solved) = (Explanation::GaveUp(gave_up), false);
         assert_eq!(condition(&pass.status()).1, "NotEvaluated");
@@ -341,7 +341,7 @@ mod tests {
         assert!(told.contains("Paper 1.21.11, out since 10 December 2025, is ruled out by your pin."), "{told}");
         let mut pass = pass.next();
         assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
-        // Another build runs, and it waits for the same.
+        // Another build runs, but the blocker is the same.
         let Explanation::Solved(solved) = &mut pass.plan.explanation else { panic!("it is solved") };
         solved.paper.build = 131;
         assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());

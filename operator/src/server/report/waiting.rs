@@ -1,4 +1,4 @@
-//! Pure. What an update waits for that may not begin yet: its turn, or players; and what becomes of one while the server sleeps.
+//! Pure. Renders the reason for which a pending update waits (update slot or players), and the effect of a server that is scaled to zero.
 
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
@@ -9,10 +9,10 @@ use super::PassReport;
 use crate::server::check::CheckedServer;
 use crate::update_slots::SlotUnavailable;
 
-/// So many of those that come before are named.
+/// Number of servers ahead of this one that are named.
 const NAMED_BEFORE: usize = 5;
 
-/// Who plays is waited for until the deadline, if the window lasts for as long.
+/// The wait for players lasts until the deadline, if the window is long enough.
 pub(super) fn players_in_words(until: Timestamp, report: &PassReport<'_>) -> String {
     let needs = until + report.plan.goal.notice + LATEST_START;
     match report.plan.gate {
@@ -30,7 +30,7 @@ pub(super) fn players_in_words(until: Timestamp, report: &PassReport<'_>) -> Str
     }
 }
 
-/// A window needs nobody to be awake: what it has brought in is what the server wakes with, however long after that.
+/// An update of a server that is scaled to zero is applied in a window. The server then starts with it, however much later.
 pub(super) fn asleep_in_words(report: &PassReport<'_>) -> &'static str {
     let is_open = report.plan.seen.set.is_some_and(|set| set.door == Partition::Open);
     if is_open {
@@ -41,7 +41,8 @@ pub(super) fn asleep_in_words(report: &PassReport<'_>) -> &'static str {
     }
 }
 
-/// Who is at it, and who comes before. Of other namespaces only how many do: who runs what there is nobody's business here.
+/// The servers that are being updated, and those ahead of this one. Servers of other namespaces are only counted, because their names must
+/// not be visible here.
 pub(super) fn turn_in_words(
     SlotUnavailable { at_it, on_its_node, before }: &SlotUnavailable,
     checked: &CheckedServer,

@@ -1,4 +1,4 @@
-//! Pure. What is said of a server whose log tells of damage to its worlds: condition, Event.
+//! Pure. Reports damage to worlds that the server's log mentions, as a condition and an Event.
 
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -13,14 +13,14 @@ use crate::k8s::events::EventText;
 use crate::server::backups::copies;
 use crate::server::check::CheckedServer;
 
-/// The condition; there is none while nothing is told.
+/// Type of the condition. It is absent while no damage is reported.
 pub(super) const WORLD_DAMAGED: &str = "WorldDamaged";
-/// Its reason.
+/// Reason of the condition.
 const TOLD_BY_LOG: &str = "ReportedByLog";
-/// As much of the log's own words as leaves room for what a person can do.
+/// Maximum length of the quoted log line. It leaves room for the possible action.
 const OF_THE_LOG: usize = 240;
 
-/// What the condition says, and its reason. While nobody can be asked, what was said last stands.
+/// The condition. While the agent is unreachable, the last one remains.
 pub(super) fn condition(
     server: &CheckedServer,
     report: &PassReport<'_>,
@@ -33,14 +33,15 @@ pub(super) fn condition(
     }
 }
 
-/// The damage, once for each time: its condition says all that comes after.
+/// One Event for each damage. The condition reports all later changes.
 pub(super) fn note(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let is_known = before.conditions.iter().any(|condition| condition.type_ == WORLD_DAMAGED);
     let text = in_words(server, report).filter(|_| !is_known)?;
     Some(EventText { reason: WORLD_DAMAGED, warning: true, text })
 }
 
-/// What the log has told since when, and what a person can do. How often it does is not said: each further line would be another message.
+/// The reported damage, since when, and the possible action. The number of lines is left out, because each further line would change the
+/// message.
 fn in_words(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
     let DamageTold { since, last: _, lines: _, first } = report.seen.report.as_deref()?.damage.as_ref()?;
     let people = |at| for_people(at, &server.zone, report.now);

@@ -1,5 +1,5 @@
-//! Pure. Which copy a person means, and whether what settled can open its worlds. Whatever cannot be obeyed is refused here, before anything is
-//! stopped.
+//! Pure. Selects the backup that a user requests, and checks that the stable set can open its worlds. Invalid requests are rejected here,
+//! before a server is stopped.
 
 use crds::annotations::RESTORE_FROM;
 use scheduler::backup::Contents;
@@ -11,23 +11,23 @@ use crate::server::check::{CheckedServer, is_copy};
 use crate::server::observe::{Observed, has_copies};
 use crate::server::records::LockRecord;
 
-/// The word without which worlds that are there stay there.
+/// The option that permits replacing existing worlds.
 pub(super) const OVERWRITE: &str = "overwrite";
-/// The words for settings, plugins and their data too.
+/// The option that also restores settings, plugins and their data.
 const EVERYTHING: &str = "contents=Everything";
-/// How many copies are named to who asked for one that is not there.
+/// Number of backups that the message lists if the requested one does not exist.
 const NAMED: usize = 5;
 
-/// Why no copy is chosen.
+/// Why no backup is selected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoBackupReason {
-    /// Somebody has to be asked first.
+    /// The agent has to be reached first.
     NotYet,
-    /// For good, in words.
+    /// The request is rejected for good, with a message.
     Refused(String),
 }
 
-/// The copy that is asked for, if all that can be known here says that it can be put in place.
+/// The requested backup, if all available information allows its restore.
 pub(super) fn choose(asked: &str, server: &CheckedServer, seen: &Observed) -> Result<String, NoBackupReason> {
     let refused = |why: String| NoBackupReason::Refused(format!("`{RESTORE_FROM}`: {why}"));
     let RestoreQuery { copy, overwrite, everything } = read(asked).map_err(refused)?;
@@ -61,15 +61,15 @@ fn no_volume(settled: &LockRecord) -> String {
     )
 }
 
-/// The newest copy whose worlds what settled could open, by the word of an agent that answers.
+/// The newest backup whose worlds the stable set can open, according to a reachable agent.
 pub(crate) fn newest(seen: &Observed) -> Option<String> {
     let can_obey = seen.settled.as_ref().is_none_or(|record| has_copies(&record.template));
     let settled = seen.settled_lock.as_ref().filter(|_| can_obey)?;
     find(LATEST, false, listed(seen.report.as_deref()?, false).ok()?, seen, settled).ok()
 }
 
-/// Where the init container refuses the worlds nobody can be asked what a copy holds. It looks at the one that is named before it touches
-/// anything, and nothing runs that could be stopped for nothing.
+/// Selects a backup while the init container refuses the worlds and no agent can list the backups. The init container inspects a named
+/// backup before it changes any file, and no running server would be stopped in vain.
 fn find_unseen(wanted: &str, everything: bool, said: &WorldRefused) -> Result<String, String> {
     if wanted != LATEST {
         return Ok(wanted.to_owned());
@@ -87,7 +87,7 @@ fn find_unseen(wanted: &str, everything: bool, said: &WorldRefused) -> Result<St
     }
 }
 
-/// The copies there are, if the agent can do with them what is asked for.
+/// The listed backups, if the agent supports the request.
 fn listed(report: &AgentReport, everything: bool) -> Result<&[ListedCopy], String> {
     match &report.backups {
         Some(BackupsSeen { problem: Some(problem), .. }) => Err(problem.clone()),
@@ -104,18 +104,18 @@ fn listed(report: &AgentReport, everything: bool) -> Result<&[ListedCopy], Strin
     }
 }
 
-/// What is asked for.
+/// The parsed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RestoreQuery<'a> {
-    /// A copy's name, or `latest`.
+    /// The name of a backup, or `latest`.
     pub(super) copy: &'a str,
-    /// The explicit word.
+    /// Whether existing worlds may be replaced.
     pub(super) overwrite: bool,
-    /// Settings, plugins and their data too.
+    /// Whether settings, plugins and their data are restored, too.
     pub(super) everything: bool,
 }
 
-/// What is written.
+/// Parses the annotation.
 pub(super) fn read(asked: &str) -> Result<RestoreQuery<'_>, String> {
     let (copy, words) = asked.split_once(';').unwrap_or((asked, ""));
     let copy = copy.trim_end();
@@ -142,8 +142,8 @@ pub(super) fn read(asked: &str) -> Result<RestoreQuery<'_>, String> {
     Err(format!("`{copy}` is no copy's name: write `{LATEST}`, or a name such as `20261122T030000Z-1a2b3c4d`"))
 }
 
-/// The name of the copy, if it holds what is asked for and the set that settled can open its worlds: it is the one that starts then, also where
-/// another is on trial now.
+/// The name of the backup, if it has the requested contents and the stable set can open its worlds. The stable set starts after the
+/// restore, even if another one is in rollout now.
 fn find(
     wanted: &str,
     everything: bool,
@@ -171,7 +171,7 @@ fn find(
     };
     let Some(found) = found else { return Err(format!("there is no copy `{wanted}`; {}", newest())) };
     let id = &found.id;
-    // What it holds is known of one that only could not be read: whoever names it has it tried.
+    // A listed backup with known contents had only a read error. The user's explicit choice is then tried.
     if let Some(problem) = found.problem.as_ref().filter(|_| found.contents.is_none()) {
         return Err(format!("the copy `{id}` cannot be used: {problem}"));
     }

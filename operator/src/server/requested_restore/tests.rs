@@ -32,8 +32,7 @@ fn asks_of(what: &str, spec: Value) -> PaperMCServer {
     server
 }
 
-/// Newest first: one that could not be read, one of settings alone, one that is damaged, one of a newer Minecraft, one of everything, and one
-/// whose format nobody knows.
+/// Newest first: unreadable, settings only, damaged, of a newer Minecraft version, everything, and of unknown format.
 fn shelf() -> Value {
     json!({"listed": [
         {"id": UNREAD, "contents": "worlds", "dataVersion": 4556, "problem": "could not be read when it was tried last"},
@@ -59,7 +58,7 @@ fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
     Arc::new(LockRecord { lock, files })
 }
 
-/// A server of 1.21.10 that runs, whose agent says this of the copies; null: nothing at all.
+/// A running server of 1.21.10 whose agent reports these backups. With null it reports nothing about them.
 fn seen(backups: &Value) -> Observed {
     let report = json!({
         "at": "2026-11-22T12:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
@@ -92,7 +91,7 @@ fn of(server: &PaperMCServer, seen: &Observed, noted: Option<RestoreHandled>, no
     RestoreRequests::of(server, &check(server).unwrap(), seen, &before(noted), now)
 }
 
-/// How a request of now stands when its server was looked at twice.
+/// The state of a new request after two passes.
 fn looked_at(server: &PaperMCServer, backups: &Value) -> RestoreHandled {
     let first = of(server, &seen(backups), None, at(0));
     assert_eq!(first.due, None);
@@ -107,7 +106,7 @@ fn looked_at(server: &PaperMCServer, backups: &Value) -> RestoreHandled {
     second.noted.unwrap()
 }
 
-/// Why a request starts nothing.
+/// The message of a rejected request.
 fn refused(what: &str, backups: &Value) -> String {
     let noted = looked_at(&asks(what), backups);
     assert_eq!((noted.result, noted.copy), (Some(RestoreResult::Refused), None), "{what}");
@@ -255,7 +254,8 @@ fn a_blackout_refuses_it_and_suspend_does_not() {
     assert!(of(&asked, &seen(&shelf()), Some(noted), at(1)).due.is_some());
 }
 
-/// A request whose copy was chosen, on a server whose pod was deleted for it; the next one, or that one, whose agent says this.
+/// A request with a selected backup, on a server whose pod was deleted for it. The agent of this pod (the old or the new one) reports these
+/// backups.
 fn restarted(pod: &str, backups: &Value) -> RestoreRequests {
     let mut seen = seen(backups);
     seen.pod.as_mut().unwrap().metadata.uid = Some(pod.to_owned());
@@ -280,7 +280,7 @@ fn what_came_of_it_is_the_agents_word_and_is_waited_for_when_the_server_was_stop
     let failed = restarted(NEW_POD, &refused);
     assert_eq!(result(&failed), (Some(RestoreResult::Failed), false));
     assert_eq!(failed.in_words(), Some((false, "Failed", "no room; all is as it was".to_owned())));
-    // A pod that was lost by itself found the order.
+    // A pod that was lost for another reason found the request.
     let lost = of(&asks("latest;overwrite"), &seen(&restored), Some(chosen("latest;overwrite")), at(2));
     assert_eq!(result(&lost), (Some(RestoreResult::Restored), false));
 }

@@ -1,4 +1,5 @@
-//! Edge (writes). Keeps the status at what is known of a person's request to restore, and gives and ends the order for it.
+//! Edge (writes). Records the progress of a user's restore request in the status, and writes and deletes the request for the init
+//! container.
 
 use crds::paper_mc_server::{HandledRequests, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
@@ -21,7 +22,7 @@ use crate::server::observe::Observed;
 use crate::server::render::init_orders::{InitOrders, build_orders_map, in_json, orders_in, orders_map_name};
 use crate::server::report;
 
-/// Writes down how far the request has come, if that is news. The next step is taken in another pass, by what stands there then.
+/// Records the progress of the request if it changed. The next step is taken in another pass, based on the recorded state.
 pub(crate) async fn note(
     ctx: &Context,
     server: &PaperMCServer,
@@ -52,16 +53,16 @@ pub(crate) async fn note(
     Ok(true)
 }
 
-/// These, and none beside them. Before the pod is deleted or another template written: the init container of the next pod must find them with no
-/// agent and no operator alive.
+/// Writes exactly these restore requests, before the pod is deleted or another template is written. The next pod's init container must find
+/// them even if no agent and no operator runs.
 pub(crate) async fn give_orders(ctx: &Context, server: &CheckedServer, orders: &InitOrders) -> Result<(), ActError> {
     let map = build_orders_map(server, orders);
     ctx.metrics.api_writes.inc();
     FieldManager::SERVER_CHILDREN.apply(&maps(ctx, server), &map).await.map(drop).map_err(failed("write", server))
 }
 
-/// The copy that a person has named stays from now on, whatever is copied before it is put in place. Beside what else stands there, and not in the
-/// place of the order to put it in place.
+/// Protects the backup that a user has named, whatever backups are taken before it is restored. It leaves other requests alone, and does
+/// not replace the request to restore this backup.
 pub(crate) async fn keep_copy(
     ctx: &Context,
     server: &CheckedServer,
@@ -75,7 +76,7 @@ pub(crate) async fn keep_copy(
     if orders_in(&there).asked.is_some_and(|asked| asked.request == order.request) {
         return Ok(());
     }
-    // As it was read: another operator may have given the order meanwhile.
+    // The write names the resourceVersion that was read, because another operator may have written the request meanwhile.
     let version = there.metadata.resource_version;
     let patch = json!({"metadata": {"resourceVersion": version}, "data": {ASKED_ORDER: in_json(order)}});
     ctx.metrics.api_writes.inc();
@@ -83,7 +84,8 @@ pub(crate) async fn keep_copy(
     patched.map(drop).map_err(failed("write", server))
 }
 
-/// The copy of the running server that is under way does not read orders. Before the request is noted: what it was not told is told in the next pass.
+/// Tells a running online backup to keep the named backup, because it does not read the restore requests. This precedes the record in the
+/// status, so that a failure is repeated in the next pass.
 async fn keep_beside_hot_copy(ctx: &Context, seen: &Observed, order: Option<&AskedRestore>) -> Result<(), ActError> {
     let hot = copies(seen).and_then(|copies| copies.hot.as_ref());
     let is_running = hot.is_some_and(|hot| hot.outcome == HotCopyOutcome::Running);
@@ -91,7 +93,7 @@ async fn keep_beside_hot_copy(ctx: &Context, seen: &Observed, order: Option<&Ask
     agent.keep(&KeepCopy { copy: order.copy.clone(), until: order.not_after }).await.map_err(ActError::Agent)
 }
 
-/// This order alone: that of a roll-back may stand beside it.
+/// Removes only this request. A request of a roll-back may exist beside it.
 async fn end_order(ctx: &Context, server: &CheckedServer) -> Result<(), ActError> {
     let patch = json!({"data": {ASKED_ORDER: null}});
     let name = orders_map_name(&server.name);

@@ -1,4 +1,4 @@
-//! Pure. What comes alone, on a server that was solved whole on Monday and is asked about again on Tuesday.
+//! Pure. Tests partial updates of a server that was solved as a whole on Monday and is solved again on Tuesday.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::request::Running;
@@ -25,10 +25,10 @@ fn file(name: &str) -> Value {
     json!({"name": format!("{name}.jar"), "url": "https://example.org/x.jar", "hash": format!("sha256:{}", "ab".repeat(32))})
 }
 
-/// A version, and what it needs: `plugin`, or `plugin version`.
+/// A version and its dependencies: `plugin`, or `plugin version`.
 type Version = (&'static str, &'static [&'static str]);
 
-/// Versions by plugin: the first is of Sunday, the second of Tuesday.
+/// Versions by plugin: the first is from Sunday, the second from Tuesday.
 const PLUGINS: [(&str, [Version; 2]); 6] = [
     ("claims", [("1.0", &["lib"]), ("1.1", &["lib"])]),
     ("lib", [("1.0", &[]), ("1.1", &[])]),
@@ -82,7 +82,7 @@ fn request(plugins: &[&str], strategy: &str) -> Request {
     .unwrap()
 }
 
-/// What of a plan comes, and what is said, when on Tuesday `only` is asked for of `wanted`; on Monday `ran` was.
+/// A server with the packages of Monday (`ran`) and the plugins that Tuesday's request wants (`wanted`).
 struct Scene {
     runs: WhatRuns,
     request: Request,
@@ -122,8 +122,8 @@ impl Scene {
         (in_words(&changes(before, &answer.lock.unwrap())), alone)
     }
 
-    /// What comes alone because these Plugins may not wait, or in their own windows, where the set that is planned besides is meant by a
-    /// person or not.
+    /// The partial update because these Plugins are urgent or in their own windows. `is_meant` is whether a user has requested the planned
+    /// set.
     async fn early(&self, plugins: &[Arc<Plugin>], spec: &Value, is_meant: bool) -> Option<(&'static str, String)> {
         let solver = Solver::start(Metrics::default().solves).unwrap();
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
@@ -138,7 +138,7 @@ impl Scene {
         Some((alone.early()?.in_words().0, comes))
     }
 
-    /// What comes alone because it may not wait.
+    /// The partial update because this Plugin is urgent.
     async fn urgent(&self, name: &str, is_meant: bool) -> Option<String> {
         let early = self.early(&[urgent(name)], &sundays(), is_meant).await;
         early.map(|(reason, comes)| {
@@ -170,7 +170,7 @@ fn urgent(name: &str) -> Arc<Plugin> {
     object(name, &json!({"urgent": true}))
 }
 
-/// With a window that opens at this hour on each day for an hour; it is noon.
+/// With a window of one hour that opens at this hour each day. It is noon.
 fn with_window(name: &str, hour: u32) -> Arc<Plugin> {
     object(name, &json!({"windows": [{"name": "own", "cron": format!("0 {hour} * * *")}]}))
 }
@@ -306,7 +306,7 @@ async fn a_server_that_is_kept_at_a_set_is_not_asked_about_and_a_first_start_com
     assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), PartialSelection::Nothing);
 }
 
-/// As `spec.urgent` makes it: without a delay for this one.
+/// Removes the delay of this Plugin, as `spec.urgent` does.
 fn hurry(scene: &mut Scene, object: &str) {
     let wishes = scene.request.plugins.iter_mut().filter(|wish| wish.object == object);
     wishes.for_each(|wish| wish.delay = SignedDuration::ZERO);
@@ -337,7 +337,7 @@ async fn an_urgent_plugin_comes_although_the_rest_has_no_answer() {
     assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
 }
 
-/// Of age for everything: on Tuesday all that is newer is due.
+/// Removes all delays: on Tuesday every newer version is due.
 fn of_age(scene: &mut Scene) {
     scene.request.delay = SignedDuration::ZERO;
     scene.request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);

@@ -8,7 +8,7 @@ fn at(text: &str) -> Timestamp {
     format!("2026-01-{text}:00Z").parse().unwrap()
 }
 
-/// A server in Berlin with this restart, and what else is said.
+/// A server in the zone Europe/Berlin with this restart and these additional fields.
 fn checked(more: &Value) -> CheckedServer {
     let mut spec = json!({"timeZone": "Europe/Berlin", "restart": {"cron": "0 5 * * *"}});
     for (key, value) in more.as_object().unwrap() {
@@ -17,7 +17,7 @@ fn checked(more: &Value) -> CheckedServer {
     check(&server(spec)).unwrap()
 }
 
-/// A pod that was made at one instant, and whose server's process began at another; `None`: it does not run.
+/// A pod created at one instant, whose process started at another. `None` if it does not run.
 fn pod(made: Timestamp, process: Option<Timestamp>) -> Pod {
     let state = match process {
         Some(began) => json!({"running": {"startedAt": began.to_string()}}),

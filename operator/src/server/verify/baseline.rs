@@ -1,4 +1,4 @@
-//! Pure. What is known of plugins, worlds and datapacks before an update: its proof holds them against it.
+//! Pure. Keeps the state of plugins, worlds and datapacks before an update as the baseline of its verification.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,38 @@ use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::{AgentReport, FileSet, Server};
 use scheduler::staging::jar_descriptor::same_plugin;
 
-/// What the server said about its plugins when it was read last, and what its start had opened.
+/// The last readable state of the server's plugins, and the worlds and datapacks that its start had opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Baseline {
-    /// Those that were enabled, JARs of people's own among them, sorted. Empty: nobody knows of any. A server all of whose plugins are
-    /// red is not worth telling apart from that: both are told, and neither is gone back from.
+    /// Enabled plugins, including unmanaged JARs, sorted. Empty if none is known. A server whose plugins have all failed need not be
+    /// distinguished from that: both are reported, and neither is rolled back.
     pub(crate) enabled: Vec<String>,
-    /// Those of the settled set that came with an update that could not be read: they may be either.
+    /// Plugins of the stable set from an update whose plugins could not be read. Their state is unknown.
     pub(crate) unread: Vec<String>,
-    /// The worlds that its start had opened, sorted. None: nobody has read them. Never more than the agent tells apart.
+    /// The worlds that the start had opened, sorted. `None` if they were not read. The number is bounded by the agent's limit.
     pub(crate) worlds: Option<Vec<String>>,
-    /// The same of the datapacks.
+    /// The same for the datapacks.
     pub(crate) datapacks: Option<Vec<String>>,
 }
 
-/// How a plugin of a set fared before.
+/// The earlier state of a plugin of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EarlierState {
-    /// It was not there.
+    /// It was not installed.
     New,
     Enabled,
     Red,
-    /// Nobody has read it.
+    /// It was never read.
     Unread,
 }
 
 impl Baseline {
-    /// The baseline for the proof after this one. A report that names no plugins says nothing about them, so what was known before goes on
-    /// counting: else one log that could not be read would let every later update pass with every plugin red.
+    /// The baseline for the next verification. A report without plugins gives no information about them, so the earlier state remains
+    /// valid. Otherwise one unreadable log would let every later update pass, even with every plugin failed.
     pub(crate) fn next(&self, report: Option<&AgentReport>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
         let loaded = report.and_then(|report| report.loaded.as_ref());
         let known = |now: Option<&BTreeMap<String, AtStart>>, too_many: bool, before: Option<&Vec<String>>| {
-            // Those that are too many to be told apart would leave every later update unproven.
+            // If there are too many to be tracked, keeping the old list would leave every later update unverified.
             now.map(opened).or_else(|| before.filter(|_| !too_many).cloned())
         };
         let nothing_read = Loaded::default();
@@ -55,7 +55,7 @@ impl Baseline {
         Self { enabled: self.enabled.clone(), unread, worlds, datapacks }
     }
 
-    /// How a plugin of `before`, the settled set, fared there.
+    /// The earlier state of a plugin, where `before` is the stable set.
     pub(super) fn was(&self, name: &str, before: Option<&FileSet>) -> EarlierState {
         let is_in = |list: &[String]| list.iter().any(|known| known == name);
         if !before.is_some_and(|before| has(before, name)) {
@@ -69,7 +69,7 @@ impl Baseline {
         }
     }
 
-    /// JARs of people's own that were enabled, are still there and are not enabled now. One whose file was taken away is no loss.
+    /// Unmanaged JARs that were enabled, still exist and are not enabled now. A removed JAR does not count.
     pub(super) fn lost_of_ones_own<'a>(&'a self, report: &'a AgentReport, files: &FileSet) -> Vec<&'a str> {
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { return Vec::new() };
         let is_ours = |name: &str| names(files).any(|ours| same_plugin(ours, name));
@@ -80,7 +80,7 @@ impl Baseline {
         let own = self.enabled.iter().map(String::as_str).filter(|name| !is_ours(name));
         own.filter(|name| match plugins.iter().find(|(seen, _)| same_plugin(seen, name)) {
             Some((_, seen)) => !seen.enabled,
-            // What could not even be loaded stands in no list of the server's.
+            // A JAR that could not be loaded is missing in the server's list.
             None => lies_there(name),
         })
         .collect()
@@ -91,7 +91,7 @@ fn opened(at_start: &BTreeMap<String, AtStart>) -> Vec<String> {
     at_start.iter().filter(|(_, at)| **at == AtStart::Opened).map(|(name, _)| name.clone()).collect()
 }
 
-/// The plugins that a report shows as enabled, sorted. None: it names no plugins.
+/// The enabled plugins of a report, sorted. `None` if it lists no plugins.
 fn named(report: Option<&AgentReport>) -> Option<Vec<String>> {
     match &report?.server {
         Server::Up { plugins: Some(plugins), .. } => {
@@ -101,7 +101,7 @@ fn named(report: Option<&AgentReport>) -> Option<Vec<String>> {
     }
 }
 
-/// The same, for people: how many of them.
+/// The number of enabled plugins in a report.
 pub(crate) fn count_enabled(report: Option<&AgentReport>) -> usize {
     named(report).map_or(0, |enabled| enabled.len())
 }

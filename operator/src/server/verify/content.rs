@@ -1,6 +1,6 @@
-//! Pure. Worlds and datapacks that were there before an update and are not after it.
+//! Pure. Finds worlds and datapacks that are missing after an update.
 //!
-//! Taken back is an update only for what going back would mend: something that lies where it lay, and that nobody has closed.
+//! An update is rolled back only if that would help: for content whose files are unchanged, and that was not closed on purpose.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use super::{Baseline, VerificationTarget};
 /// Worlds that settings switch on and off: `allow-nether` in server.properties, `allow-end` in bukkit.yml.
 const SWITCHED: [&str; 2] = ["the_nether", "the_end"];
 
-/// How many names a sentence has at most.
+/// Maximum number of names in a sentence.
 const NAMED: usize = 5;
 
-/// What is missing, in sentences; empty where nothing is.
+/// The missing content as sentences. Empty if nothing is missing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MissingContent {
-    /// The new set is to blame.
+    /// The new set is the cause.
     pub(super) to_blame: Vec<String>,
-    /// Nobody knows what is to blame, or going back would not mend it.
+    /// The cause is unknown, or a roll-back would not help.
     pub(super) told: Vec<String>,
-    /// What was known before and cannot be read now.
+    /// Known before and unreadable now.
     pub(super) unread: Vec<&'static str>,
 }
 
@@ -85,7 +85,7 @@ impl MissingContent {
         });
     }
 
-    /// A file that was taken away is no loss: whoever does that means it, and no set of ours touches that folder.
+    /// A removed file does not count: a user removes it on purpose, and Nightshift does not write to that directory.
     fn look_for_datapacks(&mut self, before: &[String], now: &BTreeMap<String, AtStart>) {
         let that = |at| {
             let names = before.iter().map(String::as_str);
@@ -98,19 +98,19 @@ impl MissingContent {
     }
 }
 
-/// A plugin that was enabled before and is not there at all: a person has removed it, with this update or before.
+/// A plugin that was enabled before and is not installed now. A user has removed it, with this update or earlier.
 fn removed_plugin<'a>(report: &AgentReport, baseline: &'a Baseline) -> Option<&'a str> {
     let Server::Up { plugins: Some(plugins), .. } = &report.server else { return None };
     let is_there = |name: &&String| plugins.keys().any(|seen| same_plugin(seen, name));
     baseline.enabled.iter().find(|name| !is_there(name)).map(String::as_str)
 }
 
-/// One start is no promise: a plugin may choose another map each time.
+/// One start proves little: a plugin may choose another map each time.
 fn not_sure(are: &str, open: &str) -> String {
     format!("{are} not {open} any more, and no three starts in a row before are known to have had as much")
 }
 
-/// ``world `creative` is …``, ``worlds `a`, `b` and 3 more are …``.
+/// For example ``world `creative` is …``, ``worlds `a`, `b` and 3 more are …``.
 fn say(sentences: &mut Vec<String>, what: &str, names: &[&str], rest: impl Fn(&str) -> String) {
     if names.is_empty() {
         return;

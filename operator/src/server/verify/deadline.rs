@@ -1,8 +1,8 @@
-//! Pure. From when on a proof is patient: from when the server of its pod could first be asked.
+//! Pure. Determines from when the deadline of a verification counts: from when the pod's server could first be reached.
 //!
-//! What lies before that is no fault of the set, and may take a day: an image that is pulled, a copy of the worlds, and their move by the server
-//! itself. Only what the kubelet says of the pod counts here, so the death of an operator moves nothing; and what moves with a container that ends
-//! again and again, the agent's among them, is counted.
+//! The time before that is no fault of the set, and may be a day. It includes an image pull, a backup of the worlds, and their conversion
+//! by the server. Only the pod status counts here, so a restart of the operator changes nothing. Containers that exit repeatedly could
+//! delay the deadline, the agent's included, so their exits are counted.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
@@ -12,12 +12,12 @@ use crate::server::in_game_stop::or_last_stop;
 use crate::server::observe::{last_end, prepare_of, server_of};
 use crate::server::render::pod::AGENT_CONTAINER;
 
-/// No first answer comes later after the start of its pod: 20 minutes for files and images and two hours for a copy, and then the 24 hours
-/// that the start-up probe waits. A node that begins the pod anew again and again is not waited for without end.
+/// Maximum time from the start of the pod to the first answer. It is the sum of 20 minutes for files and images, two hours for a backup,
+/// and the 24 hours of the start-up probe. It bounds the wait for a node that restarts the pod repeatedly.
 const ANSWERS_WITHIN: SignedDuration = SignedDuration::from_hours(27);
 
-/// When the server of this pod could first be asked, or when somebody stopped it in its place, by the clock of its node. None: the pod is on no
-/// node.
+/// When the server of this pod could first be reached, or when a user stopped it in the game, by the clock of its node. `None` if the pod
+/// is on no node.
 pub(crate) fn asked_from(pod: &Pod) -> Option<Timestamp> {
     let made = pod.status.as_ref()?.start_time.as_ref()?.0;
     let latest = made + ANSWERS_WITHIN;
@@ -26,10 +26,10 @@ pub(crate) fn asked_from(pod: &Pod) -> Option<Timestamp> {
     Some(answered.max(or_last_stop(pod, prepared)))
 }
 
-/// When all was done that comes before the server's own container: its image is all that can be missing.
+/// When all work before the server's container was done. Only its image can be missing then.
 fn prepared_at(pod: &Pod) -> Option<Timestamp> {
     let initialized = condition(pod, "Initialized").filter(|condition| condition.status == "True").and_then(turned_at);
-    // A container that is gone from its node tells of no end any more; and one that a node ran once more has ended later.
+    // The status of a container that its node has removed shows no exit. A container that a node ran again has exited later.
     let ended = prepare_of(pod)
         .and_then(last_end)
         .filter(|ended| ended.exit_code == 0)
@@ -37,22 +37,22 @@ fn prepared_at(pod: &Pod) -> Option<Timestamp> {
     initialized.max(ended.map(|at| at.0))
 }
 
-/// When its server answered first, as far as the kubelet shows that. A process that was started again shows it only where it began so late that a
-/// set which had not stayed up would have failed by then: the answer before it came late, too. One that has ended as often as a set may shows
-/// nothing.
+/// When its server first answered, as far as the pod status shows it. A restarted process counts only if it started after the time in which
+/// a set that does not stay up would have failed. Its first answer was late as well then. A process that has reached the limit of exits
+/// does not count.
 fn answered_at(pod: &Pod, prepared: Timestamp) -> Option<Timestamp> {
     let server = server_of(pod)?;
     if ends_of(server) >= ENDS_AFTER {
         return None;
     }
-    // It turns once more whenever a container falls ill, and people may have their own in the pod.
+    // The condition changes whenever a container becomes unready, and users may add containers to the pod.
     let is_calm = server.started == Some(true) && restarts_beside(pod) < ENDS_AFTER;
     let ready = condition(pod, "ContainersReady").filter(|_| is_calm).and_then(turned_at);
     let shown = began_at(server).max(ready)?;
     (server.restart_count == 0 || prepared + ENDS_WITHIN < shown).then_some(shown)
 }
 
-/// When the newest process of the server began.
+/// When the newest process of the server started.
 fn began_at(server: &ContainerStatus) -> Option<Timestamp> {
     let running = server.state.as_ref().and_then(|state| state.running.as_ref());
     let at = match running {
@@ -67,7 +67,7 @@ fn ends_of(container: &ContainerStatus) -> u32 {
     container.restart_count.unsigned_abs() + u32::from(!runs && last_end(container).is_some())
 }
 
-/// How often containers beside the server's were started again: the agent's, and people's own.
+/// How often the other containers were restarted: the agent's, and those that users added.
 fn restarts_beside(pod: &Pod) -> u32 {
     let Some(status) = pod.status.as_ref() else { return 0 };
     let init = status.init_container_statuses.iter().flatten();
@@ -115,7 +115,7 @@ mod tests {
         json!({"terminated": {"exitCode": exit_code, "finishedAt": at(minute).to_string()}})
     }
 
-    /// The minute from which on the proof of a pod is patient that started at minute 0.
+    /// The minute from which the deadline counts for a pod that started at minute 0.
     fn from(conditions: &[Value], init: &[Value], containers: &[Value]) -> i64 {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": "lobby-0"},

@@ -1,14 +1,14 @@
-//! Pure. Whether the server's container runs the image of the template that its pod was made from.
+//! Pure. Checks whether the server's container runs the image of its pod's template.
 //!
-//! The image of a pod can be written over in place (`kubectl set image pod/…`): the kubelet starts the container again with another one, and the pod
-//! keeps the name of its revision. So the revision alone does not say which image runs.
+//! The image of a pod can be changed in place (`kubectl set image pod/…`). The kubelet restarts the container with it, and the pod keeps
+//! the name of its revision. The revision alone therefore does not tell which image runs.
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 
 use crate::server::observe::Observed;
 use crate::server::render::pod::SERVER_CONTAINER;
 
-/// What runs instead of the image that was planned, in words. None: that one runs, or nobody knows which template the pod was made from.
+/// A message about the image that runs instead of the planned one. `None` if they are the same, or if the pod's template is unknown.
 pub(crate) fn other_image(seen: &Observed) -> Option<String> {
     let runs = image_of(seen.pod.as_ref()?.spec.as_ref()?)?;
     let planned = image_of(template_of_pod(seen)?.spec.as_ref()?)?;
@@ -19,7 +19,7 @@ fn image_of(spec: &PodSpec) -> Option<&str> {
     spec.containers.iter().find(|container| container.name == SERVER_CONTAINER)?.image.as_deref()
 }
 
-/// The one that stands in the `StatefulSet`, or the one that settled. A pod of any other revision is about to be replaced.
+/// The template of the `StatefulSet`, or the stable one. A pod of any other revision is about to be replaced.
 fn template_of_pod(seen: &Observed) -> Option<&PodTemplateSpec> {
     let of_pod = seen.pod_revision?;
     let set = seen.set.as_ref().filter(|_| seen.shape.is_some_and(|set| set.template == of_pod));
@@ -28,8 +28,8 @@ fn template_of_pod(seen: &Observed) -> Option<&PodTemplateSpec> {
     stands.or(record.map(|record| &record.template))
 }
 
-/// Whether these name one image. A webhook of the cluster may have pods pull from a mirror, or write the digest of a tag behind it, and means the
-/// same image: so registries are not compared, and neither is what only one of the two says.
+/// Whether both name the same image. A cluster's webhook may replace the registry by a mirror, or append the digest of a tag, which is
+/// still the same image. Registries are therefore not compared, nor is any part that only one of the two names has.
 fn is_same(runs: &str, planned: &str) -> bool {
     let (runs, planned) = (Reference::of(runs), Reference::of(planned));
     match planned.digest {
@@ -38,10 +38,10 @@ fn is_same(runs: &str, planned: &str) -> bool {
     }
 }
 
-/// An image without the place that it comes from.
+/// An image name without its registry.
 struct Reference<'a> {
     name: &'a str,
-    /// None: only its digest is said.
+    /// `None` if only its digest is given.
     tag: Option<&'a str>,
     digest: Option<&'a str>,
 }

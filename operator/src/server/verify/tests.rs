@@ -94,7 +94,7 @@ fn against(
     prove(report.map(|report| said(report, now)).as_ref(), &expected, at(now))
 }
 
-/// What an agent says whose clock is ours.
+/// The report of an agent whose clock equals the operator's.
 fn said(report: &AgentReport, now: i64) -> AgentReport {
     AgentReport { at: at(now), ..report.clone() }
 }
@@ -108,7 +108,7 @@ fn verdict(
     against(report, before, &baseline(enabled_before, &[]), now)
 }
 
-/// The log could not be read.
+/// A report after an unreadable log.
 fn without_names(mut report: AgentReport) -> AgentReport {
     if let Server::Up { plugins, .. } = &mut report.server {
         *plugins = None;
@@ -118,12 +118,12 @@ fn without_names(mut report: AgentReport) -> AgentReport {
 
 #[test]
 fn a_server_that_runs_the_set_for_the_settling_time_has_passed_and_not_earlier() {
-    // With all that could be waited for read already: it is the time alone that is missing.
+    // All other data is readable, so only the time is missing.
     let loaded = Loaded { worlds: Some(BTreeMap::new()), datapacks: Some(BTreeMap::new()), ..Loaded::default() };
     let good = AgentReport { loaded: Some(loaded), ..report(&[("ViaVersion", true), ("Shop", true)]) };
     assert_eq!(verdict(Some(&good), None, &[], 159).verdict, Verification::Pending { until: at(160) });
     assert_eq!(verdict(Some(&good), None, &[], 160).verdict, Verification::Passed);
-    // A node whose clock is 20 seconds behind shortens nothing, and one that is ahead makes nothing longer.
+    // A node's clock that is 20 seconds behind shortens nothing, and one that is ahead extends nothing.
     let (files, known) = (files(&["ViaVersion", "Shop"]), baseline(&[], &[]));
     let (settle, process) = (SignedDuration::from_secs(60), ProcessExit::Stays);
     let (began, other_image) = (at(90), None);
@@ -204,7 +204,7 @@ fn a_log_that_could_not_be_read_once_hides_no_red_plugin_from_the_proofs_after_i
     let unread = without_names(report(&[]));
     let first = Baseline::default().next(Some(&report(&[("ViaVersion", true)])), Some(&via), None);
     assert_eq!(first, baseline(&["ViaVersion"], &[]));
-    // The update that brings Shop is kept unproven, twice: what was known of ViaVersion goes on counting.
+    // The update with Shop is kept unverified, twice. The earlier state of ViaVersion remains valid.
     let kept = first.next(Some(&unread), Some(&both), Some(&via)).next(None, Some(&both), Some(&both));
     assert_eq!(kept, baseline(&["ViaVersion"], &["Shop"]));
 
@@ -225,7 +225,7 @@ fn where_nothing_is_known_of_before_a_red_plugin_leaves_the_set_unproven() {
     let both = files(&["ViaVersion", "Shop"]);
     let unread = Baseline::default().next(None, Some(&both), None);
     let red = report(&[("ViaVersion", true), ("Shop", false)]);
-    // What an operator before this one wrote after a log that could not be read.
+    // The record of an earlier operator after an unreadable log.
     for nothing in [Baseline::default(), unread] {
         assert_eq!(against(Some(&red), Some(&both), &nothing, 160).verdict, Verification::Unproven, "{nothing:?}");
     }
@@ -316,7 +316,7 @@ fn with_loaded(
     AgentReport { loaded: Some(Loaded { worlds, datapacks, ..Loaded::default() }), ..report(plugins) }
 }
 
-/// After a start that had opened these.
+/// The baseline after a start that opened these.
 fn known(worlds: &[&str], datapacks: &[&str]) -> Baseline {
     let before = with_loaded(&GOOD, opened(worlds), opened(datapacks));
     Baseline::default().next(Some(&before), None, None)

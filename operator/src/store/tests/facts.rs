@@ -1,4 +1,4 @@
-//! Edge (writes). What is read of Paper's JARs.
+//! Edge (writes). Tests the reader of Paper JARs.
 
 use std::path::PathBuf;
 

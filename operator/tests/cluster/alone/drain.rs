@@ -1,4 +1,5 @@
-//! Edge (writes). A server that must never be evicted, and a node that is uncordoned before the server has left it.
+//! Edge (writes). Tests a server that must never be evicted, and a node that is uncordoned before the server has left
+//! it.
 
 use serde_json::json;
 
@@ -27,13 +28,13 @@ async fn never_is_never_until_a_person_does_what_the_condition_says_and_a_node_t
         let (drained, said) = cordoned.drain("8s").await;
         assert!(!drained && said.contains(REFUSED), "{said}");
         assert_eq!(uid_of(&server.pod().await.unwrap()), uid_of(&before));
-        // The word for word way out is not held up by the budget.
+        // The budget does not block the command from the condition.
         world.kubectl(&["delete", "pod", "harbour-0", "--wait=false"], "").await;
         drop(cordoned);
         let after = server.back_after(&before).await;
         no_longer_draining(&server).await;
 
-        // Somebody thinks better of it.
+        // The user changes the eviction policy.
         server.change(json!({"eviction": "OnUpgrade", "players": {"notice": "10m"}})).await;
         server.settled().await;
         server.seven_join_and_are_counted().await;

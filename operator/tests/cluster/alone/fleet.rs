@@ -1,4 +1,4 @@
-//! Edge (writes). Fifty servers at rest cost nothing.
+//! Edge (writes). Tests that fifty idle servers cause no writes and no requests.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Edge (writes). A node that is lost: nobody is forced off it, no second server is started, and it comes back as it ran.
+//! Edge (writes). Tests a lost node: no pod is deleted by force, no second server starts, and the server returns as it
+//! ran.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::cluster::wait::{SOON, until};
 use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{World, alone_in_a_world, uid_of};
 
-/// Kubernetes believes in a node for 50 s after its last word.
+/// Kubernetes considers a node ready for 50 s after its last report.
 const GIVEN_UP: Duration = Duration::from_mins(2);
 /// The grace period of a server with the shortest stop (165 s), and the minute after it.
 const TAKEN_FOR_LOST: Duration = Duration::from_mins(5);
@@ -73,13 +74,13 @@ async fn a_server_on_a_lost_node_is_left_alone_and_comes_back_as_it_ran() {
         assert_eq!(lobby.set().await, set);
         assert!(lobby.saved_blocks().await >= 500, "nothing is lost");
         assert_eq!(witness.pods(), 2);
-        // And the update still waits.
+        // The update is still planned.
         lobby.planned(&TO_AFTER).await;
     })
     .await;
 }
 
-/// What Kubernetes says of a node: `True`, `False` or `Unknown`.
+/// The Ready status of a node: `True`, `False` or `Unknown`.
 async fn ready(world: &World, node: &str) -> Option<String> {
     let node = Api::<Node>::all(world.client.clone()).get(node).await.unwrap();
     let conditions = node.status?.conditions?;

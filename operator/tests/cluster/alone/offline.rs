@@ -1,4 +1,4 @@
-//! Edge (writes). What is staged needs nobody: the update goes through with all that the server's pod could ask cut off.
+//! Edge (writes). Tests that a staged update succeeds while the server's pod has no network connection.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::Api;
@@ -14,7 +14,7 @@ use crate::cluster::world::alone_in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_whose_files_are_staged_goes_through_while_the_servers_pod_reaches_nobody() {
-    // Alone: the pod of the new set has an address that nobody knows beforehand, so all pods are cut off but two.
+    // Alone, because the address of the new pod is not known beforehand, so all pods except two are blocked.
     alone_in_a_world("offline", BEFORE, &[], async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

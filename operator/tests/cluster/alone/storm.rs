@@ -1,7 +1,8 @@
-//! Edge (writes). Thirty servers are updated at the same time, while what each of them depends on dies, twice, at moments drawn from its number.
+//! Edge (writes). Updates thirty servers at the same time, while their dependencies fail twice, at moments drawn from
+//! the number of each server.
 //!
-//! In the first stories something happens that all others feel: a part of the cluster itself is killed, or the clock of the operator is wrong.
-//! `NIGHTSHIFT_SEED=N` begins at another number than 0: a story is told again by its number.
+//! The first servers also get a fault that affects all others: a killed part of the cluster, or a wrong clock of the
+//! operator. `NIGHTSHIFT_SEED=N` begins at another number than 0. The same number repeats the same faults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,19 +23,19 @@ use crate::cluster::wait::{AN_UPDATE, all_the_while, until};
 use crate::cluster::world::{World, alone_in_a_world, uid_of};
 
 const SERVERS: u64 = 30;
-/// Thirty updates at once on two cores, and a cluster that comes up again four times.
+/// Thirty updates at once on two cores, and a cluster that restarts four times.
 const A_STORM: Duration = AN_UPDATE.saturating_mul(4);
-/// How long what is not over at once lasts, and how long a disk is waited for that becomes read-only.
+/// How long a lasting fault lasts, and how long the test waits for a disk to become read-only.
 const A_WHILE: Duration = Duration::from_secs(20);
-/// Room for two sets, and for what must stay free.
+/// Space for two version sets, and for the free space that the agent requires.
 const LITTLE_ROOM: &str = "96m";
-/// As much as the agent does not accept.
+/// A difference that the agent does not accept.
 const WRONG_BY_SECONDS: i64 = -90;
-/// A world in which nothing happened proves nothing.
+/// A test without faults verifies nothing.
 const BLOWS_AT_LEAST: usize = 30;
 const UPDATED_AT_LEAST: usize = 20;
 
-/// What is done to a server, or to what it depends on.
+/// A fault of a server, or of its dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Blow {
     Operator,
@@ -47,7 +48,7 @@ enum Blow {
     RconCut,
     VolumeFull,
     VolumeReadOnly,
-    /// That of the operator.
+    /// The clock of the operator.
     ClockWrong,
     Part(&'static str),
 }
@@ -71,7 +72,7 @@ const OF_ALL: [Blow; 5] = [
     Blow::ClockWrong,
 ];
 
-/// What happens to one server.
+/// The faults of one server.
 #[derive(Debug)]
 struct Story {
     number: u64,
@@ -89,7 +90,7 @@ impl Story {
         }
         for (moment, blow) in &mut blows {
             if *blow == Blow::VolumeReadOnly {
-                // The kernel makes none read-only that is written to, and a server writes its log.
+                // The kernel makes no disk read-only while a process writes to it, and a server writes its log.
                 *moment = Moment::PodStops;
             }
         }
@@ -114,24 +115,24 @@ impl Story {
     }
 }
 
-/// What a server has lived through.
+/// The faults and restarts of a server so far.
 #[derive(Debug, Default)]
 struct Lived {
     blows: Vec<(Moment, Blow)>,
-    /// Each pod, and how often its server was started again in it.
+    /// Each pod, and how often its server was restarted in it.
     pods: BTreeMap<String, i32>,
 }
 
-/// What came of a blow.
+/// The result of a fault.
 enum Struck<'a> {
-    /// There was nothing to be hit just then.
+    /// The target did not exist at that moment.
     Nothing,
     Once,
-    /// It lasts until this is mended.
+    /// The fault lasts until it is fixed.
     Lasting(Broken<'a>),
 }
 
-/// What is broken for a while.
+/// A fault that lasts for a while.
 enum Broken<'a> {
     Rcon(Blocked),
     Full(&'a SmallVolume),
@@ -153,7 +154,7 @@ impl Broken<'_> {
     }
 }
 
-/// Held shared by whoever talks to the API server, and alone by whoever takes it down.
+/// Locked shared for requests to the API server, and exclusively to kill a part of the cluster.
 static CLUSTER: RwLock<()> = RwLock::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,7 +188,7 @@ async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
 
         let (mut updated, mut in_place) = (0, 0);
         for ((story, server), lived) in stories.iter().zip(&servers).zip(&lived) {
-            // The last blow may have fallen after the update had settled.
+            // The last fault may have occurred after the update became stable.
             until(&format!("{} is back after its last blow", server.name), AN_UPDATE, async || {
                 is_over(server).await?;
                 let ready = server.pod().await.is_some_and(|pod| is_ready(&pod));
@@ -204,13 +205,13 @@ async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
             assert!(if is_new(&set) { whole("5.7.1") } else { whole("5.7.0") && set.lock == before.lock }, "{told}");
             assert_eq!(jars.trim(), "2", "{told}");
             assert_eq!(server.shell("cat /data/world/region/r.7.7.mca").await, server.name, "{told}");
-            // One for the update or one for its end, one for the way back, and one for each that we took.
+            // One for the update or its end, one for the rollback, and one for each deletion by the test.
             let taken =
                 lived.blows.iter().filter(|(_, blow)| matches!(blow, Blow::PodDeleted | Blow::PodForced)).count();
             let back = usize::from(!is_new(&set));
             assert!(lived.pods.len() <= 2 + back + taken, "{told}");
-            // In its place a server starts again where we ended its process. One for a part of the cluster that all have felt; what becomes of
-            // a start on a disk that is full, or takes nothing, is the server's own matter.
+            // A server is restarted in its pod if the test ended its process. One more is allowed for a fault of the
+            // cluster. Starts on a full or read-only disk are not counted.
             let ended = lived.blows.iter().filter(|(_, blow)| matches!(blow, Blow::Process)).count();
             let again: i32 = lived.pods.values().sum();
             assert!(story.is_of_volume() || usize::try_from(again).unwrap() <= ended + 1, "{told}");
@@ -231,8 +232,8 @@ fn is_new(set: &Set) -> bool {
     set.plugins.get("ViaVersion").is_some_and(|version| version == "5.7.1")
 }
 
-/// Strikes at the moments of the story, and waits for its end: the new set has settled, or it is given up and the old one runs.
-/// `before`: its pod from before its window opened.
+/// Injects the faults at their moments, and waits for the end. Then the new version set is stable, or it is given up
+/// and the old one runs. `before` is its pod from before its window opened.
 async fn live(world: &World, story: &Story, server: &Server<'_>, volume: Option<&SmallVolume>, before: &Pod) -> Lived {
     let mut lived = Lived::default();
     for (moment, blow) in story.blows {
@@ -262,7 +263,7 @@ async fn live(world: &World, story: &Story, server: &Server<'_>, volume: Option<
     lived
 }
 
-/// Waits for a moment of the update. No: the update ended without it.
+/// Waits for a moment of the update. Returns false if the update ended without it.
 async fn comes(server: &Server<'_>, moment: Moment, before: &Pod, lived: &mut Lived) -> bool {
     until(&format!("{moment:?} of {}", server.name), A_STORM, async || {
         let _calm = CLUSTER.read().await;
@@ -287,7 +288,7 @@ async fn note_pods(server: &Server<'_>, lived: &mut Lived) {
     }
 }
 
-/// Whether the update has come to an end.
+/// Whether the update has ended.
 async fn is_over(server: &Server<'_>) -> Result<(), String> {
     let object = server.object().await;
     let generation = object.metadata.generation;
@@ -305,7 +306,7 @@ async fn strike<'a>(world: &'a World, server: &Server<'_>, volume: Option<&'a Sm
     if let Blow::Part(name) = blow {
         let _alone = CLUSTER.write().await;
         let killed = kill_part(name);
-        // What is missing is started by a script that waits for it.
+        // A script waits for the missing part and starts it.
         tokio::task::spawn_blocking(move || drop(killed)).await.expect("the script says itself what is wrong");
         return Struck::Once;
     }

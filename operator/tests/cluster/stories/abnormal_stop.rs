@@ -1,4 +1,5 @@
-//! Edge (writes). Two servers that do not stop in time: the kubelet waits for the slow one and ends the one that hangs.
+//! Edge (writes). Tests two servers that do not stop in time: the kubelet waits for the slow one and kills the one that
+//! hangs.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use crate::cluster::wait::{A_START, until};
 use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{World, in_a_world};
 
-/// Longer than the kubelet waits for a pod that says nothing else: 30 seconds.
+/// Longer than Kubernetes' default grace period of a pod: 30 seconds.
 const SLOW_STOP: Duration = Duration::from_secs(40);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,13 +52,14 @@ async fn slow_stop_ends_by_itself(world: &World, slow: &Server<'_>) {
     assert!(slow.saved_blocks().await >= 500, "nothing is lost");
 }
 
-/// The hook asks for `gracefulShutdown.timeout`, SIGTERM follows, and a process that does not react to either is killed.
+/// The hook waits for `gracefulShutdown.timeout`, SIGTERM follows, and the kubelet kills a process that does not react
+/// to either.
 async fn hung_server_is_killed(world: &World, hung: &Server<'_>) {
     let set = hung.set().await;
     hung.order("fault hang").await;
     let (before, witness) = delete_pod(world, hung).await;
     server_says(&witness, "Took too long").await;
-    // The fault is on the volume and hits the next process, too.
+    // The fault is on the volume and affects the next process, too.
     until("the next server is repaired", A_START, async || match hung.pod().await {
         Some(pod) if pod.metadata.uid != before.metadata.uid && hung.try_order("fault none").await => Ok(()),
         other => Err(format!("{:?}", other.map(|pod| pod.status.map(|status| status.phase)))),

@@ -1,4 +1,4 @@
-//! Edge (writes). A pod is deleted by force while its server still runs: no second server opens the same world.
+//! Edge (writes). Deletes a pod by force while its server still runs: no second server opens the same world.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Counter {
         Self { stop, task }
     }
 
-    /// The highest number that was seen at the same time.
+    /// The highest number of processes at the same time.
     async fn most(self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         self.task.await.unwrap()
@@ -55,12 +55,13 @@ pub(super) fn server_with_access_mode(access_mode: &str) -> Value {
     object
 }
 
-/// Force-deletes the pod of a server that needs 20 seconds to stop. Returns the highest number of servers at the same time, and the log of
-/// the new pod's init container.
+/// Force-deletes the pod of a server that needs 20 seconds to stop. Returns the highest number of servers at the same
+/// time, and the log of the new pod's init container.
 pub(super) async fn force_delete(world: &World, lobby: &Server<'_>) -> (usize, String) {
     let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
     lobby.order("build 500").await;
-    // The kubelet lets a force-deleted pod stop for as long as this: the old server still runs when the new one wants to start.
+    // The kubelet gives a force-deleted pod this time to stop: the old server still runs when the new one wants to
+    // start.
     lobby.order("fault slow-stop 20").await;
     let counter = Counter::of(world);
     world.kubectl(&["delete", "pod", "lobby-0", "--force", "--grace-period=0"], "").await;

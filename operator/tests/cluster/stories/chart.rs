@@ -1,4 +1,5 @@
-//! Edge (writes). The API server accepts the objects of the chart, and its admission policy warns about risky servers.
+//! Edge (writes). Tests that the API server accepts the objects of the chart, and that its admission policy warns about
+//! risky servers.
 
 use crate::cluster::chart::{CHART, template};
 use crate::cluster::kubectl::{ask, kubectl, run};
@@ -26,8 +27,8 @@ async fn api_server_accepts_the_chart_in_four_configurations() {
     }
 }
 
-/// The admission policy of the chart. It applies to the whole cluster and is deleted when this is dropped; until then other tests read its
-/// warnings too.
+/// The admission policy of the chart. It applies to the whole cluster and is deleted when this is dropped. Until then
+/// other tests get its warnings too.
 struct Warnings;
 
 impl Warnings {

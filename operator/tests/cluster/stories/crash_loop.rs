@@ -1,4 +1,5 @@
-//! Edge (writes). A server crashes on its world again and again: a restore from a backup repairs it, also when the operator has stopped it.
+//! Edge (writes). Tests a server that crashes on its world repeatedly: a restore from a backup repairs it, also when
+//! the operator has stopped it.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -50,7 +51,7 @@ async fn restore_repairs_a_crash_looping_server_and_a_stopped_one() {
     .await;
 }
 
-/// Spoils `level.dat` and kills the process, so that each next start of the server fails. Returns the pod.
+/// Corrupts `level.dat` and kills the process, so that each next start of the server fails. Returns the pod.
 async fn breaks_its_world(server: &Server<'_>) -> Pod {
     server.put_file(MARKER, b"now").await;
     server.put_file("/data/world/level.dat", b"spoilt").await;

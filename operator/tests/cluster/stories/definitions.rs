@@ -1,4 +1,5 @@
-//! Edge (reads). The API server accepts every example and rejects every wrong manifest, before the operator sees them.
+//! Edge (reads). Tests that the API server accepts every example and rejects every wrong manifest, before the operator
+//! sees them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use futures::{StreamExt as _, stream};
 use crate::cluster::kubectl::{ask, repository};
 use crate::cluster::world::client;
 
-/// First words of a manifest that the API server must reject. The answer must contain each part of the rest of that line: a field, `: `, and
-/// words about the field; or one sentence that names the field.
+/// Start of the first line of a manifest that the API server must reject. The answer must contain each part of the rest
+/// of that line. The rest is a field, `: ` and words about the field, or one sentence that names the field.
 const REFUSED: &str = "# refused: ";
 
 fn manifests(folder: &str) -> Vec<(PathBuf, String)> {
@@ -27,7 +28,8 @@ fn manifests(folder: &str) -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// The answer of `kubectl apply` to a manifest; `Err` if it was rejected. The namespace is dropped: the examples' namespaces do not exist here.
+/// The answer of `kubectl apply` to a manifest, or `Err` if it was rejected. The namespace is removed, because the
+/// examples' namespaces do not exist here.
 async fn apply(text: &str) -> Result<String, String> {
     let of_a_namespace = |line: &&str| !line.trim_start().starts_with("namespace:");
     let text = text.lines().filter(of_a_namespace).collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! Edge (writes). Servers are deleted, with and without an operator: claims that a user keeps stay, everything else goes.
+//! Edge (writes). Deletes servers, with and without an operator: retained claims stay, and everything else is deleted.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::cluster::server::Server;
 use crate::cluster::wait::{SOON, until};
 use crate::cluster::world::{RELEASE, World, in_a_world};
 
-/// A file in the world, to recognise the world by.
+/// A file in the world that identifies it.
 const MARKER: &str = "/data/world/marker.txt";
 /// The claim of the server `before`.
 const CLAIM: &str = "data-before-0";
@@ -46,13 +46,13 @@ async fn deleted_servers_keep_retained_and_adopted_claims_and_nothing_else_witho
     .await;
 }
 
-/// Deletes a server, which `kubectl` waits for, and waits until its pod has released the volume.
+/// Deletes a server and waits until its pod has released the volume. `kubectl` waits for the deletion of the server.
 async fn delete(world: &World, server: &Server<'_>) {
     world.kubectl(&["delete", "papermcserver", &server.name, AT_ONCE], "").await;
     server.gone().await;
 }
 
-/// `retain: false` is about a claim of the server's own, not about an existing one.
+/// `retain: false` applies to a claim of the server's own, not to an existing one.
 async fn lobby_adopts_the_claim(world: &World, lobby: &Server<'_>) {
     let mut adopting = small_server(LOBBY);
     adopting["spec"]["storage"] = json!({"existingClaim": CLAIM, "retain": false});

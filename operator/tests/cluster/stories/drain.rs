@@ -1,4 +1,5 @@
-//! Edge (writes). An admin drains the node: the server is evicted after its players were warned and its world is saved.
+//! Edge (writes). Drains the node as an admin does: the server is evicted after its players were warned and its world
+//! is saved.
 
 use serde_json::json;
 

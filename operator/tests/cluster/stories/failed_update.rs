@@ -1,5 +1,5 @@
-//! Edge (writes). An update to a newer Minecraft fails: the operator rolls back, and the init container restores the worlds from the backup
-//! that was taken before the update.
+//! Edge (writes). Tests a failed update to a newer Minecraft: the operator rolls back, and the init container restores
+//! the worlds from the backup before the update.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 

@@ -1,4 +1,5 @@
-//! Edge (writes). The first start of a server, the rest after it, and a pin that nothing can satisfy.
+//! Edge (writes). Tests the first start of a server, its idle state afterwards, and a pin that no version set can
+//! satisfy.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ const FACT: [&str; 6] = [
     "facts[0].source=the staff channel",
     "facts[0].date=2026-01-18",
 ];
-/// So many looks in a row, about three seconds, show no write.
+/// This number of equal readings in a row, about three seconds, shows that there are no writes.
 const LOOKS_AT_REST: usize = 10;
 /// The same fact in an explanation.
 const FACT_TOLD: &str =
@@ -84,7 +85,8 @@ async fn server_at_rest_causes_no_write(world: &World, objects: &[Value]) {
     assert_eq!(of_operator(world.versions().await), of_operator(before), "nothing has changed");
 }
 
-/// The versions of all objects after the last write: the operator writes the status of the Plugin after that of the server.
+/// The versions of all objects after the last write. The operator writes the status of the Plugin after that of the
+/// server.
 async fn versions_at_rest(world: &World) -> Vec<String> {
     let mut last = world.versions().await;
     let mut same = 0;
@@ -128,7 +130,7 @@ async fn impossible_pin_changes_nothing(world: &World, lobby: &Server<'_>) {
     assert_eq!(lobby.condition("Ready").await.unwrap().status, "True");
 }
 
-/// Both plugins have newer releases, which the fact keeps apart.
+/// Both plugins have newer releases, which the fact does not allow together.
 async fn fact_limits_the_plan_until_a_plugin_overrides_it(world: &World, lobby: &Server<'_>) {
     world.upstream.set_now(AFTER).await;
     lobby.planned(&TO_AFTER[..1]).await;

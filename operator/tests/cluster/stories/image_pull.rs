@@ -1,4 +1,5 @@
-//! Edge (writes). An update needs another image: the node gets it before players are warned, and without it nothing is stopped.
+//! Edge (writes). Tests an update that needs another image: the node pulls it before players are warned, and without it
+//! the server is not stopped.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::cluster::update::updated;
 use crate::cluster::wait::{SOON, until};
 use crate::cluster::world::{World, in_a_world, uid_of};
 
-/// No name below `.invalid` leads anywhere (RFC 2606).
+/// Names below `.invalid` never resolve (RFC 2606).
 const UNPULLABLE: &str = "registry.invalid/none:1";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,7 +98,7 @@ async fn pull_pod_is_gone(world: &World) {
     .await;
 }
 
-/// How many pods the operator has created to pull images: each has another UID.
+/// The number of pods that the operator has created to pull images. Each has another UID.
 async fn pull_pods(world: &World) -> usize {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     let regarding = events.into_iter().filter_map(|event| event.regarding);

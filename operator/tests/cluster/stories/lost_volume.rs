@@ -1,4 +1,4 @@
-//! Edge (writes). The volume of a server is lost: the server is created again and starts from its backup.
+//! Edge (writes). Tests a lost volume: the server is created again and starts from its backup.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::ListParams;
@@ -40,7 +40,7 @@ async fn recreated_server_starts_from_backup_and_existing_world_is_never_overwri
         assert_eq!(world.note(LOBBY, "RestoreFailed").await, why);
         assert!(!lobby.runs().await);
 
-        // The spec is corrected. The pod that exists would learn of it, but later than a new one.
+        // The spec is corrected. The existing pod would get the change too, but later than a new one.
         world.apply(&[wish("latest")]).await;
         world.look_again(LOBBY).await;
         world.kubectl(&["delete", "pod", &lobby.pod_name(), "--wait=false"], "").await;
@@ -54,7 +54,8 @@ async fn recreated_server_starts_from_backup_and_existing_world_is_never_overwri
         let restored = lobby.object().await.status.unwrap_or_default().backup.and_then(|backup| backup.last_restore);
         assert_eq!(restored.map(|restored| (restored.name, restored.set_aside)), Some((copy.clone(), String::new())));
 
-        // `restoreFrom` may stay in the spec. For a volume with a world it does nothing, and the condition names the command that restores.
+        // `restoreFrom` may stay in the spec. It has no effect on a volume with a world, and the condition names the
+        // command that restores.
         lobby.put_file(MARKER, b"later").await;
         world.apply(&[wish(&copy)]).await;
         let said = lobby.condition_is("RestoredFrom", "False", "VolumeInUse").await;

@@ -1,4 +1,5 @@
-//! Edge (writes). An update waits for its window, and the server restarts for other reasons: each time it returns on the set that it ran.
+//! Edge (writes). Restarts a server for other reasons while an update waits for its window: it always returns with its
+//! version set.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Service};
@@ -14,7 +15,7 @@ use crate::cluster::wait::{A_START, SOON, until};
 use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{World, in_a_world};
 
-/// How many pods are force-deleted at most until one meets the old server.
+/// The number of forced deletions until a new pod meets the old server.
 const TRIES: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,8 +112,8 @@ async fn deleted_pod_stops_saved_and_returns(world: &World, lobby: &Server<'_>, 
     assert_eq!(warnings.len(), warned, "a saved stop causes no warning: {warnings:?}");
 }
 
-/// Warnings of Kubernetes about pods, except those that every start may cause: a probe that fails until the server runs, and a volume that
-/// cannot be mounted at the first try.
+/// Warnings of Kubernetes about pods, except those that every start may cause. These are a probe that fails until the
+/// server runs, and a volume that cannot be mounted at the first try.
 async fn warnings(world: &World) -> Vec<String> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     let about_pods = events.into_iter().filter(|event| {
@@ -129,8 +130,9 @@ async fn warnings(world: &World) -> Vec<String> {
 /// The init container of the new pod waits while the old server has the world open.
 async fn force_deleted_pod_returns_after_the_old_server(world: &World, lobby: &Server<'_>, set: &Set) {
     let mut logs = Vec::new();
-    // In rare cases the API server does not let the kubelet read the claim of so new a pod ("no relationship found between node and this
-    // object"). The kubelet tries again after the old server has exited, and then the init container has nothing to wait for.
+    // In rare cases the kubelet may not read the claim of such a new pod yet ("no relationship found between node and
+    // this object"). The kubelet tries again after the old server has exited, and then the init container does not have
+    // to wait.
     for _ in 0..TRIES {
         let (most, log) = force_delete(world, lobby).await;
         assert_eq!(most, 1, "servers at the same time");
@@ -166,7 +168,7 @@ async fn server_returns_after_scaling_to_zero(world: &World, lobby: &Server<'_>,
     assert!(lobby.saved_blocks().await >= built, "no block is lost");
 
     world.kubectl(&["scale", "statefulset", LOBBY, "--replicas=0"], "").await;
-    // The operator may already have scaled it up, as the spec says 1; an admin would scale it again.
+    // The operator may already have scaled it up, because the spec has 1. An admin would scale it again.
     world.kubectl(&["scale", "statefulset", LOBBY, "--replicas=1"], "").await;
     until("a pod is ready, be it the same one", A_START, async || {
         let pod = lobby.pod().await.ok_or("there is no pod")?;

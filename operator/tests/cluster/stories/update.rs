@@ -1,4 +1,4 @@
-//! Edge (writes). A newer Minecraft appears, and the operator updates the server in its maintenance window.
+//! Edge (writes). Tests the update to a newer Minecraft in the maintenance window.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,8 @@ use crate::cluster::world::{RELEASE, World, in_a_world_with};
 const UNMANAGED: &str = "by-hand-1.0.jar";
 /// A settings file that the user wrote.
 const SETTINGS: &str = "/data/plugins/ViaVersion/by-hand.yml";
-/// The longest notice that fits into this test. The agent is killed at its first line and back long before its last ten seconds.
+/// The longest notice that fits into this test. The test kills the agent after its first announcement, and it runs
+/// again long before the last ten seconds.
 const NOTICE: &str = "45s";
 
 /// Declares that a JAR works with this Minecraft, by the command that `resolver trust` prints in the operator's image.
@@ -102,13 +103,13 @@ async fn missing_secrets_are_reported(world: &World, lobby: &Server<'_>) {
     world.note(LOBBY, "NotifyFailed").await;
 }
 
-/// How many times the players read that so much time is left.
+/// How many times the players read that this time is left.
 fn warnings(witness: &ServerObserver, left: &str) -> usize {
     let text = format!("restarts in {left} for an update");
     witness.lines().iter().filter(|line| line.run == 0 && line.text.contains(&text)).count()
 }
 
-/// The next agent continues the countdown: no line is lost after its start, and none is said twice.
+/// The next agent continues the countdown: it announces each later step, and none twice.
 async fn countdown_survives_the_agent(world: &World, witness: &ServerObserver) {
     witness.assert_order(&[
         (0, "shown: "),
@@ -136,7 +137,7 @@ async fn each_event_is_written_once(world: &World) {
     for reason in ["PlayersWarned", "WorldSaved", "UpdateStarted", "UpdateApplied"] {
         assert_eq!(world.notes(LOBBY, reason).await.len(), 1, "Event {reason}");
     }
-    // While the upstreams change, the operator may plan a smaller update first; it reports each plan once.
+    // While the upstreams change, the operator may plan a smaller update first. It reports each plan once.
     let (plans, staged) = (world.notes(LOBBY, "UpdatePlanned").await, world.notes(LOBBY, "UpdateStaged").await);
     assert_eq!(plans.iter().collect::<BTreeSet<_>>().len(), plans.len(), "{plans:?}");
     assert!((1..=plans.len()).contains(&staged.len()), "{staged:?} of {plans:?}");
@@ -154,7 +155,7 @@ async fn own_files_and_world_are_kept(lobby: &Server<'_>) {
     assert!(last.successful && last.version == set.paper, "{last:?}");
 }
 
-/// The server's channel gets the plan and the result, the cluster's channel the result in its own words.
+/// The server's channel gets the plan and the result, and the cluster's channel gets the result with its own text.
 async fn channels_are_told_once(world: &World, lobby: &Server<'_>) {
     let sent = all_said(world, lobby, 3).await;
     let of_lobby = |begins: &str| -> Vec<&String> {

@@ -1,4 +1,4 @@
-//! Edge (reads). The files of a server's directory that people and other programs write, whatever their text.
+//! Edge (reads). Fuzz tests for the files of a server directory that users and other programs write.
 
 use std::cell::Cell;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::version::Minecraft;
 const HISTORY: &str = "version_history.json";
 const MANIFEST: &str = ".papermc-manifest.json";
 
-/// The files, as they are right.
+/// Valid content of the files.
 const FILES: [(&str, &str); 4] = [
     (HISTORY, r#"{"oldVersion": "git-Paper-496 (MC: 1.20.4)", "currentVersion": "1.21.10-130-8043efd (MC: 1.21.10)"}"#),
     (
@@ -26,10 +26,10 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// A file may hold this much, and more is not read.
+/// Maximum number of bytes that are read of one file.
 const MEBIBYTE: usize = 1 << 20;
 
-/// Reads the directory: what is believed is a version and comes from a file that is there; what is refused is so in few words.
+/// Reads the directory. Every claim must be a version from an existing file, and an error must be short.
 fn is_read(directory: &std::path::Path) -> bool {
     match ServerDir::read(directory) {
         Ok(folder) => {
@@ -73,7 +73,7 @@ fn any_files_are_a_server_or_refused_in_few_words() {
     };
     always(400, &(edits(), edits(), bytes()), |(some, more, other)| {
         for (name, text) in FILES {
-            // Both files speak of Paper; with one of them alone its own faults are seen.
+            // Both files describe Paper. Faults of one show only without the other.
             let edits = if name == MANIFEST { &more } else { &some };
             write(name, &mutated(text.as_bytes(), &other, edits));
         }

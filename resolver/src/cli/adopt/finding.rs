@@ -1,4 +1,4 @@
-//! Pure. What `resolver adopt` is unsure of, and its words.
+//! Pure. Findings of `resolver adopt` and their texts.
 
 use std::fmt;
 
@@ -6,126 +6,126 @@ use super::server_dir::one_line;
 use crate::jar::FactsError;
 use crate::upstream::in_words;
 
-/// Something that is not known, or will not be as it was.
+/// A fact that is unknown, or a difference between the manifests and the directory.
 #[derive(Debug)]
 pub(super) enum AdoptFinding {
-    /// What Paper's files say does not agree.
+    /// Paper's files disagree about its version.
     PaperDisagrees {
-        /// Whom we believed, and what it says.
+        /// The file that is believed, and the version in it.
         believed: (String, String),
-        /// Who says otherwise, and what.
+        /// The file that disagrees, and the version in it.
         other: (String, String),
     },
-    /// No file says which build.
+    /// No file contains the build number.
     NoBuild {
-        /// The Minecraft.
+        /// The Minecraft version.
         minecraft: String,
     },
-    /// The JAR is no file that Fill publishes.
+    /// Fill does not publish this JAR.
     NotFills {
         /// The JAR.
         file: String,
         /// `Paper 1.21.10-130`
         paper: String,
     },
-    /// Paper does not load it now either.
+    /// Paper does not load the file now.
     NotLoaded {
         /// The file in `plugins`.
         file: String,
-        /// Why not.
+        /// The reason.
         why: FactsError,
     },
-    /// A link: what it points to is not on the volume.
+    /// The file is a link. Its target is not on the volume.
     Link {
         /// The file in `plugins`.
         file: String,
     },
-    /// Files wait for the next start.
+    /// The update folder contains files that the next start installs.
     UpdateWaits {
         /// The folder in `plugins`.
         folder: String,
     },
-    /// Found by name and version alone.
+    /// The project was identified only by name and version.
     Guess {
         /// The file in `plugins`.
         file: String,
         /// `LuckPerms 5.5.17`
         plugin: String,
-        /// Where a release of that name and version is: `modrinth/luckperms`.
+        /// The project with a release of that name and version: `modrinth/luckperms`.
         project: String,
     },
-    /// Nobody publishes these bytes, or none that can be pinned.
+    /// No source publishes these bytes in a release that can be pinned.
     Unmanaged {
         /// The file in `plugins`.
         file: String,
         /// `ShopGUIPlus 1.80.0`
         plugin: String,
-        /// Why.
+        /// The reason.
         because: Because,
     },
-    /// A site could not be asked.
+    /// A site could not be reached.
     NotAsked {
-        /// What went wrong, in words.
+        /// The error text.
         why: String,
     },
-    /// The manifests mean another file than the one that is there.
+    /// The manifests would install another file than the present one.
     OtherFile {
         /// The plugin.
         plugin: String,
         /// The release that would be installed.
         version: String,
     },
-    /// The manifests bring a plugin that is not there.
+    /// The manifests would install a plugin that is not present.
     Further {
         /// The plugin.
         plugin: String,
-        /// Who needs it.
+        /// The plugins that need it.
         needed_by: Vec<String>,
         /// The file in `plugins` that has its name.
         file: Option<String>,
     },
-    /// The manifests have no answer, or it could not be told.
+    /// The manifests have no solution, or it could not be determined.
     NoAnswer {
-        /// The explanation of it.
+        /// The explanation.
         why: String,
     },
-    /// The game listens elsewhere.
+    /// The game listens on another port.
     GamePort {
-        /// Where.
+        /// The port.
         port: u16,
     },
-    /// `eula.txt` does not say yes.
+    /// `eula.txt` does not accept the EULA.
     NoEula,
 }
 
-/// Why a file is nobody's.
+/// Why a file is unmanaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Because {
-    /// Its hash is nowhere.
+    /// No site knows its hash.
     Unknown,
-    /// A site has it, and in no release that Paper loads.
+    /// A site has the file, but in no release that Paper loads.
     NotForPaper {
         /// The project.
         project: String,
     },
-    /// It is of another release than the file that its Plugin brings.
+    /// The file belongs to another release than the file that its Plugin installs.
     OtherRelease {
         /// The project.
         project: String,
     },
-    /// A project of its name is there, and no release of its version.
+    /// A project of this name exists, but no release of this version.
     NoSuchVersion {
         /// The project.
         project: String,
     },
-    /// A site could not be asked.
+    /// A site could not be reached.
     NotAsked,
-    /// No site was to be asked.
+    /// The command is offline.
     Offline,
 }
 
 impl AdoptFinding {
-    /// Whether what is written may run something else than what runs now.
+    /// Whether the manifests may run something else than the server runs now.
     pub(super) fn is_grave(&self) -> bool {
         match self {
             Self::NoBuild { .. }

@@ -1,4 +1,4 @@
-//! Edge (reads). Where the files of `plugins/` come from: by hash, else by name and version, else from nobody.
+//! Edge (reads). Identifies the project of each file in `plugins/` by hash, or else by name and version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,43 +13,43 @@ use crate::software::Software;
 use crate::upstream::{CatalogQuery, FetchError, Fetcher, ReadError, in_words};
 use crate::version::{Minecraft, hotfix};
 
-/// What was found about the files.
+/// Result of the lookups.
 #[derive(Debug)]
 pub(super) struct IdentifiedFiles {
-    /// The projects that they may be of, and Paper.
+    /// The projects that the files may belong to, and Paper.
     pub(super) catalog: Catalog,
-    /// Whose the files are, by sha512.
+    /// Owners of the files, by sha512.
     pub(super) owners: BTreeMap<String, ProjectKey>,
-    /// Why a file is nobody's that no project has.
+    /// Why a file is unmanaged when no project has it.
     pub(super) otherwise: Because,
 }
 
-/// Where one file comes from.
+/// Source of one file.
 #[derive(Debug)]
 pub(super) enum Origin {
     /// A release of a project.
     Of {
         /// The project, by its slug.
         key: ProjectKey,
-        /// The source's id of the release: versions repeat.
+        /// The source's id of the release, because version texts are not unique.
         release: String,
-        /// As its authors write it.
+        /// The version as its authors write it.
         version: String,
-        /// It is the file that comes when none is named.
+        /// It is the file that is installed when `jars` is empty.
         main: bool,
-        /// What names it among the files of its release.
+        /// The pattern that selects it among the files of its release.
         pattern: String,
-        /// Its page lists the Minecraft that runs, or has no list.
+        /// Its page lists the running Minecraft version, or has no list.
         listed: bool,
-        /// By name and version, and not by its hash.
+        /// Identified by name and version, and not by its hash.
         guess: bool,
     },
-    /// No release that can be asked for.
+    /// No release that a Plugin can request.
     Nobody(Because),
 }
 
-/// Asks Modrinth and Hangar for the files by their hashes, and reads the projects that they may be of. `offline`: looks at
-/// all projects that are stored instead. Builds of Paper before `oldest` are not read.
+/// Looks up the files by hash on Modrinth and Hangar, and reads the projects that they may belong to. With `offline` it
+/// searches all projects in the store instead. Builds of Paper before `oldest` are not read.
 pub(super) async fn find(
     fetcher: &Fetcher,
     files: &[PluginFile],
@@ -82,12 +82,12 @@ pub(super) async fn find(
 }
 
 impl IdentifiedFiles {
-    /// Where each file comes from, in the order of the files, on a server that runs this Minecraft.
+    /// The source of each file, in the order of the files, on a server that runs this Minecraft version.
     pub(super) fn origins(&self, files: &[PluginFile], minecraft: &Minecraft) -> Vec<Origin> {
         let origin =
             |file: &PluginFile| origin(&self.catalog, file, self.owners.get(&file.sha512), minecraft, &self.otherwise);
         let mut origins: Vec<Origin> = files.iter().map(origin).collect();
-        // The files of a Plugin are of one release: that of the project's main file, else that of its first one.
+        // All files of a Plugin are of one release: that of the project's main file, else that of its first file.
         let mut releases: BTreeMap<ProjectKey, String> = BTreeMap::new();
         for with_main in [true, false] {
             for origin in &origins {
@@ -109,7 +109,7 @@ impl IdentifiedFiles {
     }
 }
 
-/// The projects of the files, by sha512. What Modrinth has is not asked of Hangar.
+/// The projects of the files, by sha512. Hangar is asked only for files that Modrinth does not know.
 async fn owners(
     fetcher: &Fetcher,
     files: &[PluginFile],
@@ -132,7 +132,7 @@ async fn owners(
             Ok(owner) => owners.extend(owner.map(|owner| (file.sha512.clone(), owner))),
             Err(error) => {
                 doubts.push(AdoptFinding::NotAsked { why: in_words(&error) });
-                // It is down: the others would fail as well, each after all its tries.
+                // The site is unreachable, so the other lookups would fail as well, each after all its retries.
                 break;
             }
         }
@@ -140,7 +140,7 @@ async fn owners(
     owners
 }
 
-/// The slugs that a plugin of this name would have: Modrinth's are lower case, Hangar's are its name.
+/// The slugs that a plugin of this name would have: lower case on Modrinth, the name itself on Hangar.
 fn called(name: &str) -> [ProjectKey; 2] {
     let slug = name.replace(' ', "-");
     [
@@ -149,7 +149,7 @@ fn called(name: &str) -> [ProjectKey; 2] {
     ]
 }
 
-/// What could not be read. That there is no project of a plugin's name is no news, and offline nothing can be.
+/// Errors to report. A missing project for a guessed slug is expected, and offline every error is.
 fn unread(problems: &[ReadError], guesses: &BTreeSet<String>, offline: bool) -> Vec<AdoptFinding> {
     let news = problems.iter().filter(|problem| {
         let none = matches!(&*problem.error, FetchError::NotFound { .. } | FetchError::NotAName { .. });
@@ -207,8 +207,8 @@ fn origin(
     }
 }
 
-/// What names the file at this place of a release in `spec.source.jars`: what its name is in every version, unless another file
-/// of the release is called so too.
+/// The pattern for `spec.source.jars` that selects the file at this position of a release. It is the part of the name
+/// that is the same in every version, or the full name if another file of the release matches that part.
 fn pattern(release: &Release, at: usize) -> String {
     let names: Vec<&str> = release.jars().map(|jar| jar.file.name.as_str()).collect();
     let name = names[at];
@@ -219,7 +219,7 @@ fn pattern(release: &Release, at: usize) -> String {
     name.strip_suffix(".jar").unwrap_or(name).to_owned()
 }
 
-/// Whether its page lists this Minecraft or its hotfix sibling. One without a list says nothing against it.
+/// Whether the page lists this Minecraft version or its hotfix sibling. A page without a list counts as listing it.
 fn lists(release: &Release, minecraft: &Minecraft) -> bool {
     let list = &release.minecraft;
     list.is_empty() || list.contains(minecraft) || hotfix::siblings(minecraft).any(|sibling| list.contains(sibling))

@@ -1,11 +1,11 @@
-//! Edge (reads). Which Paper a server directory runs: what its files say, the most trustworthy first.
+//! Edge (reads). Finds out which Paper a server directory runs, from several files, the most trustworthy first.
 //!
-//! | file | says | source |
+//! | file | contains | source |
 //! |---|---|---|
-//! | `version_history.json` | what started last | Paper writes it at each start: `1.21.10-130-8043efd (MC: 1.21.10)`, up to 1.20.4 `git-Paper-496 (MC: 1.20.4)` |
-//! | `.papermc-manifest.json` | what itzg's image installed last | mc-image-helper: `minecraftVersion`, `build`, `project` |
-//! | `versions/<Minecraft>/paper-<Minecraft>.jar` | what Paperclip unpacked | `Implementation-Version` of its manifest |
-//! | the server's JAR | what was put there | its sha256 at Fill; else the name that Fill gives its files, `paper-1.21.10-130.jar`, and the Minecraft in Mojang's `version.json` inside |
+//! | `version_history.json` | the version that started last | Paper writes it at each start: `1.21.10-130-8043efd (MC: 1.21.10)`, up to 1.20.4 `git-Paper-496 (MC: 1.20.4)` |
+//! | `.papermc-manifest.json` | the version that itzg's image installed last | mc-image-helper: `minecraftVersion`, `build`, `project` |
+//! | `versions/<Minecraft>/paper-<Minecraft>.jar` | the version that Paperclip unpacked | `Implementation-Version` of its manifest |
+//! | the server's JAR | the version that was installed | its sha256 at Fill, else the name that Fill gives its files, `paper-1.21.10-130.jar`, and the Minecraft in Mojang's `version.json` inside |
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -18,24 +18,25 @@ use crate::catalog::PaperVersion;
 use crate::jar::{Algorithm, Jar};
 use crate::version::Minecraft;
 
-/// The most that is read of one of these files; real ones have a few hundred bytes, manifests a few thousand.
+/// Maximum number of bytes that are read of one of these files. Real ones have a few hundred bytes, manifests a few
+/// thousand.
 const LARGEST: u64 = 1 << 20;
 
-/// As much as is shown of a name of software; real ones have a dozen letters.
+/// Maximum length of a displayed software name. Real ones have a dozen letters.
 const LONGEST_NAME: usize = 64;
 
-/// What the directory says about its Paper.
+/// Paper versions found in the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PaperSeen {
-    /// What each file says, the most trustworthy first.
+    /// The claim of each file, the most trustworthy first.
     pub(super) claims: Vec<VersionClaim>,
     /// The server JARs beside `server.properties`, by name.
     pub(super) jars: Vec<ServerJar>,
-    /// Other software that a file names: `Purpur`, and the file.
+    /// Other software that a file names, such as `Purpur`, and the file.
     pub(super) other: Option<(String, String)>,
 }
 
-/// What one file says.
+/// The version that one file contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct VersionClaim {
     /// The file.
@@ -48,11 +49,11 @@ pub(super) struct VersionClaim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerJar {
     pub(super) file: String,
-    /// As a lock writes it: `sha256:<hex>`.
+    /// In the format of a lock: `sha256:<hex>`.
     pub(super) hash: String,
 }
 
-/// Reads what is there; a file that cannot be read says nothing.
+/// Reads the directory. An unreadable file makes no claim.
 pub(super) fn read(directory: &Path) -> PaperSeen {
     let mut seen = PaperSeen::default();
     let mut weak = Vec::new();
@@ -92,7 +93,7 @@ impl PaperSeen {
         }
     }
 
-    /// Paperclip leaves older versions there: of several, none can be told to be the one.
+    /// Paperclip does not delete older versions, so a version counts only if it is the only one.
     fn unpacked(&mut self, directory: &Path) {
         let names = names_in(&directory.join("versions"));
         let [minecraft] = names.as_slice() else { return };
@@ -120,17 +121,17 @@ impl PaperSeen {
             let build = build.and_then(|build| build.parse().ok());
             weak.push(VersionClaim { file, minecraft, build });
         }
-        // Of several JARs one with a build in its name says more.
+        // With several JARs, one with a build in its name is more specific.
         weak.sort_by_key(|claim| claim.build.is_none());
     }
 
-    /// The oldest Minecraft that any file speaks of.
+    /// The oldest Minecraft version in any claim.
     pub(super) fn oldest(&self) -> Minecraft {
         let oldest = self.claims.iter().map(|claim| &claim.minecraft).min();
         oldest.expect("a folder without claims is not adopted").clone()
     }
 
-    /// Believes the bytes of a server's JAR more than its name: what Fill publishes with its hash.
+    /// Replaces the claim of a server JAR's name with the build that Fill publishes with its hash.
     pub(super) fn recognise(&mut self, published: &[PaperVersion]) {
         for jar in &self.jars {
             let build_of = |paper: &PaperVersion| {
@@ -156,7 +157,7 @@ impl PaperSeen {
     }
 }
 
-/// What a version text says.
+/// Content of a version text.
 #[derive(Debug, PartialEq, Eq)]
 struct VersionText {
     software: Option<String>,
@@ -164,7 +165,7 @@ struct VersionText {
     build: Option<u32>,
 }
 
-/// What a file calls its software, fit to be shown: it may hold anything.
+/// A software name, safe to display. The file may contain any text.
 fn named(software: &str) -> String {
     one_line(&software.chars().take(LONGEST_NAME).collect::<String>())
 }
@@ -173,14 +174,14 @@ fn is_paper(software: &str) -> bool {
     software.eq_ignore_ascii_case("paper")
 }
 
-/// `1.21.10-130-8043efd (MC: 1.21.10)`, `git-Paper-496 (MC: 1.20.4)`, and both without the parenthesis, in the folder of a
-/// Minecraft version.
+/// Parses `1.21.10-130-8043efd (MC: 1.21.10)` and `git-Paper-496 (MC: 1.20.4)`. Without the parenthesis, the version
+/// comes from the folder name.
 fn read_version(text: &str, folder: Option<&str>) -> Option<VersionText> {
     let (head, minecraft) = match text.split_once(" (MC: ") {
         Some((head, rest)) => (head, rest.trim_end().trim_end_matches(')')),
         None => (text, folder?),
     };
-    // What somebody built at home has the start of a commit there.
+    // A local build has the start of a commit hash in place of the number.
     let number = |text: &str| text.split('-').next().and_then(|number| number.parse().ok());
     let git = head.strip_prefix("git-").and_then(|head| head.split_once('-'));
     let (software, build) = if let Some((software, build)) = git {
@@ -193,7 +194,7 @@ fn read_version(text: &str, folder: Option<&str>) -> Option<VersionText> {
     Some(VersionText { software, minecraft: minecraft.parse().ok()?, build })
 }
 
-/// The Minecraft and the software of a JAR that starts a server; None for any other JAR.
+/// The Minecraft version and the software of a JAR that starts a server. `None` for any other JAR.
 fn server_jar(path: &Path) -> Option<(Minecraft, Option<String>)> {
     #[derive(Deserialize)]
     struct VersionJson {
@@ -204,7 +205,7 @@ fn server_jar(path: &Path) -> Option<(Minecraft, Option<String>)> {
     }
     let mut jar = Jar::open(path).ok()?;
     let VersionJson { id } = serde_json::from_slice(&jar.entry("version.json", LARGEST).ok()??).ok()?;
-    // `<sha256>\t<version>\t1.21.10/paper-1.21.10.jar`: what a bundle unpacks, one a line.
+    // `<sha256>\t<version>\t1.21.10/paper-1.21.10.jar`: the files that a bundle unpacks, one a line.
     let list = jar.entry("META-INF/versions.list", LARGEST).ok()?;
     let software = list.and_then(|list| {
         let list = String::from_utf8_lossy(&list).into_owned();
@@ -219,7 +220,7 @@ fn manifest_of(jar: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A value of a manifest, which goes on in lines that begin with a blank.
+/// A value of a manifest. Long values continue in lines that begin with a space.
 fn attribute(manifest: &str, name: &str) -> Option<String> {
     let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
     whole.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.trim().to_owned()))
@@ -229,9 +230,9 @@ fn json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
     serde_json::from_slice(&small_file(path).ok()?).ok()
 }
 
-/// All of a file that is a small one.
+/// Reads a small file, up to [`LARGEST`] bytes.
 pub(super) fn small_file(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe would never end.
+    // Reading a pipe would never end.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
     }
@@ -240,13 +241,13 @@ pub(super) fn small_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether Paper takes a file of this name for a JAR.
+/// Whether Paper treats a file of this name as a JAR.
 pub(super) fn is_jar(name: &str) -> bool {
-    // `.JAR` is none.
+    // Paper does not load `.JAR`.
     name.strip_suffix(".jar").is_some()
 }
 
-/// What is in a directory, by name; nothing when it cannot be listed.
+/// Names of the files in a directory, sorted. Empty when it cannot be listed.
 fn names_in(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| shown(&entry.file_name())).collect();

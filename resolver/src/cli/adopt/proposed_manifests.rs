@@ -1,4 +1,4 @@
-//! Pure. The manifests that are written: for people to read, change and keep.
+//! Pure. Renders the proposed manifests as YAML that users can read, change and keep.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::catalog::ProjectKey;
 use crate::explain::phrases::date;
 use crate::version::Minecraft;
 
-/// The label that ties the Plugins to their server: a well-known one of Kubernetes.
+/// The label that selects the Plugins of a server. It is a well-known label of Kubernetes.
 const LABEL: &str = "app.kubernetes.io/instance";
 
-/// What is to be written.
+/// Content of the manifests.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) name: String,
@@ -20,15 +20,15 @@ pub(super) struct Draft {
     pub(super) minecraft: Minecraft,
     pub(super) build: Option<u32>,
     pub(super) eula: bool,
-    /// Where it is not the usual one.
+    /// Set where it is not the default port.
     pub(super) rcon_port: Option<u16>,
     /// By the names of their objects.
     pub(super) managed: Vec<Managed>,
-    /// File and what it is, by file.
+    /// Pairs of file and description, sorted by file.
     pub(super) unmanaged: Vec<(String, String)>,
 }
 
-/// A plugin that can be asked for.
+/// A plugin that a Plugin object can request.
 #[derive(Debug)]
 pub(super) struct Managed {
     /// The name of its Plugin object.
@@ -41,19 +41,19 @@ pub(super) struct Managed {
     pub(super) listed: bool,
 }
 
-/// A file that a Plugin brings.
+/// A file that a Plugin installs.
 #[derive(Debug)]
 pub(super) struct ManagedFile {
     /// Its name in `plugins`.
     pub(super) file: String,
-    /// It is the one that comes when none is named.
+    /// It is the file that is installed when `jars` is empty.
     pub(super) main: bool,
-    /// What names it.
+    /// The pattern that selects it.
     pub(super) pattern: String,
 }
 
 impl Managed {
-    /// What to write as `spec.source.jars`; nothing for the main file alone.
+    /// The value of `spec.source.jars`. Empty for the main file alone.
     fn jars(&self) -> Vec<String> {
         match self.files.as_slice() {
             [ManagedFile { main: true, .. }] => Vec::new(),
@@ -63,7 +63,7 @@ impl Managed {
 }
 
 impl Draft {
-    /// The manifests of `directory` as read on the day of `now`: the server, then its plugins by name.
+    /// The manifests of `directory`, dated with `now`: the server, then its plugins by name.
     pub(super) fn render(&self, directory: &str, now: Timestamp) -> String {
         let mut text = format!(
             "# What runs in {}, as `resolver adopt` read it on {}. Everything is pinned to exactly that.\n\
@@ -163,7 +163,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("writing to a String cannot fail");
 }
 
-/// A text as YAML takes it for a text: bare where it can be nothing else, else as JSON writes it.
+/// Formats a text as a YAML string: bare where YAML cannot read it as another type, else quoted as in JSON.
 fn quoted(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')

@@ -1,4 +1,4 @@
-//! Edge (reads). An existing server's directory: read, and nothing in it is ever written.
+//! Edge (reads). Reads an existing server directory and never writes to it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,27 +13,27 @@ use crate::jar::plugin_descriptor::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hasher};
 use crate::name_conflict::{JarNameConflict, clashes};
 
-/// What is in a server's directory.
+/// Content of a server directory.
 #[derive(Debug)]
 pub(super) struct ServerDir {
-    /// The Paper.
+    /// The Paper version.
     pub(super) paper: PaperSeen,
     /// The plugins that Paper would load, by file name.
     pub(super) plugins: Vec<PluginFile>,
-    /// `eula.txt` says yes.
+    /// `eula.txt` accepts the EULA.
     pub(super) eula: bool,
-    /// The keys of `server.properties`, as far as there are fields for them here.
+    /// The keys of `server.properties` that have a field here.
     pub(super) properties: Properties,
-    /// What is not as it should be.
+    /// Findings about the directory.
     pub(super) doubts: Vec<AdoptFinding>,
 }
 
 /// A JAR in `plugins/`.
 #[derive(Debug, Clone)]
 pub(super) struct PluginFile {
-    /// Its name, fit to be shown.
+    /// Its name, safe to display.
     pub(super) file: String,
-    /// What it says about itself.
+    /// Its metadata.
     pub(super) facts: PluginFacts,
     /// 64 hex digits.
     pub(super) sha256: String,
@@ -42,7 +42,7 @@ pub(super) struct PluginFile {
 }
 
 impl PluginFile {
-    /// Whether these are its bytes; `sha256:<hex>` or `sha512:<hex>`.
+    /// Whether the file has this hash (`sha256:<hex>` or `sha512:<hex>`).
     pub(super) fn has(&self, hash: &str) -> bool {
         match hash.split_once(':') {
             Some(("sha256", hex)) => hex == self.sha256,
@@ -58,7 +58,7 @@ impl PluginFile {
     }
 }
 
-/// What is read of `server.properties`.
+/// Values read from `server.properties`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Properties {
     pub(super) game_port: Option<u16>,
@@ -97,13 +97,13 @@ fn several(clashes: &[JarNameConflict]) -> String {
 }
 
 impl ServerDir {
-    /// Reads a directory. Blocks for as long as its JARs take to be hashed.
+    /// Reads a directory. Blocks while its JARs are hashed.
     pub(super) fn read(path: &Path) -> Result<Self, FolderError> {
         let metadata = fs::metadata(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
         if !metadata.is_dir() {
             return Err(FolderError::File { path: path.to_owned() });
         }
-        // Its permissions are told apart from its being empty.
+        // Distinguishes missing permissions from an empty directory.
         fs::read_dir(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
         let paper = paper_version::read(path);
         if paper.claims.is_empty() {
@@ -135,7 +135,7 @@ impl ServerDir {
     }
 }
 
-/// The value of a key in a file of Java properties; of several the last one, as Java has it.
+/// The value of a key in a Java properties file. The last one wins, as in Java.
 fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', '!']));
     let mut values = lines.filter_map(|line| {
@@ -145,7 +145,7 @@ fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     values.next_back()
 }
 
-/// Every JAR that Paper would load: those that lie in `plugins` itself, through links too.
+/// Every JAR that Paper would load: the files directly in `plugins`, including links.
 fn plugins(path: &Path, doubts: &mut Vec<AdoptFinding>) -> Result<Vec<PluginFile>, FolderError> {
     let inside = path.join("plugins");
     let entries = match fs::read_dir(&inside) {
@@ -184,8 +184,9 @@ fn plugins(path: &Path, doubts: &mut Vec<AdoptFinding>) -> Result<Vec<PluginFile
     Ok(plugins)
 }
 
-/// The folder in `plugins` whose JARs the next start puts in the place of others: `settings.update-folder` of `bukkit.yml`, else Bukkit's own.
-/// The agent reads the same (`scheduler/src/staging/update_folder.rs`), and neither crate has the other.
+/// The folder in `plugins` whose JARs replace others at the next start: `settings.update-folder` of `bukkit.yml`, else
+/// Bukkit's default. The agent reads the same setting (`scheduler/src/staging/update_folder.rs`). The crates do not
+/// depend on each other.
 fn update_folder(path: &Path) -> String {
     #[derive(Deserialize, Default)]
     struct BukkitYml {
@@ -198,20 +199,20 @@ fn update_folder(path: &Path) -> String {
         update_folder: Option<String>,
     }
     let bytes = small_file(&path.join("bukkit.yml")).unwrap_or_default();
-    // A key twice is what SnakeYAML, which servers use, lets pass.
+    // Servers use SnakeYAML, which accepts duplicate keys.
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
     let said = serde_saphyr::from_str_with_options::<BukkitYml>(&String::from_utf8_lossy(&bytes), options);
     said.unwrap_or_default().settings.update_folder.unwrap_or_else(|| "update".to_owned())
 }
 
-/// Whether anything lies in the folder of updates. An empty name switches it off, and `plugins` itself is none.
+/// Whether the update folder contains files. An empty name disables it, and `plugins` itself does not count.
 fn has_files(plugins: &Path, updates: &str) -> bool {
     let folder = plugins.join(updates);
     let is_plugins = folder.canonicalize().ok() == plugins.canonicalize().ok();
     !updates.trim().is_empty() && !is_plugins && fs::read_dir(folder).is_ok_and(|mut waiting| waiting.next().is_some())
 }
 
-/// One file; None when it is none at all, as a folder or a pipe with such a name.
+/// Reads one file. `None` when it is not a regular file, for example a folder or a pipe.
 fn plugin(path: &Path, file: &str) -> Result<Option<PluginFile>, FactsError> {
     // Follows links, as Paper does.
     if !fs::metadata(path).map_err(FactsError::Open)?.is_file() {
@@ -238,12 +239,12 @@ pub(super) fn hash_file(path: &Path) -> io::Result<[String; 2]> {
     }
 }
 
-/// A name from a disk as it may be printed, and stand in a comment: in one line.
+/// A file name that is safe to print and to write in a comment: on one line.
 pub(super) fn shown(name: &OsStr) -> String {
     one_line(&name.to_string_lossy())
 }
 
-/// Without what would end a line or move a cursor.
+/// Replaces characters that would end a line or move a cursor.
 pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Pure. What is written for the files of a directory, when one release has several of them.
+//! Pure. Tests the manifests for directories with several files of one release.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn now() -> Timestamp {
     "2026-01-20T00:00:00Z".parse().unwrap()
 }
 
-/// The hash of a file is made of its name.
+/// The hash of a file depends only on its name.
 fn sha512(name: &str) -> String {
     let mut hasher = crate::jar::Hasher::new(crate::jar::Algorithm::Sha512);
     hasher.update(name.as_bytes());
@@ -52,7 +52,7 @@ fn catalog() -> Catalog {
     .unwrap()
 }
 
-/// What is written for a server with these files, and of what it is unsure.
+/// The manifests for a server with these files, and the findings.
 fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let plugin = |name: &&str| {
         let facts = PluginFacts {

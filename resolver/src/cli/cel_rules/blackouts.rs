@@ -1,11 +1,11 @@
-//! Pure. Blackouts, as far as their schema does not say it: once or again and again, and not backwards.
+//! Pure. Checks blackouts beyond their schema: once or recurring, and an end after the start.
 
 use crds::paper_mc_server::Blackout;
 use jiff::Timestamp;
 
 use super::CelViolations;
 
-/// How both kinds are written.
+/// Syntax of both kinds.
 const BOTH: &str = "write `from` and `to` for once, such as `from: \"2026-12-20T00:00:00+01:00\"`; or `cron` and `duration` \
                     for again and again, such as `cron: \"0 18 * * 5\"`, `duration: 6h`";
 

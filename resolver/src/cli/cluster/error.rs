@@ -1,11 +1,11 @@
-//! Pure. Why a cluster could not be asked, and what to do about it.
+//! Pure. Errors of reading a cluster, with what the user can do.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::cli::join::listed;
 
-/// Why a cluster could not be asked.
+/// Why a cluster could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum ClusterError {
     #[error(
@@ -88,7 +88,7 @@ pub(in crate::cli) enum ClusterError {
 }
 
 fn did_you_mean(meant: Option<&str>, there: &[String]) -> String {
-    /// More names than this are no help.
+    /// A longer list of names does not help the user.
     const MOST: usize = 12;
     match meant {
         Some(meant) => format!("did you mean `{meant}`?"),

@@ -1,4 +1,4 @@
-//! Edge (reads). The kubeconfig and its context, found where kubectl finds them; inside a pod its service account.
+//! Edge (reads). Finds the kubeconfig and its context as kubectl does, or the service account inside a pod.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use super::error::ClusterError;
 use crate::did_you_mean::nearest;
 
-/// How long an API server may take to accept a connection. One that is far away takes a second; one that is not there would
-/// keep the user waiting for the two minutes of the system.
+/// Timeout of the connection to the API server. A distant server takes a second. With a missing one the user would
+/// otherwise wait for the two minutes of the system.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long it may be silent within an answer.
+/// Longest pause within a response.
 const ANSWER_WITHIN: Duration = Duration::from_mins(1);
 
-/// How to reach the cluster that is meant.
+/// The configuration of the cluster to connect to.
 pub(super) async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config, ClusterError> {
     let mut config = match found(kubeconfig)? {
         Some((kubeconfig, named)) => of_kubeconfig(kubeconfig, named, context).await?,
@@ -26,7 +26,7 @@ pub(super) async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> 
     Ok(config)
 }
 
-/// The kubeconfig and what it is called in messages; None inside a pod without one.
+/// The kubeconfig and its name for messages. `None` inside a pod without a kubeconfig.
 fn found(flag: Option<&Path>) -> Result<Option<(Kubeconfig, String)>, ClusterError> {
     let paths: Vec<PathBuf> = match (flag, std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty())) {
         (Some(path), _) => vec![path.to_owned()],
@@ -37,7 +37,7 @@ fn found(flag: Option<&Path>) -> Result<Option<(Kubeconfig, String)>, ClusterErr
     };
     let named =
         |paths: &[PathBuf]| paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
-    // As kubectl: what is not there is passed over, but for the one that was named.
+    // As in kubectl, missing files are skipped, except one that is named by the flag.
     let there: Vec<&PathBuf> = paths.iter().filter(|path| flag.is_some() || path.exists()).collect();
     let mut merged: Option<Kubeconfig> = None;
     for path in there {

@@ -1,4 +1,4 @@
-//! Edge (reads). All objects of one kind, in pages, and what the API server says when there are none to be had.
+//! Edge (reads). Lists all objects of one kind in pages, and classifies the errors of the API server.
 
 use std::fmt::Display;
 
@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::error::ClusterError;
 
-/// How many objects are asked for at once, as kubectl does.
+/// Objects per page, as in kubectl.
 const PAGE: u32 = 500;
 
-/// All objects of this kind in the namespace, or in all; untyped, because one that we cannot read must not hide the others.
+/// All objects of this kind in the namespace, or in all namespaces. They are untyped, because one unreadable object
+/// must not hide the others.
 pub(super) async fn list<K: Resource<DynamicType = ()>>(
     client: &Client,
     namespace: Option<&str>,
@@ -34,7 +35,7 @@ pub(super) async fn list<K: Resource<DynamicType = ()>>(
     }
 }
 
-/// Those that this command can read; of the others a note says why not.
+/// Converts the objects that this command can read, and adds a note for each of the others.
 pub(super) fn typed<T, E: Display>(
     objects: Vec<Value>,
     read: impl Fn(Value) -> Result<T, E>,

@@ -1,16 +1,16 @@
-//! Pure. The name of a server, as kubectl lets it be written.
+//! Pure. Parses the name of a server in the forms that kubectl accepts.
 
-/// The name alone.
+/// The name without its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerName(pub(super) String);
 
-/// What a server is called before the `/`: the names of its definition, and the word that everybody uses.
+/// Accepted kinds before the `/`: the names in the CRD, and the common word.
 const SERVER: [&str; 5] = ["server", "servers", "papermcserver", "papermcservers", "pmc"];
 
-/// What follows the plural where a kind is written in full; the longer one first, which ends with the other.
+/// Suffixes of a fully written kind. The longer one is first, because it ends with the other.
 const GROUPS: [&str; 2] = [".v1alpha1.nightshift.dev", ".nightshift.dev"];
 
-/// `server/lobby` or `lobby`.
+/// Parses `server/lobby` or `lobby`.
 pub(super) fn parse(text: &str) -> Result<ServerName, String> {
     let (kind, name) = text.split_once('/').map_or((None, text), |(kind, name)| (Some(kind), name));
     if name.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<ServerName, String> {
     })
 }
 
-/// The same, where a namespace may stand before the `/`, as answers write it: `games/lobby`.
+/// Like [`parse`], but a namespace may precede the `/`, as answers write it: `games/lobby`.
 pub(super) fn with_namespace(text: &str) -> (Option<String>, ServerName) {
     match (parse(text), text.split_once('/')) {
         (Err(_), Some((namespace, name))) => (Some(namespace.to_owned()), ServerName(name.to_owned())),

@@ -1,4 +1,4 @@
-//! Pure. The file of the cluster's facts, whatever its text.
+//! Pure. Fuzz tests for the file of compatibility facts.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::compatibility_facts::CompatibilityFacts;
 use crate::fuzzed::{LONGEST_ERROR, always, edits, in_time, text};
 use crate::upstream::in_words;
 
-/// Facts of every form that is read.
+/// Facts in every accepted form.
 const GOOD: &str = r#"# What nobody's page says
 facts:
 - plugin: WorldGuard
@@ -30,7 +30,7 @@ facts:
   date: 2025-12-31
 "#;
 
-/// Whether it was read. What was is the same when it is written and read again; what was not is refused in few words.
+/// Whether the text was read. Facts are unchanged after they are written and read again, and errors are short.
 fn is_read(text: &str) -> bool {
     match CompatibilityFacts::read(text) {
         Ok(facts) => {

@@ -1,4 +1,4 @@
-//! Pure. What the patterns of the schema mean, in words.
+//! Pure. Describes the patterns of the schema in words.
 
 use crds::duration;
 use serde_json::Value;
@@ -6,16 +6,16 @@ use serde_json::Value;
 use crate::cli::join::listed;
 use crate::from_api::{CHECKSUM, url_fault};
 
-/// A set of fields, as something that is wanted.
+/// Expected: a set of fields.
 pub(super) const FIELDS: &str = "a set of fields";
-/// A list.
+/// Expected: a list.
 pub(super) const LIST: &str = "a list";
-/// A whole number.
+/// Expected: a whole number.
 pub(super) const WHOLE: &str = "a whole number";
-/// A truth value.
+/// Expected: a boolean.
 pub(super) const TRUTH: &str = "`true` or `false`";
 
-/// How something of a type is written.
+/// How a value of this type is written.
 pub(super) fn of_type(wanted: &str) -> &'static str {
     match wanted {
         FIELDS => "write its fields below it, further to the right",
@@ -26,7 +26,7 @@ pub(super) fn of_type(wanted: &str) -> &'static str {
     }
 }
 
-/// What is wrong with a text that does not match its pattern, and what to write.
+/// The problem of a text that does not match its pattern, and the suggested fix.
 pub(super) fn words(field: &str, schema: &Value, text: &str) -> (String, String) {
     let pattern = schema["pattern"].as_str().unwrap_or_default();
     let (what, fix) = match field {
@@ -38,12 +38,12 @@ pub(super) fn words(field: &str, schema: &Value, text: &str) -> (String, String)
             ("instant", "write it with its offset, such as `2026-12-20T00:00:00+01:00`".to_owned())
         }
         "heap" => ("heap", "write `auto`, or a size such as `4Gi`".to_owned()),
-        // In its own words: it may hold a password, which is not printed.
+        // A separate message: the URL may contain a password, which must not be printed.
         "url" if let Some((problem, fix)) = url_fault(text) => return (problem, fix.to_owned()),
         "checksum" => ("sha256", format!("write {CHECKSUM}")),
         "project" if text.contains('/') => ("project", format!("write its slug alone: `{}`", slug(text))),
         "project" => ("project", "write its slug, the last part of the project page's address".to_owned()),
-        // Ours and Kubernetes' own both have the suffixes.
+        // The patterns of Nightshift and of Kubernetes both contain the suffixes.
         _ if pattern.contains("Ki") || pattern.contains("[KMGTPE]i") => {
             ("quantity", "write a number with an optional unit, such as `2`, `500m` or `6Gi`".to_owned())
         }
@@ -63,13 +63,13 @@ fn cron(text: &str) -> (String, String) {
     (format!("is `{text}`, which is no cron expression"), fix.to_owned())
 }
 
-/// The last part of an address, or what of it can be a slug.
+/// The last part of a URL, reduced to characters of a slug.
 fn slug(address: &str) -> String {
     let last = address.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')).collect()
 }
 
-/// What to write for a field that is missing.
+/// Suggested fix for a missing field.
 pub(super) fn example(field: &str, schema: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return format!("write {}", listed(words.iter().filter_map(Value::as_str)));

@@ -1,8 +1,8 @@
-//! Pure. Where a field that stands in the wrong place belongs.
+//! Pure. Finds where a misplaced field belongs.
 
 use serde_json::Value;
 
-/// The places of our own fields that have `key`, when they are few enough to be of help.
+/// The paths of Nightshift's fields that contain `key`. Empty if there are too many to help.
 pub(super) fn homes(key: &str, root: &Value) -> Vec<String> {
     let mut homes = Vec::new();
     find(key, &root["properties"]["spec"], "spec", &mut homes);
@@ -10,7 +10,7 @@ pub(super) fn homes(key: &str, root: &Value) -> Vec<String> {
 }
 
 fn find(key: &str, schema: &Value, path: &str, homes: &mut Vec<String>) {
-    // Kubernetes' own fields are too many: any word would be found somewhere.
+    // Kubernetes has so many fields that almost every word would match one.
     if path == "spec.podTemplate" {
         return;
     }

@@ -1,4 +1,4 @@
-//! Pure. What following a hint does to a request: each step is what its user would do to the field.
+//! Pure. Applies hints to a request: each step changes it as the user's change of the field would.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,7 +9,7 @@ use crate::request::{
 };
 use crate::unmanaged_jar::UnmanagedPlugins;
 
-/// Does to a request what the user would do to the field.
+/// Applies a step to the request of this server.
 pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
     let mut on = |object: &str, change: &dyn Fn(&mut PluginRequest)| {
         request.plugins.iter_mut().filter(|wish| wish.object == object).for_each(change);
@@ -88,7 +88,7 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
     }
 }
 
-/// The same to the request of another server: what is done to a Plugin counts for all its servers.
+/// Applies a step to the request of another server: a change of a Plugin affects all its servers.
 pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
     match step {
         HintStep::AllowMinecraft { .. }

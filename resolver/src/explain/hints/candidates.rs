@@ -1,4 +1,5 @@
-//! Pure. Ways around what stands in the way: one field to set, or an instant to wait for. Whether they lead anywhere is not said here.
+//! Pure. Derives candidate steps against blockers: one field to set, or an instant to wait for. Their effect is not
+//! verified here.
 
 use super::super::{
     Blocker, ExplainContext, HintStep, IneligibleCandidate, ListOverride, ListedRelease, OneVersion, ProposedManifest,
@@ -12,18 +13,18 @@ use crate::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request}
 use crate::unusable::{GroupSplit, Unusable};
 use crate::version::{Minecraft, glob};
 
-/// The ways around plugins that are one version on several servers: any one of them on its own.
+/// Steps against shared plugins that are one version on several servers: any of them alone is a candidate.
 pub(super) fn against_one_version(asked: &ExplainContext<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
     let objects = || one_version.plugins.iter().map(|plugin| plugin.object.clone());
     let mut steps: Vec<HintStep> = objects().map(|object| HintStep::PluginPerServer { object }).collect();
-    // Each costs a solve of the group. Where nothing runs, nothing is kept from going down.
+    // Each costs a solver run of the group. If no server runs yet, downgrades are not blocked.
     if asked.company.is_some_and(|company| company.seats.iter().any(|seat| seat.request.running.is_some())) {
         steps.extend(objects().map(|object| HintStep::AllowDowngrade { object }));
     }
     steps
 }
 
-/// The way around what a Plugin says itself: not to say it.
+/// Steps against a constraint of a Plugin: remove the entry.
 fn without(asked: &ExplainContext<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
     let FactSource::Plugin { object } = &fact.says else { return Vec::new() };
     let wishes = asked.world.request.plugins.iter().filter(|wish| wish.object == *object);
@@ -31,7 +32,8 @@ fn without(asked: &ExplainContext<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
     lines.map(|line| HintStep::DropRequirement { object: object.clone(), plugin: line.plugin.clone() }).collect()
 }
 
-/// What each thing that a holder lacks can be got around by; else one list, of the ways around all that it says.
+/// The steps against each unmet need of a blocker. With at most one need, a single list with the steps against all its
+/// reasons.
 pub(super) fn blockers_of(
     asked: &ExplainContext<'_, '_>,
     holder: &Blocker,
@@ -46,7 +48,7 @@ pub(super) fn blockers_of(
     }
 }
 
-/// What lets a release run that something of its own and its list both keep: a way around each.
+/// Steps for a release that is blocked by a reason of its own and by its list: one list of steps for each.
 fn against_both(
     asked: &ExplainContext<'_, '_>,
     object: &str,
@@ -57,7 +59,7 @@ fn against_both(
     vec![against_release(asked, object, &both.unusable), listed.into_iter().collect()]
 }
 
-/// Ways around each thing that a fact of a no says, at least one of them.
+/// Steps against each blocker in a fact of an unsolvable request. Returns at least one list.
 pub(super) fn blockers_of_reason(asked: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
     if let Reason::NotListed { object: Some(object), both: Some(both), papers, .. } = reason
         && let Some(span) = papers.last()
@@ -67,7 +69,7 @@ pub(super) fn blockers_of_reason(asked: &ExplainContext<'_, '_>, reason: &Reason
     vec![against_reason(asked, reason)]
 }
 
-/// Ways around a holder, least risk first.
+/// Steps against a blocker, lowest risk first.
 pub(super) fn against_holder(asked: &ExplainContext<'_, '_>, holder: &Blocker, minecraft: &Minecraft) -> Vec<HintStep> {
     let down = |nearly: &IneligibleCandidate| matches!(nearly.unusable, Unusable::Older { .. });
     let Some(object) = holder.object.as_deref() else {
@@ -100,16 +102,17 @@ pub(super) fn against_holder(asked: &ExplainContext<'_, '_>, holder: &Blocker, m
     if let Some(nearly) = holder.nearly.as_ref().filter(lacks_a_list) {
         steps.extend(allow(request, object, minecraft, &nearly.version));
     }
-    // What the server refuses is lifted by no override.
+    // An override cannot help if the server refuses the release.
     if let Some(newest) = holder.newest.as_ref().filter(|newest| newest.refuses.is_none()) {
         steps.extend(against_list(asked, Some(object), &holder.name, minecraft, newest));
     }
-    // There is no way back from it, so it comes last.
+    // A downgrade is irreversible, so it comes last.
     steps.extend(around(&downs));
     steps
 }
 
-/// The pin of a plugin to the nearest real release that goes on a Minecraft version, where the one that is written does not exist.
+/// The step that corrects a plugin's pin of a nonexistent version to the nearest existing release that works on a
+/// Minecraft version.
 fn correct_plugin(
     asked: &ExplainContext<'_, '_>,
     holder: &Blocker,
@@ -127,7 +130,7 @@ fn correct_plugin(
     Some(HintStep::PinPlugin { object: object.to_owned(), version })
 }
 
-/// The pin of the server to this Minecraft version instead of its own: with its build, where a build is pinned.
+/// The step that pins the server to this Minecraft version instead of its own, with its build if a build is pinned.
 pub(super) fn correct_server(asked: &ExplainContext<'_, '_>, version: &Minecraft) -> Option<HintStep> {
     let build = match &asked.world.request.paper {
         PaperRequest::Auto | PaperRequest::Latest => return None,
@@ -140,7 +143,8 @@ pub(super) fn correct_server(asked: &ExplainContext<'_, '_>, version: &Minecraft
     Some(HintStep::PinServer { version: version.clone(), build })
 }
 
-/// The override that lets a release run on a Minecraft version. One that is there keeps its mode and what else it says.
+/// The override that allows a release on a Minecraft version. An existing override keeps its mode and its other
+/// entries.
 fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
     let wish = request.plugins.iter().find(|wish| wish.object == object)?;
     let object = object.to_owned();
@@ -152,14 +156,14 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
     if mode == OverrideMode::Remove {
         let (taken, minecraft_versions): (Vec<String>, Vec<String>) =
             versions.iter().cloned().partition(|pattern| glob::matches(pattern, minecraft));
-        // Else its page does not list it, and to add it would lose what the field says now.
+        // Otherwise its page does not list the version, and adding it would lose the current value of the field.
         return (!taken.is_empty()).then(|| match minecraft_versions.as_slice() {
             [] => HintStep::DropOverride { object },
             _ => HintStep::ChangeOverride { object, mode, minecraft_versions, releases: releases.clone() },
         });
     }
     let (mut minecraft_versions, mut releases) = (versions.clone(), releases.clone());
-    // To replace a list without saying by what is to allow all.
+    // A replacement without versions allows all of them.
     if !(mode == OverrideMode::Replace && versions.is_empty()) {
         minecraft_versions.push(minecraft.to_string());
         minecraft_versions.dedup();
@@ -175,8 +179,8 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
     })
 }
 
-/// The ways around the list of a release that does not name a Minecraft version: to say that it runs there, on its Plugin or on one
-/// that is written for it, or to let the list of a hotfix sibling count.
+/// Steps if the list of a release does not name a Minecraft version: allow the version on its Plugin or on a new one,
+/// or trust a hotfix sibling.
 fn against_list(
     asked: &ExplainContext<'_, '_>,
     object: Option<&str>,
@@ -191,7 +195,7 @@ fn against_list(
     allowed.into_iter().chain(release.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
 }
 
-/// The Plugin to write for what nobody asks for, so that this release of it may run on a Minecraft version.
+/// The Plugin to create for a dependency, so that this release of it may run on a Minecraft version.
 fn allow_needed(
     asked: &ExplainContext<'_, '_>,
     plugin: &str,
@@ -260,7 +264,8 @@ fn against_release(asked: &ExplainContext<'_, '_>, object: &str, unusable: &Unus
     }
 }
 
-/// The ways around what keeps the only release that would do of a plugin that nobody asks for: those who need it rule it.
+/// Steps against the blocker of the only sufficient release of a dependency: the Plugins that need it determine its
+/// rules.
 fn against_needed(asked: &ExplainContext<'_, '_>, plugin: &str, unusable: &Unusable) -> Vec<HintStep> {
     let mut steps: Vec<HintStep> = Vec::new();
     for object in asked_for_it(asked, plugin) {
@@ -273,8 +278,9 @@ fn against_needed(asked: &ExplainContext<'_, '_>, plugin: &str, unusable: &Unusa
     steps
 }
 
-/// The ways around what keeps the release that another one would take. What the server refuses is lifted by none of them, and stands
-/// in the way of no other: who holds may have an older release that does without it.
+/// Steps against the blocker of the release that another plugin would accept. A step cannot help if the server refuses
+/// that release. This does not prevent other hints: the blocking plugin may have an older release without the
+/// requirement.
 fn against_lack(asked: &ExplainContext<'_, '_>, lack: &UnmetNeed, minecraft: &Minecraft) -> Vec<HintStep> {
     let UnmetNeed { name, object, release, unusable } = lack;
     match (object, release, unusable) {
@@ -285,7 +291,7 @@ fn against_lack(asked: &ExplainContext<'_, '_>, lack: &UnmetNeed, minecraft: &Mi
     }
 }
 
-/// The Plugins that need a plugin, directly or through others.
+/// The Plugin objects that need a plugin, directly or through others.
 fn asked_for_it(asked: &ExplainContext<'_, '_>, plugin: &str) -> Vec<String> {
     let shelves = &asked.world.shelves;
     let mut needed: Vec<usize> = (0..shelves.len()).filter(|&at| shelves[at].name() == plugin).collect();
@@ -302,7 +308,8 @@ fn asked_for_it(asked: &ExplainContext<'_, '_>, plugin: &str) -> Vec<String> {
     needed.iter().filter_map(|&at| shelves[at].object()).map(str::to_owned).collect()
 }
 
-/// The Plugins to write for what the one called `object` needs: for the same servers, as unstable as that one.
+/// The Plugins to create for the dependencies of the object called `object`: for the same servers and on the same
+/// channel.
 pub(super) fn propose(request: &Request, object: &str, projects: &[(String, ProjectKey)]) -> HintStep {
     let beside = request.plugins.iter().find(|wish| wish.object == object);
     let proposal = |(name, key): &(String, ProjectKey)| ProposedManifest {
@@ -316,7 +323,7 @@ pub(super) fn propose(request: &Request, object: &str, projects: &[(String, Proj
     HintStep::AddPlugins { plugins: projects.iter().map(proposal).collect() }
 }
 
-/// A name for a Plugin object that the server has none of yet, made of what people call the project.
+/// A free name for a Plugin object on this server, derived from the display name of the project.
 fn object_name(request: &Request, name: &str) -> String {
     let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
     let text: String = letters.take(50).collect();
@@ -327,13 +334,13 @@ fn object_name(request: &Request, name: &str) -> String {
     std::iter::once(text.to_owned()).chain(numbered).find(is_free).expect("there are more numbers than Plugins")
 }
 
-/// Ways around a pinned image: another one of its repository, or none.
+/// Steps against a pinned image: another image from its repository, or no pin.
 fn against_old_java(asked: &ExplainContext<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
     let other = sibling_image(asked.catalog, pinned, needs, asked.world.now);
     other.map(|image| HintStep::PinImage { image }).into_iter().chain(unpin_image(asked)).collect()
 }
 
-/// What the operator was given cannot be taken out of the server's spec.
+/// An image that was configured for the operator cannot be removed from the server's spec.
 fn unpin_image(asked: &ExplainContext<'_, '_>) -> Option<HintStep> {
     (!asked.world.request.image_is_given).then_some(HintStep::UnpinImage)
 }

@@ -1,4 +1,4 @@
-//! Pure. Which steps are tried together, and which of the hints that were proven are shown.
+//! Pure. Tests which steps are tried together, and which of the verified hints are shown.
 
 use super::super::PaperName;
 use super::verify::{SkippedHints, tidy};
@@ -13,12 +13,12 @@ fn wait(hour: i64) -> HintStep {
     HintStep::WaitUntil { at: Timestamp::from_second(3600 * hour).unwrap() }
 }
 
-/// As where all is tried.
+/// Combinations without a record of skipped hints.
 fn combine(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
     combinations(blockers, &SkippedHints::default())
 }
 
-/// One blocker for each, in the order of the names.
+/// One blocker each, in the order of the names.
 fn blockers(count: usize) -> Vec<Vec<HintStep>> {
     (0..count).map(|at| vec![delay(&format!("p{at}"))]).collect()
 }
@@ -91,7 +91,7 @@ fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
     assert_eq!(of(MOST_STEPS), (0, Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 })), "and it is said");
 }
 
-/// What comes first, what comes after it, and why.
+/// The first step, the step after it, and the reason.
 fn order() -> Vec<(HintStep, HintStep, &'static str)> {
     let object = || "a".to_owned();
     let allow = || HintStep::AllowMinecraft { object: object(), minecraft_versions: Vec::new(), releases: Vec::new() };

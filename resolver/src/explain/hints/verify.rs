@@ -1,4 +1,4 @@
-//! Pure. Trying ways out: each is solved for, and what could not be tried is kept in mind, so that it can be said.
+//! Pure. Verifies hints: each is solved for, and the reason for skipped ones is recorded for the explanation.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -13,24 +13,24 @@ use crate::solve::group::group_context::MOST_PROVEN;
 use crate::solve::{BudgetExceeded, SolveOutcome, outcome};
 use crate::version::Minecraft;
 
-/// The ways out that were found.
+/// The hints that were found.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ways {
-    /// What is shown.
+    /// The listed hints.
     pub(in super::super) hints: Vec<Hint>,
-    /// How many were found beside those.
+    /// The number of further hints.
     pub(in super::super) more: usize,
-    /// Why some that there may be were not tried.
+    /// The reason why some possible hints were not tried.
     pub(in super::super) left_out: Option<HintsLeftOut>,
 }
 
-/// What was not tried of all that there may be.
+/// The reason why possible hints were skipped.
 #[derive(Debug, Default)]
 pub(super) struct SkippedHints(Cell<Option<HintsLeftOut>>);
 
 impl SkippedHints {
-    /// Notes why something was not tried. Of several reasons the one that lies with the question counts: without it there may be no other.
-    /// Of several ways with too many steps the shortest does: so much has to be set at the least.
+    /// Records why a hint was skipped. Of several reasons, a limit of the request counts, because without it there may
+    /// be no other. Of several hints with too many steps, the shortest counts: it is the minimum number of changes.
     pub(super) fn note(&self, why: HintsLeftOut) {
         let rank = |why: HintsLeftOut| match why {
             HintsLeftOut::TooManyAtOnce { steps } => (0, Reverse(steps)),
@@ -42,7 +42,7 @@ impl SkippedHints {
         }
     }
 
-    /// Whether so many fields to set together are worth a try.
+    /// Whether this number of steps is worth a try. Records the reason if not.
     fn is_short(&self, steps: usize) -> bool {
         if steps > MOST_STEPS {
             self.note(HintsLeftOut::TooManyAtOnce { steps });
@@ -50,13 +50,13 @@ impl SkippedHints {
         steps <= MOST_STEPS
     }
 
-    /// Why not everything was, if so.
+    /// The recorded reason, if any.
     pub(super) fn told(&self) -> Option<HintsLeftOut> {
         self.0.get()
     }
 }
 
-/// All that is tried for one answer.
+/// The verification of all hints for one explanation.
 pub(super) struct HintProver<'t, 'x, 'a> {
     pub(super) asked: &'t ExplainContext<'x, 'a>,
     pub(super) untried: SkippedHints,
@@ -67,13 +67,14 @@ impl<'t, 'x, 'a> HintProver<'t, 'x, 'a> {
         Self { asked, untried: SkippedHints::default() }
     }
 
-    /// What was found, and what is to be said beside it.
+    /// Finishes with the hints that were found, sorted and shortened.
     pub(super) fn end(self, hints: Vec<Hint>) -> Ways {
         let (hints, more) = tidy(hints);
         Ways { hints, more, left_out: self.untried.told() }
     }
 
-    /// The hint with these steps, less those that it does as well without: who follows it changes as little as possible.
+    /// The hint with these steps, without the steps that are unnecessary, so that the user changes as little as
+    /// possible.
     pub(super) fn proven(
         &self,
         request: &Request,
@@ -98,7 +99,7 @@ impl<'t, 'x, 'a> HintProver<'t, 'x, 'a> {
         Some(Hint { steps, no_way_back_to: from.filter(no_way_back).cloned(), gives })
     }
 
-    /// What the request comes down to when these steps are taken; `None`: nothing, or it could not be tried.
+    /// The result for the request after these steps. `None` if there is no solution or it could not be tried.
     fn followed(&self, request: &Request, steps: &[HintStep]) -> Option<SolveOutcome> {
         let asked = self.asked;
         let mut changed = request.clone();
@@ -121,12 +122,12 @@ impl<'t, 'x, 'a> HintProver<'t, 'x, 'a> {
     }
 }
 
-/// The hints in order, none that contains another, and how many more there are.
+/// The hints in order, without hints that contain another one, and the number of further hints.
 pub(super) fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
     hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));
     let mut kept: Vec<Hint> = Vec::new();
     for hint in hints {
-        // Who does more is to get further by it.
+        // A hint with more steps must lead further.
         let contains = |less: &Hint| less.steps.iter().all(|step| hint.steps.contains(step));
         if !kept.iter().any(|less| contains(less) && less.gives.minecraft >= hint.gives.minecraft) {
             kept.push(hint);
@@ -137,8 +138,8 @@ pub(super) fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
     (kept, more)
 }
 
-/// One way around each blocker, together: all the waiting there is; each way around a lone one; else the first that is
-/// no waiting.
+/// Combines one step for each blocker. With a single blocker, each step is a candidate. Otherwise the candidates are
+/// all the waiting combined, and the first step of each blocker that is not waiting.
 pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &SkippedHints) -> Vec<Vec<HintStep>> {
     if blockers.is_empty() || blockers.iter().any(Vec::is_empty) {
         return Vec::new();
@@ -150,7 +151,8 @@ pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &SkippedHints) -
         steps.iter().find_map(|step| if let HintStep::WaitUntil { at } = step { Some(*at) } else { None })
     };
     let mut found = Vec::new();
-    // Also where not all of them have one: what a plugin's date opens may open the others, too. The proof says whether it does.
+    // Also if not all blockers have a date: the date of one plugin may resolve the others, too. The verification
+    // decides.
     if let Some(at) = blockers.iter().filter_map(wait).max() {
         found.push(vec![HintStep::WaitUntil { at }]);
     }
@@ -165,7 +167,7 @@ pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &SkippedHints) -
     found
 }
 
-/// These ways, each with another step; those that only wait are none together with it.
+/// Adds another step to each of these step lists. Lists with a wait are dropped.
 pub(super) fn beside(ways: Vec<Vec<HintStep>>, step: &HintStep, untried: &SkippedHints) -> Vec<Vec<HintStep>> {
     let acts = |steps: &Vec<HintStep>| !steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. }));
     let with = |mut steps: Vec<HintStep>| {

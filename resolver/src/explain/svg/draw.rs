@@ -1,4 +1,4 @@
-//! Pure. Where everything stands, and the SVG itself.
+//! Pure. Lays out the diagram and writes the SVG.
 
 use std::fmt::Write as _;
 
@@ -6,24 +6,24 @@ use super::section::{DiagramBox, Kind, Section};
 use super::xml::{escaped, fitted};
 use crate::explain::phrases::list;
 
-/// All lengths are in pixels. 840 fits a page of documentation and half a screen.
+/// All lengths are in pixels. 840 fits a documentation page and half a screen.
 pub(super) const WIDTH: usize = 840;
-/// Left of the left column there is room for the lines of needs.
+/// The margin left of the left column is used by the lines between dependencies.
 const LEFT: usize = 50;
 const LEFT_WIDTH: usize = 350;
 const RIGHT: usize = 490;
 const RIGHT_WIDTH: usize = 330;
 const CARD: usize = 44;
-/// From one card to the next.
+/// From the top of one box to the next.
 const STEP: usize = 54;
-/// From the top of a section to its first card.
+/// From the top of a section to its first box.
 const HEAD: usize = 66;
 const MARGIN: usize = 20;
-/// Around the text of a card.
+/// Around the text of a box.
 const PADDING: usize = 12;
 const LINE: usize = 20;
 
-/// Looks: both colour schemes, and nothing from elsewhere.
+/// The style, with both colour schemes and without external resources.
 const STYLE: &str = "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1f2328}\
 .title{font-size:15px;font-weight:bold}.head,.note{fill:#59636e}.name{font-weight:bold}\
 .page{fill:#ffffff}.card{fill:#f6f8fa;stroke:#afb8c1}.chosen{stroke:#1a7f37}.holds{fill:#fff8c5;stroke:#9a6700;stroke-width:2}\
@@ -33,7 +33,7 @@ const STYLE: &str = "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mon
 .card{fill:#151b23;stroke:#3d444d}.chosen{stroke:#3fb950}.holds{fill:#2e2a1f;stroke:#d29922}.more{fill:none;stroke:none}\
 .line{stroke:#d29922}.need{stroke:#3d444d}.tip{fill:#d29922}}";
 
-/// The whole picture: `heads` stand above all sections.
+/// Draws the whole diagram. `heads` are placed above all sections.
 pub(super) fn picture(sections: &[Section], heads: &[String]) -> String {
     let sections: Vec<Section> = sections.iter().map(Section::bounded).collect();
     let mut body = String::new();
@@ -64,7 +64,7 @@ pub(super) fn picture(sections: &[Section], heads: &[String]) -> String {
     )
 }
 
-/// Draws a section; where it ends.
+/// Draws a section and returns its lower end.
 fn draw(out: &mut String, section: &Section, top: usize) -> usize {
     text(out, "title", MARGIN, top + 16, &fitted(&section.title, (WIDTH - 2 * MARGIN) * 4 / 5));
     for (x, head, cards) in [(LEFT, section.left_head, &section.left), (RIGHT, section.right_head, &section.right)] {
@@ -128,7 +128,7 @@ fn element(out: &mut String, element: std::fmt::Arguments<'_>) {
     writeln!(out, "{element}").expect("a String takes all");
 }
 
-/// What a section shows, for those who hear it.
+/// The text alternative of a section for screen readers.
 fn words(section: &Section) -> String {
     let mut words = format!("{}.", section.title);
     for (head, cards) in [(section.left_head, &section.left), (section.right_head, &section.right)] {

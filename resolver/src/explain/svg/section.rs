@@ -1,24 +1,24 @@
-//! Pure. What is drawn of one server: cards in two columns, and lines between them.
+//! Pure. Defines the part of the diagram for one server: boxes in two columns, and lines between them.
 
 use std::collections::BTreeSet;
 
-/// The most cards in a column.
+/// Limit of boxes in a column.
 pub(super) const MOST: usize = 14;
 
-/// One server's part of the picture.
+/// The part of the diagram for one server.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     pub(super) title: String,
-    /// What stands over the left column.
+    /// The heading of the left column.
     pub(super) left_head: &'static str,
     pub(super) right_head: &'static str,
     pub(super) left: Vec<DiagramBox>,
     pub(super) right: Vec<DiagramBox>,
-    /// How many further ones the left column stands for that nobody named.
+    /// The number of further items in the left column without names.
     pub(super) left_unnamed: usize,
-    /// Who waits (on the right) for whom (on the left).
+    /// Lines from waiting items (right) to their blockers (left).
     pub(super) waits: BTreeSet<(usize, usize)>,
-    /// Who (on the left) needs whom (there, too).
+    /// Lines from items to their dependencies (both left).
     pub(super) needs: BTreeSet<(usize, usize)>,
 }
 
@@ -30,14 +30,14 @@ pub(super) struct DiagramBox {
     pub(super) note: String,
 }
 
-/// What a card means; each kind has its own look.
+/// The meaning of a box. Each kind has its own style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Chosen,
-    /// Something else waits for it.
+    /// It blocks another item.
     Holds,
     Waits,
-    /// Stands for those that are not drawn.
+    /// Represents the items that are not drawn.
     More,
 }
 
@@ -46,7 +46,7 @@ impl DiagramBox {
         Self { kind, name: name.into(), note: note.into() }
     }
 
-    /// In words: `Paper 1.21.11 (out since 9 December 2025)`.
+    /// As text: `Paper 1.21.11 (out since 9 December 2025)`.
     pub(super) fn words(&self) -> String {
         if self.note.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.note) }
     }
@@ -57,7 +57,7 @@ impl Section {
         Self { title, ..Self::default() }
     }
 
-    /// The same with at most [`MOST`] cards a column: what a line ends at comes first, then the order counts.
+    /// The same section with at most [`MOST`] boxes in a column. Boxes with lines come first, then the order counts.
     pub(super) fn bounded(&self) -> Self {
         let at_left = self.waits.iter().map(|wait| wait.1).chain(self.needs.iter().flat_map(|need| [need.0, need.1]));
         let left = VisibleBoxes::of(self.left.len(), self.left_unnamed, &at_left.collect());
@@ -76,7 +76,7 @@ impl Section {
     }
 }
 
-/// Which cards of a column are drawn.
+/// The boxes of a column that are drawn.
 struct VisibleBoxes {
     places: Vec<usize>,
     more: usize,
@@ -93,7 +93,7 @@ impl VisibleBoxes {
         Self { places, more }
     }
 
-    /// Where a card is drawn: the last place stands for all that are not.
+    /// The position of a box. The last position stands for all boxes that are not drawn.
     fn place(&self, of: usize) -> usize {
         self.places.binary_search(&of).unwrap_or(self.places.len())
     }

@@ -1,4 +1,4 @@
-//! Pure. What is drawn of a yes and of "why not".
+//! Pure. Builds the diagram sections of a solution and of "why not".
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::explain::{Blocker, ChosenPlugin, Listing, NewerPaper, OneVersion, Sol
 use crate::software::Software;
 use crate::unusable::Unusable;
 
-/// The name of the card that every other one stands on: no plugin is called so.
+/// The name of the Paper box, which other boxes refer to. No plugin has this name.
 const PAPER: &str = "Paper";
 
-/// The chosen set, and all that is newer.
+/// The section of a solution: the chosen version set, and all newer versions.
 pub(super) fn solved(solved: &SolvedExplanation) -> Section {
     let SolvedExplanation { server, software, paper: chosen, image, plugins, newer_paper, unfollowed, .. } = solved;
     let runs = if chosen.runs_now { "runs" } else { "can run" };
@@ -56,7 +56,7 @@ pub(super) fn solved(solved: &SolvedExplanation) -> Section {
             WhyOlder::NotListed { .. } | WhyOlder::Unusable { unusable: Unusable::ApiVersion { .. } } => {
                 picture.section.waits.insert((waits, on_paper));
             }
-            // With their versions: `ViaVersion 5.7.1`.
+            // With versions: `ViaVersion 5.7.1`.
             WhyOlder::Others { with, facts: _ } => with.iter().for_each(|with| picture.wait_for_named(waits, with)),
             WhyOlder::Unusable { .. } | WhyOlder::Pinned | WhyOlder::Needs { .. } | WhyOlder::OneVersion { .. } => {}
         }
@@ -75,7 +75,7 @@ pub(super) fn solved(solved: &SolvedExplanation) -> Section {
     picture.section
 }
 
-/// The version asked about, and who is ready for it.
+/// The section of a requested version, with the plugins that support it.
 pub(super) fn why_not(why: &WhyNot) -> Section {
     let WhyNot {
         server,
@@ -121,7 +121,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
     picture.section
 }
 
-/// How we know that a plugin runs where it was chosen, or why it is here.
+/// The evidence that a plugin runs on the chosen version, or the reason why it is installed.
 fn listing(plugin: &ChosenPlugin, on: &Minecraft) -> String {
     if plugin.objects.is_empty() && !plugin.needed_by.is_empty() {
         return format!("needed by {}", list(&plugin.needed_by, 2));
@@ -136,7 +136,7 @@ fn listing(plugin: &ChosenPlugin, on: &Minecraft) -> String {
     }
 }
 
-/// A section that is being made, with the places of names.
+/// A section under construction, with the positions of names.
 struct Picture {
     section: Section,
     places: BTreeMap<String, usize>,
@@ -147,7 +147,7 @@ impl Picture {
         Self { section: Section::titled(title), places: BTreeMap::new() }
     }
 
-    /// Adds a card; `name` is what others call it.
+    /// Adds a box. Other items refer to it by `name`.
     fn left(&mut self, card: DiagramBox, name: &str) -> usize {
         self.section.left.push(card);
         self.places.insert(name.to_owned(), self.section.left.len() - 1);
@@ -180,7 +180,7 @@ impl Picture {
         self.wait_for_shared(waits, &newer.one_version);
     }
 
-    /// A line to a plugin that holds; it gets a card of its own when it was not chosen.
+    /// Adds a line to a blocking plugin. A plugin that was not chosen gets a new box.
     fn wait_for(&mut self, waits: usize, holder: &Blocker) {
         let place = match self.find(&holder.name) {
             Some(place) => place,
@@ -191,7 +191,7 @@ impl Picture {
         self.section.waits.insert((waits, place));
     }
 
-    /// A line to each JAR of people's own that holds; they are in no lock.
+    /// Adds a line to each blocking unmanaged JAR. These are in no lock.
     fn wait_for_files(&mut self, waits: usize, unusable: Option<&Unusable>) {
         for file in unusable.map_or(&[][..], Unusable::own_files) {
             let known = self.find(file);
@@ -211,7 +211,7 @@ impl Picture {
         }
     }
 
-    /// A line to the card whose name and version this is.
+    /// Adds a line to the box with this name and version.
     fn wait_for_named(&mut self, waits: usize, named: &str) {
         if let Some(place) = self.section.left.iter().position(|card| card.name == named) {
             self.section.waits.insert((waits, place));

@@ -1,4 +1,4 @@
-//! Pure. Pictures: geometry, hostile names, long lists.
+//! Pure. Tests diagrams: geometry, hostile names, long lists.
 
 use super::draw::{WIDTH, picture};
 use super::section::{DiagramBox, Kind, MOST, Section};
@@ -8,8 +8,8 @@ use crate::solve::Limit;
 /// An element: its name and its attributes, unescaped.
 type Element = (String, Vec<(String, String)>);
 
-/// Reads XML as strictly as a browser reads an SVG: every tag closed in order, every `&` a known entity, no character that XML
-/// does not allow. Gives the elements and all text.
+/// Parses XML as strictly as a browser parses an SVG: every tag closed in order, every `&` a known entity, no character
+/// that XML does not allow. Returns the elements and all text.
 fn parsed(text: &str) -> (Vec<Element>, String) {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')), "{text}");
     let (mut elements, mut open, mut words) = (Vec::new(), Vec::new(), String::new());
@@ -65,7 +65,7 @@ fn number(element: &Element, key: &str) -> usize {
     element.1.iter().find(|(name, _)| name == key).unwrap_or_else(|| panic!("{key} of {element:?}")).1.parse().unwrap()
 }
 
-/// Everything is inside the picture, no card lies on another one, no text is wider than its card, and lines end at cards.
+/// Everything is inside the diagram, no box overlaps another, no text is wider than its box, and lines end at boxes.
 fn is_well_laid_out(svg: &str) {
     let (elements, _) = parsed(svg);
     let height = number(&elements[0], "height");

@@ -1,11 +1,11 @@
-//! Pure. Text inside XML: what names hold comes from upstream, and is shown, never obeyed.
+//! Pure. Escapes text for XML: names come from upstream and are displayed, never interpreted.
 
 use crate::untrusted_text::visible;
 
-/// How wide a letter is, in tenths of a pixel: the text is set in a fixed pitch of 12 pixels.
+/// The width of a letter, in tenths of a pixel: the text uses a fixed pitch of 12 pixels.
 const LETTER: usize = 74;
 
-/// A text as it stands between tags or in quotes. What XML does not allow at all is left out.
+/// The text for use between tags or in quotes. Characters that XML does not allow are removed.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in visible(text).chars() {
@@ -22,7 +22,7 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// As much of a text as `width` pixels hold, and `…` for the rest.
+/// Cuts a text to `width` pixels, with `…` in place of the rest.
 pub(super) fn fitted(text: &str, width: usize) -> String {
     let text = visible(text);
     // Letters outside of Latin, Greek and Cyrillic are up to twice as wide.

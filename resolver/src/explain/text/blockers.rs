@@ -1,4 +1,4 @@
-//! Pure. The text about who holds a Paper, and how we know.
+//! Pure. Renders the text about the blockers of a Paper version and the evidence.
 
 use super::super::phrases::{self, list, of, read, sentence, source};
 use super::super::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
@@ -7,17 +7,17 @@ use crate::catalog::Source;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// Most holders that are described; of more, the names follow in one line.
+/// Limit of described blockers. The names of further ones follow in one line.
 const MOST_HOLDERS: usize = 8;
 
-/// The holders and how we know.
+/// The blockers and the evidence.
 pub(super) fn holder_table(page: &mut TextBuilder, holders: &[Blocker], minecraft: &Minecraft) {
     let row = |holder: &Blocker| (holder_name(holder), holder_lines(holder, minecraft, page));
     let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
     holder_rows(page, &rows, holders);
 }
 
-/// The same, and since when their authors have been silent.
+/// The blockers with the time of their authors' last release.
 pub(super) fn silent_holder_table(page: &mut TextBuilder, holders: &[Blocker], minecraft: &Minecraft) {
     let row = |holder: &Blocker| {
         let mut lines = holder_lines(holder, minecraft, page);
@@ -101,7 +101,7 @@ pub(super) fn holder_lines(holder: &Blocker, minecraft: &Minecraft, on: &TextBui
     lines
 }
 
-/// What would be taken, and what that waits for.
+/// The release that would be accepted, and the reason why it is not available.
 fn lack_line(lack: &UnmetNeed, minecraft: &Minecraft) -> String {
     let UnmetNeed { name, object, release, unusable } = lack;
     let Some(release) = release else { return format!("There is no release of {name} that would do.") };
@@ -122,13 +122,13 @@ fn lack_line(lack: &UnmetNeed, minecraft: &Minecraft) -> String {
     format!("{name} {}{of} would do, but {because}.", release.version)
 }
 
-/// That only a sibling is listed, and that this does not count.
+/// States that only a hotfix sibling is listed, and that it does not count.
 fn sibling_listed(newest: &ListedRelease, minecraft: &Minecraft, page: &str, read: &str) -> String {
     let sibling = newest.sibling.as_ref().map_or_else(String::new, ToString::to_string);
     format!("{page} lists {sibling}, its hotfix sibling, and not {minecraft} ({read}); `spec.hotfixSiblings` is `Ask`.")
 }
 
-/// That a release is not listed, and what else keeps it.
+/// States that a release is not listed, and the second reason against it.
 pub(super) fn kept_twice(both: &IneligibleCandidate, minecraft: &Minecraft) -> String {
     let of = both.published.map_or_else(|| " ".to_owned(), |_| format!(", {}, ", of(both.published)));
     format!("{}{of}is not listed for {minecraft} either, and {}.", both.version, but(&both.unusable))

@@ -1,4 +1,4 @@
-//! Pure. Hints as text: the exact field and value.
+//! Pure. Renders hints as text: the exact field and value.
 
 use super::super::phrases::{build_channel, channel, count, in_a_shell, instant, list, sentence};
 use super::super::{Hint, HintStep, HintsLeftOut, ListOverride, PaperName, ProposedManifest, UpstreamAction};
@@ -6,10 +6,10 @@ use super::{TextBuilder, named, short};
 use crate::catalog::Channel;
 use crate::request::{Hold, OverrideMode};
 
-/// More plugins that are waited for are counted, not listed.
+/// Limit of listed plugins that are waited for. Further ones are counted.
 const MOST_AWAITED: usize = 5;
 
-/// All that can be done.
+/// All possible actions.
 pub(super) struct HintSection<'e> {
     pub(super) hints: &'e [Hint],
     pub(super) more: usize,
@@ -17,7 +17,7 @@ pub(super) struct HintSection<'e> {
     pub(super) waits: &'e [UpstreamAction],
 }
 
-/// The section with all of them, and last what only others can do; below it, whether there may be more.
+/// The section with all hints, followed by the actions of plugin authors. Below it, whether there may be more hints.
 pub(super) fn section(page: &mut TextBuilder, server: &str, ways: &HintSection<'_>) {
     let HintSection { hints, more, left_out, waits } = *ways;
     if !(hints.is_empty() && waits.is_empty()) {
@@ -29,7 +29,7 @@ pub(super) fn section(page: &mut TextBuilder, server: &str, ways: &HintSection<'
     }
 }
 
-/// That not every way was tried.
+/// States that not every possible hint was tried.
 fn not_tried(left_out: HintsLeftOut) -> String {
     match left_out {
         HintsLeftOut::GroupTooLarge { servers } => format!(
@@ -82,7 +82,7 @@ fn what_can_be_done(page: &mut TextBuilder, server: &str, hints: &[Hint], more: 
     page.table(&rows);
 }
 
-/// A hint as one sentence; of more than `most` steps the others are counted. The exact values stand in the section.
+/// A hint as one sentence. Steps beyond `most` are counted. The exact values are in the section.
 pub(super) fn in_short(hint: &Hint, most: usize) -> String {
     let Hint { steps, gives, no_way_back_to } = hint;
     if let [wait @ HintStep::WaitUntil { .. }] = steps.as_slice() {
@@ -93,7 +93,7 @@ pub(super) fn in_short(hint: &Hint, most: usize) -> String {
     format!("Way out{one_way}: {}.", list(&steps, most))
 }
 
-/// A step without the values that would make a long line.
+/// A step without long values.
 fn step_in_short(step: &HintStep, gives: &PaperName) -> String {
     if let HintStep::AllowMinecraft { object, .. } | HintStep::ChangeOverride { object, .. } = step {
         format!("allow {} on Plugin {object} (`compatibilityOverride`)", gives.minecraft)
@@ -138,7 +138,7 @@ fn head(steps: &[HintStep]) -> &'static str {
     }
 }
 
-/// One step: where, and what to write there.
+/// One step: the object, and the value to set there.
 pub(super) fn field(step: &HintStep) -> String {
     match step {
         HintStep::WaitUntil { at } => format!("nothing to do; it solves itself on {}", instant(*at)),
@@ -215,7 +215,7 @@ fn manifest(plugin: &ProposedManifest) -> String {
     )
 }
 
-/// As the field spells it.
+/// The value in the field.
 fn mode_word(mode: OverrideMode) -> &'static str {
     match mode {
         OverrideMode::Add => "Add",

@@ -1,10 +1,10 @@
-//! Pure. The text about Java and the image.
+//! Pure. Renders the text about Java and the image.
 
 use super::super::phrases::list;
 use super::super::{ChosenImage, ImageChoice};
 use super::TextBuilder;
 
-/// Writes it, where there is anything to say.
+/// Writes it if there is anything to report.
 pub(super) fn image(page: &mut TextBuilder, chosen: &ChosenImage) {
     let needs = match chosen.needed_by.as_slice() {
         [] => format!("Java {}", chosen.java),
@@ -41,7 +41,7 @@ pub(super) fn image(page: &mut TextBuilder, chosen: &ChosenImage) {
     }
 }
 
-/// Without its digest, which no person compares.
+/// Without its digest, which no user compares.
 fn name(image: &str) -> &str {
     image.split('@').next().unwrap_or(image)
 }

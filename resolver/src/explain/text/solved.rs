@@ -1,4 +1,4 @@
-//! Pure. The text of a yes.
+//! Pure. Renders the text of a solution.
 
 use super::super::phrases::{self, build_channel, channel, count, list, month, of, sentence};
 use super::super::short_form;
@@ -14,7 +14,7 @@ use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
-/// Writes it.
+/// Writes the text.
 pub(super) fn solved(page: &mut TextBuilder, solved: &SolvedExplanation) {
     let stopped = stopped(solved);
     if let Some(stopped) = &stopped {
@@ -96,7 +96,7 @@ fn removed(page: &mut TextBuilder, removed: &[(String, String)]) {
     page.table(&rows);
 }
 
-/// Why the set is not brought, if so.
+/// The reason why the version set is not deployed, if any.
 pub(super) fn stopped(solved: &SolvedExplanation) -> Option<String> {
     let (name, files) = solved.stopped_by()?;
     let keeps = if solved.paper.runs_now || solved.paper.instead_of.is_some() {
@@ -108,7 +108,7 @@ pub(super) fn stopped(solved: &SolvedExplanation) -> Option<String> {
     Some(format!("{both}, and a server loads only one of them: {keeps} until one of them goes."))
 }
 
-/// What runs, or can run.
+/// The Paper version that runs, or can run.
 pub(super) fn headline(solved: &SolvedExplanation) -> String {
     let server = short(&solved.server);
     let chosen = paper(solved.software, &solved.paper.minecraft, solved.paper.build);
@@ -140,7 +140,7 @@ pub(super) fn headline(solved: &SolvedExplanation) -> String {
     }
 }
 
-/// Whether anything newer was not taken.
+/// Whether any newer version was not chosen.
 pub(super) fn newest(solved: &SolvedExplanation) -> String {
     let software = solved.software.to_string();
     let mut behind: Vec<&str> = Vec::new();
@@ -174,7 +174,7 @@ fn plugin(plugin: &ChosenPlugin, on: &SolvedExplanation) -> (String, Vec<String>
         Listing::Lost => "on its page no more; stays because it runs now".clone_into(&mut line),
         Listing::RunsNow => line = format!("{line}, not listed for this {software}; stays because it runs now"),
     }
-    // Where Paper stays, the first line tells what changes.
+    // If Paper stays, the first line states the changes.
     if on.paper.instead_of.is_some() {
         match &plugin.instead_of {
             Some(runs) => line = format!("{line} (runs {runs})"),
@@ -195,7 +195,7 @@ fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
     if let Some(reason) = &reason {
         page.line(&format!("{since} {reason}"));
     }
-    // What comes next stands beside a reason of Paper's own, or goes on after the date.
+    // The next part follows a reason of Paper's own, or continues after the date.
     let (begin, also) = if reason.is_some() { (String::new(), " as well") } else { (format!("{since} "), "") };
     if let Some(gave_up) = &newer.gave_up {
         page.line(&format!("{begin}{}.", sentence(&short_form::holders_unknown(gave_up))));
@@ -224,7 +224,7 @@ fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
     }
 }
 
-/// The plugins that are one version on several servers, each with what these could have.
+/// The shared plugins that are one version on several servers, each with the versions that these servers could have.
 pub(super) fn one_versions(page: &mut TextBuilder, one_versions: &[OneVersion]) {
     let rows: Vec<_> = one_versions.iter().map(one_version_row).collect();
     page.table(&rows);
@@ -237,8 +237,8 @@ fn newest_paper(page: &mut TextBuilder, newer: &NewerPaper) {
     page.line(&format!("{newest} {}.", kept_back(newer, held_by.as_deref(), 5)));
 }
 
-/// What keeps a newer Paper back: clauses that stand after its name. `held_by` are the plugins that hold it, in words; of those that
-/// hold it with other servers at most so many are named.
+/// The reasons against a newer Paper version, as clauses after its name. `held_by` names the blocking plugins. At most
+/// `most` of the plugins that block it on several servers are named.
 pub(super) fn kept_back(newer: &NewerPaper, held_by: Option<&str>, most: usize) -> String {
     let mut clauses = match (&newer.unusable, &newer.pinned) {
         (Some(unusable), _) => vec![about_it(unusable)],
@@ -267,7 +267,7 @@ pub(super) fn kept_back(newer: &NewerPaper, held_by: Option<&str>, most: usize) 
     clauses.join("; ")
 }
 
-/// A whole sentence about a Paper.
+/// A complete sentence about a Paper version.
 fn about_paper(minecraft: &Minecraft, unusable: &crate::unusable::Unusable) -> String {
     match phrases::unusable(unusable) {
         text if text.starts_with("you ") => sentence(&text),
@@ -275,7 +275,7 @@ fn about_paper(minecraft: &Minecraft, unusable: &crate::unusable::Unusable) -> S
     }
 }
 
-/// What stands behind its name.
+/// The clause after its name.
 pub(super) fn about_it(unusable: &crate::unusable::Unusable) -> String {
     match phrases::unusable(unusable) {
         text if text.starts_with("you ") => format!("has to wait: {text}"),
@@ -324,8 +324,8 @@ fn not_taken(page: &mut TextBuilder, solved: &SolvedExplanation) {
     }
 }
 
-/// What stands behind the date of a release that is not in the set with this Paper, where its plugin has another one. `on`: None where there is
-/// no set.
+/// The clause after the date of a release that was not chosen, for a plugin with another chosen release. `on` is the
+/// Paper version, and `None` without a solution.
 pub(super) fn kept_out(because: &WhyOlder, on: Option<&Minecraft>, chosen: &str) -> String {
     let because = match because {
         WhyOlder::Unusable { unusable } => phrases::unusable(unusable),
@@ -346,13 +346,14 @@ pub(super) fn kept_out(because: &WhyOlder, on: Option<&Minecraft>, chosen: &str)
     format!("{then} {because}")
 }
 
-/// What stands against a release on other servers: of three of them where it is short, and how many there are besides.
+/// The reasons against a release on other servers: up to three of them if they are short, and the number of further
+/// ones.
 fn against_it(one_version: &OneVersion) -> String {
     let OneVersion { plugins: _, servers, more } = one_version;
     if servers.is_empty() {
         return "another server rules it out".to_owned();
     }
-    // Each of these is a sentence of its own.
+    // Each of these is a complete sentence.
     let are_sentences = servers.iter().any(|server| !server.with.is_empty() || !server.needs.is_empty());
     let shown = if are_sentences { servers.len() } else { servers.len().min(3) };
     let mut them: Vec<String> = servers.iter().take(shown).map(takes).collect();

@@ -1,6 +1,7 @@
-//! Pure. The answer on one line, for conditions, Events and messages: what is, the nearest way out, and where the rest is read.
+//! Pure. Renders the result on one line, for conditions, Events and messages: the state, the first hint, and where to
+//! read the rest.
 //!
-//! It depends on no clock: a status is not written again because a list was read again.
+//! It does not depend on a clock: a status is not written again only because a list was read again.
 
 use super::super::phrases::{UNSEEN, date, list, nearest_are, sentence, silent_since};
 use super::super::short_form;
@@ -15,17 +16,17 @@ use super::{gave_up, hints, named, paper, short, why_not_release};
 use crate::untrusted_text::visible;
 use crate::version::Minecraft;
 
-/// The most bytes of a summary whose names are of a usual length: what a message about a server may hold.
+/// Limit of bytes in a summary with names of usual length: the maximum for a message about a server.
 pub const LONGEST_SUMMARY: usize = 512;
 
-/// How much a summary holds; names that are left out are counted.
+/// The content of a summary. Names that are left out are counted.
 #[derive(Clone, Copy)]
 struct Size {
     names: usize,
     way_out: bool,
 }
 
-/// The first that is short enough is taken.
+/// The first size that fits is used.
 const SIZES: [Size; 4] = [
     Size { names: 3, way_out: true },
     Size { names: 2, way_out: true },
@@ -34,13 +35,17 @@ const SIZES: [Size; 4] = [
 ];
 
 impl Explanation {
-    /// The answer on one line of whole sentences, at most [`LONGEST_SUMMARY`] bytes but for names that alone are longer.
+    /// The result on one line of complete sentences, at most [`LONGEST_SUMMARY`] bytes unless the names alone are
+    /// longer.
     pub fn summary(&self) -> String {
         self.sized().1
     }
 
-    /// The sentence of the [summary](Self::summary) about the next newer Paper, where that waits for somebody: a pin, a plugin, a file, an
-    /// image. None: nothing newer is known, it comes by itself, or nobody has found out; or the whole set is stopped, whatever it has.
+    /// The sentence of the [summary](Self::summary) about the next newer Paper version, if that waits for an action: on
+    /// a pin, a plugin, a file or an image.
+    ///
+    /// `None` if no newer version is known, if it will be used automatically, or if its blockers are unknown. Also
+    /// `None` if the whole version set is stopped for another reason.
     pub fn paper_held_back(&self) -> Option<String> {
         let Self::Solved(solved) = self else { return None };
         let newer = solved.newer_paper.first().filter(|_| solved.stopped_by().is_none())?;
@@ -82,7 +87,7 @@ fn yes(solved: &SolvedExplanation, size: Size) -> String {
     format!("{what}{}", ending(hints, server, "", size))
 }
 
-/// What keeps a newer Paper back.
+/// The reasons against a newer Paper version.
 fn waits(solved: &SolvedExplanation, newer: &NewerPaper, size: Size) -> String {
     let held_by = who_holds(&newer.held_by, &[], &newer.minecraft, size);
     let kept = kept_back(newer, held_by.as_deref(), size.names);
@@ -166,12 +171,12 @@ fn unknown(unanswerable: &Unanswerable, size: Size) -> String {
     format!("There is no answer for {server}, because some of what it needs is not known: {missing}.")
 }
 
-/// What it is about, with what is to be said of it.
+/// A subject with the statement about it.
 fn fact((what, note): (String, String)) -> String {
     format!("{what} ({note})")
 }
 
-/// The first `most` of them; `all` is how many there are.
+/// The first `most` of them. `all` is the total number.
 fn list_of(texts: &[String], all: usize, most: usize) -> String {
     let shown = texts.len().min(most);
     let mut texts = texts[..shown].to_vec();
@@ -179,7 +184,7 @@ fn list_of(texts: &[String], all: usize, most: usize) -> String {
     list(&texts, usize::MAX)
 }
 
-/// Those who hold a Paper, each with its reason; `None`: nobody does.
+/// The blockers of a Paper version, each with its reason. `None` if there are none.
 fn who_holds(holders: &[Blocker], shared: &[OneVersion], on: &Minecraft, size: Size) -> Option<String> {
     let reason = |holder: &Blocker| {
         let silent = holder.silent_since.map(|at| format!(", {}", silent_since(at))).unwrap_or_default();
@@ -190,7 +195,7 @@ fn who_holds(holders: &[Blocker], shared: &[OneVersion], on: &Minecraft, size: S
     (!holding.is_empty()).then(|| list_of(&holding, holding.len(), size.names))
 }
 
-/// The nearest way out, and where the whole answer is read.
+/// The first hint, and where to read the full explanation.
 fn ending(hints: &[Hint], server: &str, flags: &str, size: Size) -> String {
     let way_out = hints.first().filter(|_| size.way_out).map(|nearest| hints::in_short(nearest, size.names));
     let way_out = way_out.map(|way_out| format!(" {way_out}")).unwrap_or_default();

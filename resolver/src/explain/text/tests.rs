@@ -1,4 +1,4 @@
-//! Pure. Tests of single sentences; whole texts are tested by the scenarios and on the recorded data.
+//! Pure. Tests of single sentences. Whole texts are tested by the scenarios and on the recorded data.
 
 use jiff::SignedDuration;
 

@@ -1,4 +1,4 @@
-//! Pure. The text of a no.
+//! Pure. Renders the text of an unsolvable request.
 
 use super::super::phrases::{self, list, nearest_are, of, read, spans};
 use super::super::{Conflict, ListedRelease, OneVersion, Reason, ServerChoice, Span};
@@ -7,7 +7,7 @@ use super::{TextBuilder, hints, short};
 use crate::compatibility_facts::UsedFact;
 use crate::software::Software;
 
-/// Writes it.
+/// Writes the text.
 pub(super) fn impossible(page: &mut TextBuilder, impossible: &Conflict) {
     let server = &impossible.server;
     match &impossible.running {
@@ -48,7 +48,7 @@ fn commas(names: &[String], most: usize) -> String {
     shown.join(", ")
 }
 
-/// Plugins that are one version on several servers: what that means, then server by server.
+/// Shared plugins that are one version on several servers: the rule, then server by server.
 pub(super) fn one_version_row(one_version: &OneVersion) -> (String, Vec<String>) {
     let names: Vec<&str> = one_version.names().collect();
     let mut lines = vec![one_version_rule(one_version)];
@@ -182,7 +182,7 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
     (head, lines)
 }
 
-/// That the newest release of a plugin is listed for none of these Papers.
+/// States that the newest release of a plugin is listed for none of these Paper versions.
 fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, read: &str) -> (String, String) {
     match newest {
         Some(ListedRelease { version, refuses: Some(unusable), .. }) => {
@@ -223,7 +223,8 @@ fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, rea
     }
 }
 
-/// What a release needs of another plugin: by the fact that says it, else between the oldest and the newest that would do.
+/// The requirement of a release on another plugin: by the fact behind it, otherwise between the oldest and the newest
+/// sufficient version.
 fn needed(needs: &str, fact: Option<&UsedFact>, ends: (Option<&str>, Option<&str>), guessed: bool) -> String {
     let guess = if guessed { " (guessed from their dates)" } else { "" };
     match (fact, ends) {

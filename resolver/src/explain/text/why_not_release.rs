@@ -1,11 +1,11 @@
-//! Pure. The text of "why not this release?".
+//! Pure. Renders the text of "why not this release?".
 
 use super::super::phrases::{nearest_are, of};
 use super::super::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 use super::solved::kept_out;
 use super::{TextBuilder, named, short};
 
-/// Writes it.
+/// Writes the text.
 pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNotRelease) {
     page.line(&format!("{}.", what(why)));
     match &why.pinned {
@@ -29,7 +29,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNotRelease) {
     }
 }
 
-/// Whether the server gets it, and why not.
+/// Whether the server gets the release, and the reason if not.
 pub(super) fn what(why: &WhyNotRelease) -> String {
     let WhyNotRelease { server, plugin, version, published, state, paper, instead, .. } = why;
     let server = short(server);

@@ -1,4 +1,4 @@
-//! Pure. The text of "why not this Paper?".
+//! Pure. Renders the text of "why not this Paper version?".
 
 use super::super::phrases::{self, nearest_are, of};
 use super::super::{PluginState, WhyNot, name_conflicts};
@@ -6,7 +6,7 @@ use super::blockers::silent_holder_table;
 use super::solved::one_versions;
 use super::{TextBuilder, hints, named, short};
 
-/// Writes it.
+/// Writes the text.
 pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
     let server = short(&why.server);
     let (software, target) = (why.software, &why.target);

@@ -1,10 +1,11 @@
-//! Pure. The decision about one group, and who is set aside when there is none for all.
+//! Pure. Decides about one group, and excludes servers if there is no solution for all.
 //!
-//! * A server that has no answer alone is set aside; so is, when those that are left do not go together, whoever does not
-//!   go with those that were taken before. Those who go with the most others are taken first, then by name.
-//! * Who is set aside keeps what it runs, and never holds a Paper of the others. When the Papers of the others are
-//!   settled, a shared plugin stays within what would work where it is set aside too, if that leaves something: so the
-//!   server can come back without a plugin going down on all others.
+//! * A server without a solution alone is excluded. If the remaining servers have no common solution, each server that
+//!   is incompatible with those accepted before is excluded, too. Servers that are compatible with the most others are
+//!   accepted first, then by name.
+//! * An excluded server keeps its running releases and never holds back the Paper version of the others. When the Paper
+//!   versions of the others are fixed, a shared plugin stays within the releases that work on the excluded servers, if
+//!   any remain. So an excluded server can rejoin without a downgrade of the plugin on all others.
 
 use std::collections::HashMap;
 
@@ -23,35 +24,36 @@ use crate::solve::budget::BudgetMeter;
 use crate::solve::index_set::IndexSet;
 use crate::solve::{Budget, BudgetExceeded, Limit, decide as decide_alone};
 
-/// What was decided about a group.
+/// The decision about a group.
 pub(crate) struct GroupDecision<'a> {
-    /// Per seat.
+    /// Per server.
     pub(crate) verdicts: Vec<MemberDecision<'a>>,
-    /// Per seat, the same seat with what strategy `latest` of the server leaves behind or keeps as it runs; mostly none.
+    /// Per server, its view after strategy `latest` left plugins behind or kept them at their running release. Usually
+    /// `None`.
     pub(crate) changed: Vec<Option<ServerView<'a>>>,
-    /// Per seat that was set aside, whether the shared plugins stay within what would work there.
+    /// Per excluded server, whether the shared plugins stay within the releases that work on it.
     pub(crate) heeded: Vec<bool>,
-    /// What those that go together could have alone.
+    /// The solutions that the members could have alone.
     pub(super) alone: SoloDomains,
 }
 
 impl<'a> GroupDecision<'a> {
-    /// The seat as it took part.
+    /// The server view that was used for the decision.
     pub(crate) fn seat<'x>(&'x self, seats: &'x [ServerView<'a>], at: usize) -> &'x ServerView<'a> {
         self.changed[at].as_ref().unwrap_or(&seats[at])
     }
 
-    /// The seats that go together.
+    /// The members of the group that are solved together.
     pub(crate) fn members(&self) -> Vec<usize> {
         let member = |at: &usize| matches!(self.verdicts[*at], MemberDecision::Member(_));
         (0..self.verdicts.len()).filter(member).collect()
     }
 }
 
-/// Decides about a group; seats are in the order of the servers' names. `budget` is that of one server.
+/// Decides about a group. The views are in the order of the server names. `budget` is that of one server.
 ///
-/// Where the group takes too much, whoever takes too much alone leaves it, and the others are decided about without:
-/// one server whose plugins clash in too many ways keeps nobody else waiting.
+/// If the group exceeds its budget, every server that exceeds the budget alone leaves the group, and the others are
+/// decided without it. So one server with too many conflicts does not block the others.
 pub(crate) fn decide<'a>(
     catalog: &'a Catalog,
     tables: &SharedTables<'a>,
@@ -81,7 +83,7 @@ pub(crate) fn decide<'a>(
     })
 }
 
-/// What a server takes alone, if that is too much.
+/// Returns the exceeded budget if a server alone is too hard.
 fn too_hard(
     catalog: &Catalog,
     tables: &SharedTables<'_>,
@@ -100,7 +102,7 @@ fn too_hard(
     }
 }
 
-/// The same within what the meter allows, without those that are known to be too `hard`.
+/// Decides within the budget of the meter, without the servers that are known to be too `hard`.
 pub(crate) fn decide_within<'a>(
     catalog: &'a Catalog,
     tables: &SharedTables<'a>,
@@ -149,10 +151,10 @@ pub(crate) fn decide_within<'a>(
     Ok(GroupDecision { verdicts, changed, heeded, alone: SoloDomains::default() })
 }
 
-/// Servers that go together, and the best for them.
+/// Compatible servers, and their best solution.
 type Subgroup<'x, 'a> = (JointProblem<'x, 'a>, SettledVariables);
 
-/// The best for these servers together, if they go together; nothing for nobody.
+/// The best common solution for these servers, if there is one. `None` for an empty list.
 fn settle<'x, 'a>(
     tables: &'x SharedTables<'a>,
     seats: &[&'x ServerView<'a>],
@@ -165,10 +167,12 @@ fn settle<'x, 'a>(
     Ok(provider::solve(&party, meter)?.map(|settled| (party, settled)))
 }
 
-/// A seat that leaves plugins behind or keeps as they run (if any), which are left behind, and the releases that stay.
+/// A server view that leaves plugins behind or keeps them at their running release (if any), with the plugins that are
+/// left behind and the releases that stay.
 type ServerExclusion<'a> = (Option<ServerView<'a>>, Vec<(usize, Option<&'a Release>)>);
 
-/// Strategy `latest` of a server, alone: what cannot follow leaves its group for this plugin. `None`: no answer.
+/// Applies strategy `latest` to a server alone: a plugin that cannot follow leaves its group. `None` if there is no
+/// solution.
 fn follow<'a>(
     catalog: &'a Catalog,
     tables: &SharedTables<'a>,
@@ -178,7 +182,7 @@ fn follow<'a>(
 ) -> Result<Option<ServerExclusion<'a>>, BudgetExceeded> {
     let world = CandidateIndex::build(catalog, seat.request, now).expect("a seat without a gap has a world");
     let Some(decision) = decide_alone(&world, meter)? else { return Ok(None) };
-    // All may follow, and what nobody asked for stay as it runs all the same.
+    // All requested plugins may follow even if dependencies stay at their running release.
     if decision.unfollowed.is_empty() && decision.question.stays.iter().all(|stays| *stays == IndexSet::empty()) {
         return Ok(Some((None, Vec::new())));
     }
@@ -202,7 +206,8 @@ fn follow<'a>(
     Ok(Some((Some(seat), behind)))
 }
 
-/// Who goes together, and how; of those that are `able`, which is corrected where a server has no answer alone.
+/// Chooses the compatible servers among the `able` ones and solves them. Corrects `able` for servers without a solution
+/// alone.
 fn choose<'x, 'a>(
     tables: &'x SharedTables<'a>,
     seats: &[&'x ServerView<'a>],
@@ -217,8 +222,8 @@ fn choose<'x, 'a>(
         *able = *able && party.narrow(&mut known).is_some();
         alone.push(able.then_some(party));
     }
-    // Narrowing alone mostly tells who does not fit, and is cheap. What it refuses does not fit; so if those that are
-    // left go together, they are the same as if each had been tried in earnest.
+    // Narrowing alone usually finds the servers that do not fit, and is cheap. A server that it refuses does not fit.
+    // So if the remaining servers have a common solution, they are the same as after a full solve for each.
     let order = order(tables, seats, &alone);
     let taken = taken(&order, &mut |kept| Ok(JointProblem::of(tables, sits(kept)).narrow(&mut known).is_some()))?;
     if let Some(found) = settle(tables, &sits(&taken), meter)? {
@@ -241,7 +246,7 @@ fn choose<'x, 'a>(
     Ok((taken, found))
 }
 
-/// Who is taken, ascending: everybody in this order who goes with those taken before.
+/// The accepted servers, ascending: each server in this order that is compatible with those accepted before.
 fn taken(order: &[usize], fits: &mut FitsTogether<'_>) -> Result<Vec<usize>, BudgetExceeded> {
     let mut kept = Vec::new();
     let mut in_order = |kept: &[usize]| {
@@ -254,11 +259,11 @@ fn taken(order: &[usize], fits: &mut FitsTogether<'_>) -> Result<Vec<usize>, Bud
     Ok(kept)
 }
 
-/// Whether these servers go together.
+/// Whether these servers are compatible.
 type FitsTogether<'x> = dyn FnMut(&[usize]) -> Result<bool, BudgetExceeded> + 'x;
 
-/// Takes one after the other, if it still fits; many at once, because mostly nearly all fit, and those who do not stand
-/// last.
+/// Accepts one server after the other if it still fits. It tries many at once, because usually nearly all fit and the
+/// others come last.
 fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut FitsTogether<'_>) -> Result<(), BudgetExceeded> {
     if next.is_empty() {
         return Ok(());
@@ -276,10 +281,11 @@ fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut FitsTogether<'_>) -> R
     take(kept, second, fits)
 }
 
-/// The able servers, those first who go with the most others, then by name.
+/// The able servers, sorted by the number of others they are compatible with (most first), then by name.
 ///
-/// With how many others a server cannot go: of each plugin it shares, take the release (among those that it could have
-/// alone) that most others could have too, and count those who could not; the most of any plugin.
+/// The number of incompatible servers is computed per shared plugin and the maximum counts. For each plugin, take the
+/// release (of those that the server could have alone) that most others could have, too. Count the servers that could
+/// not have it.
 fn order(tables: &SharedTables<'_>, seats: &[&ServerView<'_>], alone: &[Option<JointProblem<'_, '_>>]) -> Vec<usize> {
     let (places, alone): (Vec<usize>, Vec<&JointProblem<'_, '_>>) =
         alone.iter().enumerate().filter_map(|(at, alone)| Some((at, alone.as_ref()?))).unzip();
@@ -288,7 +294,7 @@ fn order(tables: &SharedTables<'_>, seats: &[&ServerView<'_>], alone: &[Option<J
     let mut strangers = vec![0; places.len()];
     for slot in party.slots.iter().filter(|slot| slot.is_shared()) {
         let releases = tables.projects[&slot.project].releases.len();
-        // Many could have the same.
+        // Many servers could have the same releases.
         let mut same: HashMap<&IndexSet, usize> = HashMap::new();
         for at in &slot.at {
             *same.entry(could(at)).or_default() += 1;
@@ -308,8 +314,8 @@ fn order(tables: &SharedTables<'_>, seats: &[&ServerView<'_>], alone: &[Option<J
     order.into_iter().map(|(_, at)| at).collect()
 }
 
-/// Keeps shared plugins within what would work on the servers that were set aside, as far as that leaves everybody else
-/// the Paper it has.
+/// Keeps shared plugins within the releases that work on the excluded servers, as long as all other servers keep their
+/// Paper version.
 fn heed(
     seats: &[&ServerView<'_>],
     left: &[usize],
@@ -342,11 +348,11 @@ fn heed(
     Ok(best)
 }
 
-/// Per server that was set aside, the slots that it bounds and to what.
+/// Per excluded server, the variables that it bounds and their bounds.
 type Bounds = (usize, Vec<(usize, IndexSet)>);
 
-/// The party within these bounds and the best for it, if there is any; when it was given up: without. But not by time, or a slower machine
-/// would have another lock.
+/// The joint problem within these bounds and its best solution, if any. A search that exceeds its budget counts as no
+/// solution. An exceeded time limit is an error instead, because otherwise a slower machine would get another lock.
 fn bounded<'x, 'a>(
     mut party: JointProblem<'x, 'a>,
     bounds: &[Bounds],
@@ -362,7 +368,8 @@ fn bounded<'x, 'a>(
     }
 }
 
-/// What would work on a server that was set aside, per slot of the party: listed for the Paper that it runs, or running.
+/// Per variable of the joint problem, the releases that work on an excluded server: those listed for its running Paper
+/// version, and the running ones.
 fn bounds(party: &JointProblem<'_, '_>, seat: &ServerView<'_>) -> Vec<(usize, IndexSet)> {
     let mut found = Vec::new();
     for place in seat.shelves.iter().filter(|place| !place.latest.is_empty()) {
@@ -377,7 +384,7 @@ fn bounds(party: &JointProblem<'_, '_>, seat: &ServerView<'_>) -> Vec<(usize, In
     found
 }
 
-/// The releases of a plugin that would work on the Paper that a server runs; those that it runs are among them.
+/// The releases of a plugin that work on the running Paper version of a server, including the running ones.
 pub(crate) fn works(tables: &SharedTables<'_>, seat: &ServerView<'_>, place: &PluginView<'_>) -> IndexSet {
     let Some(running) = &seat.request.running else { return IndexSet::empty() };
     let releases = tables.projects[&place.project].releases.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Pure. One server seen with the others of its group: what they leave it, asked for explanations.
+//! Pure. Presents one server together with the others of its group, for explanations.
 
 #![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
 
@@ -21,8 +21,8 @@ use crate::solve::index_set::IndexSet;
 use crate::solve::{BudgetExceeded, SolveOutcome, outcome};
 use crate::version::Minecraft;
 
-/// In larger groups nothing is proven that takes a solve of the group for each attempt: no hint is given then, and who
-/// holds is named only where two servers alone show it.
+/// Limit of group members for analyses that solve the group once per attempt. Larger groups get no hints, and the
+/// blocking servers are named only if two servers alone show the conflict.
 pub(crate) const MOST_PROVEN: usize = 64;
 
 /// One server and its group.
@@ -32,56 +32,56 @@ pub(crate) struct GroupContext<'c, 'a> {
     pub(crate) tables: &'c SharedTables<'a>,
     pub(crate) seats: &'c [ServerView<'a>],
     pub(crate) outcome: &'c GroupDecision<'a>,
-    /// The seat in question.
+    /// Position of this server.
     pub(crate) me: usize,
 }
 
-/// What one server could have of a plugin, alone: some Papers and, of a plugin, some releases.
+/// The Paper versions, and the releases of one plugin, that a server could have alone.
 pub(crate) struct SoloDomain {
-    /// The seat.
+    /// Position of the server.
     pub(crate) seat: usize,
-    /// Indexes of Papers.
+    /// Indexes of Paper versions.
     pub(crate) papers: IndexSet,
     /// Indexes of releases in the common numbering.
     pub(crate) releases: IndexSet,
 }
 
-/// A plugin that two servers share and have no release of in common, with the Papers in question.
+/// A shared plugin without a common release on two servers, with the Paper versions in question.
 pub(crate) struct GroupConflict {
-    /// The shelf of the server in question.
+    /// Position of the plugin on this server.
     pub(crate) shelf: usize,
-    /// What that server could have, then what each of the others could that stand against it.
+    /// The options of this server, then those of each conflicting server.
     pub(crate) could: Vec<SoloDomain>,
-    /// How many of those are not told.
+    /// The number of conflicting servers that are not listed.
     pub(crate) more: usize,
 }
 
-/// What stands on another server, as it was chosen, against a release of a plugin that both share.
+/// Conflicts on another server, with its chosen releases, that prevent a release of a shared plugin.
 pub(crate) struct PairConflict {
-    /// The seat.
+    /// Position of the server.
     pub(crate) seat: usize,
-    /// The index of its Paper.
+    /// The index of its Paper version.
     pub(crate) paper: usize,
-    /// Plugins that are there and do not go together with the release: names people know, with versions.
+    /// Installed plugins that are incompatible with the release: display names with versions.
     pub(crate) with: Vec<String>,
-    /// Plugins that the release needs and that are not there: names people know.
+    /// Plugins that the release needs and that are not installed: display names.
     pub(crate) needs: Vec<String>,
-    /// What says so that no page states.
+    /// The facts behind it that no page states.
     pub(crate) facts: Vec<UsedFact>,
 }
 
 impl<'c, 'a> GroupContext<'c, 'a> {
-    /// What was decided about the server.
+    /// The decision for this server.
     pub(crate) fn verdict(&self) -> &'c MemberDecision<'a> {
         &self.outcome.verdicts[self.me]
     }
 
-    /// The seat of a server as it took part.
+    /// The server view that was used for the decision.
     pub(crate) fn seat(&self, at: usize) -> &'c ServerView<'a> {
         self.outcome.seat(self.seats, at)
     }
 
-    /// The members of the group other than the server in question.
+    /// The members of the group except this server.
     pub(crate) fn others(&self) -> Vec<usize> {
         self.outcome.members().into_iter().filter(|&at| at != self.me).collect()
     }
@@ -93,7 +93,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         }
     }
 
-    /// The shelf on another server that shares this one of the server in question.
+    /// Position of a plugin of this server on another server that shares it.
     pub(crate) fn shared(&self, shelf: usize, with: usize) -> Option<usize> {
         let mine = &self.seat(self.me).shelves[shelf];
         let theirs = self.seat(with).shelf_of(mine.project)?;
@@ -101,7 +101,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         one.then_some(theirs)
     }
 
-    /// The Papers of a server while Papers are chosen for the one in question: settled for those before it by name.
+    /// The Paper versions of a server at the point where this server's version is chosen: fixed for servers that come
+    /// before it by name.
     fn papers_before(&self, at: usize) -> IndexSet {
         match self.choice(at) {
             Some(choice) if at < self.me => IndexSet::of([choice.paper]),
@@ -109,7 +110,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         }
     }
 
-    /// What the members could have alone: on the Papers that were chosen if `settled`, or else on those that are open to them.
+    /// The solutions that the members could have alone: on the chosen Paper versions if `settled`, otherwise on those
+    /// that they can choose from.
     fn shares(&self, settled: bool) -> &'c Shares {
         let alone = &self.outcome.alone;
         let known = if settled { &alone.settled } else { &alone.open };
@@ -123,9 +125,11 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         })
     }
 
-    /// Who shares a plugin with the server and has no release of it in common with it: on `mine` (Papers) of the server
-    /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`. Without
-    /// some shelves of the server. So `many` of what servers could have are told, that of the server first; the others are counted.
+    /// Finds the servers that share a plugin with this one and have no common release of it.
+    ///
+    /// `mine` holds the Paper versions of this server. The others use the versions that they can choose from, or the
+    /// chosen ones for servers before this one if `settled`. `gone` holds plugins of this server to ignore. At most
+    /// `many` options are listed, this server's first. The rest is counted.
     pub(crate) fn clashes(&self, gone: &[usize], mine: &IndexSet, settled: bool, many: usize) -> Vec<GroupConflict> {
         let seat = self.seat(self.me);
         let Some(me) = alone(self.tables, seat, mine.clone(), gone, &mut DomainCache::default()) else {
@@ -161,7 +165,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         shelves.filter_map(clash).collect()
     }
 
-    /// A smallest part of the others that the server does not go with on these Papers; nothing for a group too large.
+    /// A minimal subset of the others that this server is incompatible with on these Paper versions. Empty for a group
+    /// that is too large.
     pub(crate) fn smallest_clash(
         &self,
         mine: &IndexSet,
@@ -180,7 +185,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         smallest(others, &fails).unwrap_or_default()
     }
 
-    /// Whether the server goes with these others on these Papers.
+    /// Whether the server is compatible with these others on these Paper versions.
     pub(crate) fn goes_with(
         &self,
         others: &[usize],
@@ -191,7 +196,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         Ok(self.releases_with(others, mine, settled, meter)?.is_some())
     }
 
-    /// What the server would have with these others on these Papers, per shelf; `None`: it does not go with them.
+    /// The releases of the server, per plugin, in a solution with these others on these Paper versions. `None` if they
+    /// are incompatible.
     pub(crate) fn releases_with(
         &self,
         others: &[usize],
@@ -213,8 +219,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         Ok(provider::solve(&party, meter)?.map(|settled| party.releases(seat, &settled)))
     }
 
-    /// Whose Paper, as settled, has no use for a release (by its index) of a shared plugin; with what they could have.
-    /// Servers that were set aside are among them where the plugin stays within what would work there.
+    /// The servers whose chosen Paper version cannot use a release (given by its index) of a shared plugin, with their
+    /// options. Excluded servers are included if the plugin stays within the releases that work on them.
     pub(crate) fn cannot_take(&self, shelf: usize, index: usize) -> Vec<SoloDomain> {
         let all = (0..self.seats.len()).filter(|&at| at != self.me);
         let found = all.filter_map(|at| {
@@ -230,7 +236,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         found.collect()
     }
 
-    /// The other servers on which what was chosen does not go together with a release (by its index) of a shared plugin.
+    /// The other servers whose chosen releases are incompatible with a release (given by its index) of a shared plugin.
     pub(crate) fn apart(&self, shelf: usize, index: usize) -> Vec<PairConflict> {
         let found = self.others().into_iter().filter_map(|at| {
             let theirs = self.shared(shelf, at)?;
@@ -250,7 +256,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         let mut apart =
             PairConflict { seat: at, paper: choice.paper, with: Vec::new(), needs: Vec::new(), facts: Vec::new() };
         for link in self.tables.links(&shelves[theirs], index) {
-            // Of a project that takes no part there, nothing is asked.
+            // A project that is not used on that server puts no constraint on it.
             let Some(to) = self.seat(at).shelf_of(link.to) else { continue };
             match chosen(to) {
                 Some(there) if !link.set.has(there) => {
@@ -288,23 +294,23 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         Some(IndexSet::of([paper + 1]))
     }
 
-    /// The number, in the common numbering, of a release of the server in question.
+    /// The index, in the common numbering, of a release of this server.
     pub(crate) fn index_of(&self, shelf: usize, release: &Release) -> Option<usize> {
         self.tables.projects[&self.seat(self.me).shelves[shelf].project].index_of(release)
     }
 
-    /// Whether the server has this Paper (by its index) or a newer one.
+    /// Whether the server has this Paper version (given by its index) or a newer one.
     pub(crate) fn has_reached(&self, paper: usize) -> bool {
         self.choice(self.me).is_some_and(|choice| choice.paper >= paper)
     }
 
-    /// The Papers that a server sees, oldest first.
+    /// The Paper versions that a server sees, oldest first.
     pub(crate) fn papers(&self, at: usize) -> &'c [Minecraft] {
         &self.tables.papers[self.seat(at).papers]
     }
 
-    /// What the server would run if its request were `mine`, and the steps that led to it were taken by all; `None` when
-    /// there is nothing for it. Not for a group that is too large to try.
+    /// The result for the server if its request were `mine` and the whole group had taken the steps that led to it.
+    /// `None` if there is no solution. Groups that are too large are not tried.
     pub(crate) fn outcome(
         &self,
         mine: &Request,
@@ -319,8 +325,9 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         self.imagine(mine, steps, now, meter, tell).unwrap_or_else(|| Err(meter.gave_up()))
     }
 
-    /// The server and its group (none, if it has none then) as they would be if its request were `mine`, and the steps that led to it
-    /// were taken by all; `None` when the group is too large to try, or takes too much.
+    /// Presents the server and its group (`None` if it has no group then) under changed requests. Its own request is
+    /// `mine`, and the whole group has taken the steps that led to it. `None` if the group is too large or exceeds the
+    /// budget.
     pub(crate) fn imagine<T>(
         &self,
         mine: &Request,
@@ -349,7 +356,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         if fleet.seats[group].is_empty() {
             return Some(tell(None));
         }
-        // Whoever was too hard to be decided about with the others is so here.
+        // A server that was too hard to be decided with the others counts as too hard here, too.
         let hard = fleet.groups[group].iter().map(|&at| match &self.outcome.verdicts[at] {
             MemberDecision::GaveUp(gave_up) => Some(gave_up.clone()),
             MemberDecision::Alone | MemberDecision::Aside | MemberDecision::Member(_) => None,
@@ -360,7 +367,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         Some(tell(Some(&GroupContext { catalog: self.catalog, tables, seats, outcome, me })))
     }
 
-    /// What was chosen for the server, in short.
+    /// The chosen releases of the server, without an explanation.
     fn bare_answer(&self, now: Timestamp) -> Option<SolveOutcome> {
         let MemberDecision::Member(choice) = self.verdict() else { return None };
         let ServerView { request, shelves, .. } = &self.seats[self.me];

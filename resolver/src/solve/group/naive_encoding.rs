@@ -1,5 +1,6 @@
-//! Pure. The question of some servers put plainly, for whoever measures other solvers beside ours: a package for each Paper
-//! and each plugin, releases that depend on the Papers they run on, nothing narrowed and nothing in bulk.
+//! Pure. Encodes the problem of several servers naively, to compare other solvers with this one. There is a package for
+//! each Paper and each plugin, and releases depend on the Paper versions they run on. No domain is narrowed, and
+//! unusable versions are not grouped.
 
 use jiff::Timestamp;
 
@@ -11,21 +12,22 @@ use crate::request::Request;
 use crate::solve::index_set::IndexSet;
 use crate::version::Minecraft;
 
-/// What has to be read before the question can be put.
+/// The data that has to be read before the problem can be encoded.
 pub struct PlainTables<'a> {
     tables: SharedTables<'a>,
-    /// In the order of the servers' names.
+    /// In the order of the server names.
     seats: Vec<ServerView<'a>>,
 }
 
 /// Runs of versions, first and last, in ascending order.
 pub type Runs = Vec<(u32, u32)>;
 
-/// Packages by number: the servers' Papers in the order of the servers' names, then the plugins, in the order in which they are to be
-/// as new as can be. Versions count from 1, oldest first; 0 is "not installed", which is best wherever it is open.
+/// Packages by number: the servers' Papers in the order of the server names, then the plugins in the order of their
+/// priority. Versions count from 1, oldest first. 0 is "not installed", which is the best version wherever it is
+/// allowed.
 pub struct PlainQuestion<'x, 'a> {
     party: JointProblem<'x, 'a>,
-    /// By sheet and release, the Papers that it runs on.
+    /// By shared eligibility and release, the Paper versions that it runs on.
     runs_on: Vec<Vec<Runs>>,
 }
 
@@ -38,7 +40,7 @@ impl<'a> PlainTables<'a> {
         Self { tables, seats }
     }
 
-    /// Puts the question.
+    /// Encodes the problem.
     pub fn question(&self) -> PlainQuestion<'_, 'a> {
         let party = JointProblem::of(&self.tables, self.seats.iter().collect());
         let runs_on = self.tables.sheets.iter().map(|sheet| {
@@ -51,17 +53,17 @@ impl<'a> PlainTables<'a> {
 }
 
 impl PlainQuestion<'_, '_> {
-    /// How many packages are Papers; they are the first.
+    /// The number of Paper packages, which come first.
     pub fn servers(&self) -> usize {
         self.party.seats.len()
     }
 
-    /// How many packages there are.
+    /// The number of packages.
     pub fn packages(&self) -> usize {
         self.servers() + self.party.slots.len()
     }
 
-    /// The newest version that a package has, whether it may be chosen or not.
+    /// The newest version of a package, usable or not.
     pub fn newest(&self, package: usize) -> u32 {
         number(match package.checked_sub(self.servers()) {
             None => self.party.tables.papers[self.party.seats[package].papers].len(),
@@ -74,7 +76,7 @@ impl PlainQuestion<'_, '_> {
         self.open(package).has(place(version))
     }
 
-    /// What a version that is open needs: other packages, and the versions of each.
+    /// The dependencies of an allowed version: other packages, and the versions of each.
     pub fn needs(&self, package: usize, version: u32) -> Vec<(usize, Runs)> {
         let index = place(version);
         let Some(slot) = package.checked_sub(self.servers()) else { return Vec::new() };
@@ -86,7 +88,7 @@ impl PlainQuestion<'_, '_> {
             let place = &self.party.seats[seat].shelves[shelf];
             needs.push((seat, self.runs_on[place.sheet][index].clone()));
             for link in self.party.tables.links(place, index) {
-                // What does not take part there can neither be bound nor excluded.
+                // A project that is not used on that server can be neither required nor excluded.
                 let Some(there) = self.party.seats[seat].shelf_of(link.to) else { continue };
                 let other = self.party.slot_of[seat][there];
                 needs.push((self.servers() + other, runs(0, self.releases(other), |index| link.set.has(index))));
@@ -95,7 +97,7 @@ impl PlainQuestion<'_, '_> {
         needs
     }
 
-    /// The Minecraft of a server's Paper.
+    /// The Minecraft version of a server's Paper.
     pub fn minecraft(&self, server: usize, version: u32) -> &Minecraft {
         &self.party.tables.papers[self.party.seats[server].papers][place(version) - 1]
     }

@@ -1,16 +1,17 @@
-//! Pure. Which servers are solved together.
+//! Pure. Partitions the servers into groups that are solved together.
 
 use std::collections::BTreeMap;
 
 use crate::request::{Request, VersionRequest};
 use crate::software::Software;
 
-/// The servers that have to be solved together, as places in `requests`: those that share a Plugin object with strategy
-/// `latest`, directly or through others. One change can touch the answers of its own group only.
+/// Returns the servers that have to be solved together, as positions in `requests`. These are servers that share a
+/// Plugin object with strategy `latest`, directly or through others. A change affects only the results of its own
+/// group.
 ///
-/// Each group is in the order of the servers' names, and the groups are in the order of their first; the order of
-/// `requests` does not count. Objects of different namespaces (what stands before the `/` of a server's name) have
-/// nothing to do with each other, and neither have servers of different software: what one loads is another file for the other.
+/// Each group is in the order of the server names, and the groups are in the order of their first server. The order of
+/// `requests` does not matter. Objects of different namespaces (the part before the `/` of a server name) are never
+/// shared. Servers of different software are never grouped either, because they load different files.
 pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..requests.len()).collect();
     order.sort_by(|&a, &b| requests[a].server.cmp(&requests[b].server));
@@ -26,7 +27,7 @@ pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
             if one == other {
                 continue;
             }
-            // The smaller goes into the larger: a fleet of thousands stays cheap.
+            // The smaller group is merged into the larger one, so that a fleet of thousands stays cheap.
             let (from, into) = if groups[one].len() < groups[other].len() { (one, other) } else { (other, one) };
             let moved = std::mem::take(&mut groups[from]);
             for &place in &moved {
@@ -44,7 +45,7 @@ pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// `games` of `games/lobby`; nothing of a bare name.
+/// `games` of `games/lobby`. Empty for a name without a namespace.
 pub(crate) fn namespace(server: &str) -> &str {
     server.rsplit_once('/').map_or("", |(namespace, _)| namespace)
 }

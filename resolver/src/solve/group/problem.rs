@@ -1,4 +1,4 @@
-//! Pure. A party: servers that are solved together, with each shared plugin there once.
+//! Pure. Represents the joint problem: servers that are solved together, with one variable for each shared plugin.
 
 #![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
 
@@ -13,33 +13,34 @@ use crate::solve::BudgetExceeded;
 use crate::solve::budget::BudgetMeter;
 use crate::solve::index_set::IndexSet;
 
-/// Servers, by name, and what can be chosen for them.
+/// Servers, by name, and their options.
 #[derive(Clone)]
 pub(crate) struct JointProblem<'x, 'a> {
     pub(crate) tables: &'x SharedTables<'a>,
     /// In the order of their names.
     pub(crate) seats: Vec<&'x ServerView<'a>>,
-    /// Per seat, the Papers that are left.
+    /// Per server, the remaining Paper versions.
     pub(crate) papers: Vec<IndexSet>,
-    /// Every plugin, in rank order: those asked for by object, then server; then the others by server, in its own order.
+    /// Every plugin, in rank order: requested plugins by object, then by server. The others follow by server, in its
+    /// own order.
     pub(crate) slots: Vec<Variable>,
-    /// Per seat and shelf, the place in `slots`.
+    /// Per server and plugin, the position in `slots`.
     pub(crate) slot_of: Vec<Vec<usize>>,
 }
 
-/// One plugin on one server, or on all that share it.
+/// One plugin on one server, or on all servers that share it.
 #[derive(Clone)]
 pub(crate) struct Variable {
-    /// Its place in the catalog.
+    /// Its position in the catalog.
     pub(crate) project: usize,
-    /// Seat and shelf of each server.
+    /// Position of each server, and of the plugin on it.
     pub(crate) at: Vec<(usize, usize)>,
-    /// The releases that are left; with 0 it need not be installed.
+    /// The remaining releases. If it contains 0, the plugin need not be installed.
     pub(crate) domain: IndexSet,
 }
 
 impl Variable {
-    /// Whether it has to be there.
+    /// Whether the plugin is mandatory.
     pub(crate) fn insists(&self) -> bool {
         !self.domain.has(0)
     }
@@ -50,32 +51,34 @@ impl Variable {
     }
 }
 
-/// What orders slots: whether only others need it, the Plugin object, the seat, the shelf.
+/// The sort key of variables: whether only other plugins need it, the Plugin object, the server, the plugin position.
 type VariableOrder<'a> = (bool, &'a str, usize, usize);
 
-/// How often Papers and domains have changed, and what a server's plugin was last looked at with: a plugin that a thousand
-/// servers share sends all of them to be looked at again, and mostly nothing else of theirs has changed.
+/// Change counters of Paper versions and domains, and the counters at the last check of each plugin. A change of a
+/// plugin that a thousand servers share causes a new check of all of them, and usually most of their other plugins did
+/// not change.
 pub(crate) struct PropagationMark {
     slots: Vec<u32>,
     papers: Vec<u32>,
-    /// Per seat and shelf, the numbers of its slot and of the seat's Papers.
+    /// Per server and plugin, the counters of its variable and of the server's Paper versions.
     shelves: Vec<Vec<(u32, u32)>>,
 }
 
-/// Answers that many servers share while domains are narrowed.
+/// Results that many servers share while domains are narrowed.
 #[derive(Default)]
 pub(crate) struct DomainCache {
-    /// Per sheet and releases, the Papers that one of them runs on.
+    /// Per shared eligibility and releases, the Paper versions that one of them runs on.
     papers: HashMap<(usize, IndexSet), IndexSet>,
-    /// Per sheet and Papers, the releases that run on one of them.
+    /// Per shared eligibility and Paper versions, the releases that run on one of them.
     releases: HashMap<(usize, IndexSet), IndexSet>,
 }
 
 impl<'x, 'a> JointProblem<'x, 'a> {
-    /// Puts these servers together; they come in the order of their names.
+    /// Combines these servers, which must be in the order of their names.
     pub(crate) fn of(tables: &'x SharedTables<'a>, seats: Vec<&'x ServerView<'a>>) -> Self {
         let mut slots: Vec<(VariableOrder<'_>, Variable)> = Vec::new();
-        // A plugin is shared by those whose objects are linked: one object, or several that meet on a server.
+        // A plugin is shared by servers whose objects are linked: one object, or several objects that occur on the same
+        // server.
         let mut shared: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (seat, sits) in seats.iter().enumerate() {
             for (shelf, place) in sits.shelves.iter().enumerate() {
@@ -113,7 +116,7 @@ impl<'x, 'a> JointProblem<'x, 'a> {
         Self { tables, seats, papers, slots, slot_of }
     }
 
-    /// The releases of a shelf that go with one Paper (by its index).
+    /// The releases of a plugin that are compatible with one Paper version (given by its index).
     pub(crate) fn on_paper(&self, seat: usize, shelf: usize, paper: usize) -> IndexSet {
         let place = &self.seats[seat].shelves[shelf];
         let supports = self.tables.sheets[place.sheet].supports[paper - 1].union(&place.stays);
@@ -121,7 +124,7 @@ impl<'x, 'a> JointProblem<'x, 'a> {
         if insists { supports } else { supports.union(&IndexSet::absent()) }
     }
 
-    /// What is settled for a server, per shelf; `None`: not installed.
+    /// The chosen releases of a server, per plugin. `None` means not installed.
     pub(crate) fn releases(&self, seat: usize, settled: &SettledVariables) -> Vec<Option<&'a Release>> {
         let releases = self.slot_of[seat].iter().map(|&slot| {
             let listing = &self.tables.projects[&self.slots[slot].project];
@@ -130,8 +133,8 @@ impl<'x, 'a> JointProblem<'x, 'a> {
         releases.collect()
     }
 
-    /// Drops Papers and releases that no solution can have, looking at each server's Paper and one plugin at a time
-    /// (arc consistency). `None`: nothing is left somewhere, so there is no solution.
+    /// Removes Paper versions and releases that no solution can contain, by checking each server's Paper with one
+    /// plugin at a time (arc consistency). `None` if a domain is empty, so that there is no solution.
     pub(crate) fn narrow(&mut self, known: &mut DomainCache) -> Option<PropagationMark> {
         let mut seen = PropagationMark {
             slots: vec![1; self.slots.len()],
@@ -143,7 +146,7 @@ impl<'x, 'a> JointProblem<'x, 'a> {
             .then_some(seen)
     }
 
-    /// The same for these servers, and for whom their change concerns. False: nothing is left somewhere.
+    /// Narrows these servers and all servers that their changes affect. Returns false if a domain is empty.
     fn narrow_on(&mut self, mut open: BTreeSet<usize>, seen: &mut PropagationMark, known: &mut DomainCache) -> bool {
         while let Some(seat) = open.pop_first() {
             let sits = self.seats[seat];
@@ -192,18 +195,18 @@ impl<'x, 'a> JointProblem<'x, 'a> {
                 }
                 slot.domain = left;
                 seen.slots[number] += 1;
-                // With fewer releases the others (and this one) may lose a Paper.
+                // With fewer releases, the other servers (and this one) may lose a Paper version.
                 open.extend(slot.at.iter().map(|&(seat, _)| seat));
             }
         }
         true
     }
 
-    /// The best there is, found without ever going back: each Paper and release in rank order is the newest that is not
-    /// ruled out by those before it. `None`: that led nowhere, which says nothing.
+    /// Tries to find the best solution without backtracking: each Paper version and release in rank order is the newest
+    /// that earlier choices do not exclude. `None` if that fails, which says nothing about solvability.
     ///
-    /// What is ruled out on the way has no solution with what was chosen before, so what this finds is the best. Nearly
-    /// every fleet is like this; a search costs several times as much.
+    /// Everything that is excluded on the way has no solution with the earlier choices, so a result is the best
+    /// solution. Nearly every fleet is solved this way. A search costs several times as much.
     pub(crate) fn straight_on(
         &mut self,
         mut seen: PropagationMark,
@@ -247,12 +250,13 @@ impl<'x, 'a> JointProblem<'x, 'a> {
         Ok(Some(SettledVariables { papers, releases }))
     }
 
-    /// What a release of a slot leaves of the slots it asks something of; `None`: nothing of one, or not what was chosen.
+    /// The remaining releases of other variables after choosing this release. `None` if a domain becomes empty or an
+    /// earlier choice conflicts.
     fn leaves(&self, slot: usize, index: usize, chosen: &[usize]) -> Option<Vec<(usize, IndexSet)>> {
         let mut leaves: Vec<(usize, IndexSet)> = Vec::new();
         for &(seat, own) in &self.slots[slot].at {
             for link in self.tables.links(&self.seats[seat].shelves[own], index) {
-                // What does not take part there can neither be bound nor excluded.
+                // A project that is not used on that server can be neither required nor excluded.
                 let Some(shelf) = self.seats[seat].shelf_of(link.to) else { continue };
                 let other = self.slot_of[seat][shelf];
                 if let Some(&chosen) = chosen.get(other) {
@@ -277,7 +281,7 @@ impl<'x, 'a> JointProblem<'x, 'a> {
     }
 }
 
-/// Makes two slots of one project one: an object was found that both share.
+/// Merges two variables of one project after an object was found that both share.
 fn merge(
     slots: &mut [(VariableOrder<'_>, Variable)],
     shared: &mut BTreeMap<(usize, &str), usize>,

@@ -1,8 +1,11 @@
-//! Pure. A party as pubgrub sees it.
+//! Pure. Presents the joint problem to pubgrub.
 //!
-//! As the problem of one server ([`crate::solve::provider`]), with three differences: a plugin that servers share is one
-//! package; the root demands one package a server, which demands the rest, because pubgrub looks through all that a
-//! package demands for each of them; and what cannot be used is left out, because a no is explained elsewhere.
+//! The encoding is that of one server ([`crate::solve::provider`]) with three differences:
+//!
+//! * A plugin that servers share is one package.
+//! * The root requires one package per server, which requires the rest. pubgrub scans all requirements of a package for
+//!   each of them.
+//! * Unusable versions are left out, because unsolvable problems are explained elsewhere.
 
 #![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
 
@@ -16,16 +19,16 @@ use crate::solve::BudgetExceeded;
 use crate::solve::budget::{BudgetMeter, Clashes};
 use crate::solve::index_set::{Index, IndexSet};
 
-/// What takes part.
+/// The packages of the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum GroupPackage {
-    /// Stands for the party.
+    /// The joint problem.
     Root,
-    /// Stands for a server.
+    /// One server.
     Server(usize),
-    /// A server's Paper.
+    /// The Paper of a server.
     Paper(usize),
-    /// The plugin of this slot.
+    /// The plugin of this variable.
     Plugin(usize),
 }
 
@@ -35,12 +38,12 @@ impl fmt::Display for GroupPackage {
     }
 }
 
-/// What a party comes to.
+/// The solution of a joint problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SettledVariables {
-    /// Per seat, the index of its Paper.
+    /// Per server, the index of its Paper version.
     pub(crate) papers: Vec<usize>,
-    /// Per slot, the index of the release; 0: not installed.
+    /// Per variable, the index of the release. 0 means not installed.
     pub(crate) releases: Vec<usize>,
 }
 
@@ -50,10 +53,10 @@ struct GroupProvider<'p, 'x, 'a> {
     clashes: Clashes,
 }
 
-/// The best there is for the party; `None`: nothing.
+/// The best solution of the joint problem. `None` if there is none.
 ///
-/// Best is lexicographic: the newest Paper, server by server; then the newest release, slot by slot, where not installed
-/// comes first for what nobody insists on.
+/// The order is lexicographic: the newest Paper version, server by server, then the newest release, variable by
+/// variable. For an optional plugin, "not installed" is the best version.
 pub(crate) fn solve(
     party: &JointProblem<'_, '_>,
     meter: &BudgetMeter,
@@ -66,7 +69,7 @@ pub(crate) fn solve(
     search(&party, meter)
 }
 
-/// The same by searching, whatever can be seen without.
+/// The best solution by search only, without shortcuts.
 pub(super) fn search(
     party: &JointProblem<'_, '_>,
     meter: &BudgetMeter,
@@ -114,11 +117,11 @@ impl GroupProvider<'_, '_, '_> {
         let mut asks: Vec<(GroupPackage, IndexSet)> = Vec::new();
         for &(seat, own) in &slot.at {
             for link in self.party.tables.links(&self.party.seats[seat].shelves[own], index) {
-                // What does not take part there can neither be bound nor excluded.
+                // A project that is not used on that server can be neither required nor excluded.
                 let Some(shelf) = self.party.seats[seat].shelf_of(link.to) else { continue };
                 let other = self.party.slot_of[seat][shelf];
                 let ask = (GroupPackage::Plugin(other), link.set.clone());
-                // Servers that share both ask the same.
+                // Servers that share both plugins have the same requirement.
                 if !self.party.slots[other].is_shared() || !asks.contains(&ask) {
                     asks.push(ask);
                 }
@@ -136,7 +139,7 @@ impl DependencyProvider for GroupProvider<'_, '_, '_> {
     type M = Never;
     type Err = BudgetExceeded;
 
-    /// A constant rank: anything that depends on the course of the search loses the best answer.
+    /// A constant rank: a rank that depends on the course of the search would lose the best solution.
     fn prioritize(&self, package: &GroupPackage, _: &IndexSet, statistics: &PackageResolutionStatistics) -> usize {
         if let GroupPackage::Plugin(slot) = package {
             self.clashes.saw(*slot, statistics);
@@ -156,7 +159,7 @@ impl DependencyProvider for GroupProvider<'_, '_, '_> {
         let highest = match package {
             GroupPackage::Root | GroupPackage::Server(_) => Some(1),
             GroupPackage::Paper(seat) => range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()),
-            // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
+            // "Not installed" is in the range of an optional plugin as long as no other plugin needs it.
             GroupPackage::Plugin(_) if range.has(0) => Some(0),
             GroupPackage::Plugin(slot) => {
                 range.highest(self.party.tables.projects[&self.party.slots[*slot].project].releases.len())
@@ -180,7 +183,8 @@ impl DependencyProvider for GroupProvider<'_, '_, '_> {
                 let slots = self.party.slot_of[*seat].iter().enumerate();
                 slots
                     .map(|(shelf, &slot)| (slot, self.party.on_paper(*seat, shelf, index)))
-                    // What the server demands anyway: most of it, and each demand costs with every further server.
+                    // Most of it is required by the server package anyway, and each requirement costs with every
+                    // further server.
                     .filter(|(slot, runs)| !self.party.slots[*slot].domain.subset_of(runs))
                     .map(|(slot, runs)| (GroupPackage::Plugin(slot), runs))
                     .collect()
@@ -195,7 +199,7 @@ impl DependencyProvider for GroupProvider<'_, '_, '_> {
     }
 }
 
-/// Why a release is refused: none is, they are left out beforehand.
+/// The reason why a release is refused. It has no values, because unusable releases are left out before the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Never(Infallible);
 

@@ -1,5 +1,7 @@
-//! Pure. What the servers of a group could have alone. A group is explained server by server, and each is held against all others: so each
-//! is looked at once for all of them, and those that could have the same are held against one together.
+//! Pure. Computes the releases that the servers of a group could have alone.
+//!
+//! Explanations are made server by server, and each server is compared with all others. So each server is computed once
+//! for all explanations, and servers with the same options are compared once.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
@@ -9,25 +11,25 @@ use super::problem::{DomainCache, JointProblem};
 use crate::index::fleet_tables::{ServerView, SharedTables};
 use crate::solve::index_set::IndexSet;
 
-/// What the members of a group could have alone, from when somebody asks.
+/// The solutions that the members of a group could have alone, computed on first use.
 #[derive(Default)]
 pub(crate) struct SoloDomains {
-    /// On any Paper that is open to them.
+    /// On any Paper version that they can choose from.
     pub(super) open: OnceCell<Shares>,
-    /// On the Paper that was chosen.
+    /// On the chosen Paper version.
     pub(super) settled: OnceCell<Shares>,
 }
 
-/// What servers could have of the plugins that are one release on several.
+/// The options of servers for the plugins that they share.
 pub(crate) struct Shares {
-    /// By seat, the Papers that are left to it, of those for whom anything is.
+    /// By server, its remaining Paper versions. Servers without any are missing.
     papers: HashMap<usize, IndexSet>,
     by_project: BTreeMap<usize, Vec<Sharers>>,
 }
 
-/// Those that share a plugin by the same objects and could have the same releases of it.
+/// The servers that share a plugin by the same objects and could have the same releases of it.
 pub(super) struct Sharers {
-    /// A seat and a shelf of one of them.
+    /// The position of one of these servers, and of the plugin on it.
     pub(super) like: (usize, usize),
     pub(super) releases: IndexSet,
     /// In ascending order.
@@ -35,7 +37,7 @@ pub(super) struct Sharers {
 }
 
 impl Sharers {
-    /// Those with seats in a range.
+    /// The servers in a range of positions.
     pub(super) fn within(&self, range: &Range<usize>) -> &[usize] {
         let before = |end: usize| self.seats.partition_point(|&seat| seat < end);
         &self.seats[before(range.start)..before(range.end)]
@@ -43,7 +45,7 @@ impl Sharers {
 }
 
 impl Shares {
-    /// Of these seats, in ascending order, on these Papers of each.
+    /// Computes these servers, in ascending order, on these Paper versions of each.
     pub(super) fn of<'x, 'a: 'x>(
         tables: &'x SharedTables<'a>,
         seats: impl Iterator<Item = (usize, &'x ServerView<'a>, IndexSet)>,
@@ -69,18 +71,18 @@ impl Shares {
         all
     }
 
-    /// Who shares a project.
+    /// The servers that share a project.
     pub(super) fn of_project(&self, project: usize) -> &[Sharers] {
         self.by_project.get(&project).map_or(&[], Vec::as_slice)
     }
 
-    /// The Papers that are left to one of them.
+    /// The remaining Paper versions of a server.
     pub(super) fn papers(&self, seat: usize) -> &IndexSet {
         &self.papers[&seat]
     }
 }
 
-/// A server alone on these Papers, without some of its shelves; `None`: nothing.
+/// A server alone on these Paper versions, without some of its plugins. `None` if there is no solution.
 pub(super) fn alone<'x, 'a>(
     tables: &'x SharedTables<'a>,
     seat: &'x ServerView<'a>,
@@ -102,6 +104,6 @@ pub(super) fn alone<'x, 'a>(
 
 #[cfg(test)]
 thread_local! {
-    /// How often a server was looked at.
+    /// The number of computations.
     pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

@@ -1,4 +1,4 @@
-//! Pure. Tests of the joint solve: against trying everything, and the properties that must hold for any fleet.
+//! Pure. Tests of the joint solver, against brute force and against properties that must hold for any fleet.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ mod small;
 
 use small::{Random, fleet};
 
-/// Seeds of one run; all of them take a few seconds without optimisation.
+/// Seeds of one run. All of them take a few seconds without optimisation.
 const SEEDS: u64 = 4_000;
 
 fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(String, brute::Answer)> {
@@ -157,7 +157,7 @@ fn what_one_group_does_changes_nothing_in_another() {
     for seed in 0..60 {
         let (one, other) = (fleet(seed), fleet(seed + 10_000));
         let mut requests = one.requests.clone();
-        // The objects have the same names, but live in another namespace.
+        // The objects have the same names, but are in another namespace.
         requests.extend(other.requests.iter().cloned().map(|mut request| {
             request.server = request.server.replace("games/", "work/");
             request
@@ -203,8 +203,8 @@ fn members_of_a_group_run_one_release_of_what_they_share() {
     assert!(shared > 300, "{shared}");
 }
 
-/// The ways out that lobby is told in a group of so many, whose other servers all ask for what the first of two asks for, and why not
-/// all were tried.
+/// The hints for lobby in a group of this size, and the reason why not all hints were tried. The other servers have the
+/// same requests as the first of two.
 fn ways_out(two: &small::Small, servers: usize) -> (Vec<explain::Hint>, Option<explain::HintsLeftOut>) {
     let mut problem = two.clone();
     let first = problem.requests.remove(0);
@@ -235,7 +235,7 @@ fn ways_out_are_tried_with_the_others_in_a_group_of_64_servers_and_not_in_a_larg
     assert_eq!(ways_out(&two, 65), (Vec::new(), Some(left_out)), "and it is said");
 }
 
-/// Three servers that go together.
+/// Three servers that have a common solution.
 fn all_go_together() -> small::Small {
     let all_run = |problem: &small::Small| {
         let answers = decided(&problem.requests, &problem.catalog, problem.now);

@@ -1,4 +1,4 @@
-//! Pure. Tests of the sets against a plain model.
+//! Pure. Tests the sets against a simple model.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use pubgrub::VersionSet;
 
 use super::*;
 
-/// Indexes of the model: beyond the last word that any generated set spells out.
+/// Indexes of the model: more than the words of any generated set.
 const UNIVERSE: usize = 64 * 5;
 
 fn model(set: &IndexSet) -> BTreeSet<usize> {

@@ -1,4 +1,4 @@
-//! Pure. What a user may change about a request, and whether two worlds are the same.
+//! Pure. Lists changes that a user may make to a request, and compares two indexes.
 
 use jiff::SignedDuration;
 
@@ -9,7 +9,7 @@ use crate::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, OverrideMode, PaperRequest, Request, VersionRequest,
 };
 
-/// What may be done to a problem, given one of the plugins that are asked for.
+/// The possible changes of a problem, given one of the requested plugins.
 pub(super) const CHANGES: [fn(&mut Problem, usize); 12] = [
     |_, _| {},
     |problem, at| problem.request.plugins[at].delay = SignedDuration::ZERO,
@@ -31,7 +31,7 @@ pub(super) const CHANGES: [fn(&mut Problem, usize); 12] = [
     |problem, _| problem.now += SignedDuration::from_hours(24 * 3),
 ];
 
-/// Fails unless all that is asked of two worlds is the same.
+/// Fails unless both indexes hold the same data.
 pub(super) fn assert_same(one: &CandidateIndex<'_>, other: &CandidateIndex<'_>) {
     let shown = |request: &Request| format!("{request:?}");
     assert_eq!(shown(one.request), shown(other.request));

@@ -1,4 +1,4 @@
-//! Pure. Small problems, and their best answer by trying everything.
+//! Pure. Generates small problems and finds their best solution by brute force.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -119,19 +119,20 @@ fn paper(at: usize, stable: bool) -> PaperVersion {
     }
 }
 
-/// What a generated release is made of.
+/// The parts of a generated release.
 #[derive(Debug, Clone)]
 struct Seed {
     lists: u8,
     published: u8,
     hash: bool,
-    /// Kind, target project, and a release of it when the dependency names one.
+    /// Kind, target project, and a release of it if the dependency names one.
     needs: Vec<(u8, usize, Option<usize>)>,
 }
 
 fn seeds() -> impl Strategy<Value = Seed> {
     let need = (0..3_u8, 0..4_usize, prop::option::weighted(0.6, 0..4_usize));
-    // Young ones are still held back at `now`; lists with every bit are the most frequent, so that some are solvable.
+    // Young releases are still delayed at `now`. Lists with every bit are the most frequent, so that some problems are
+    // solvable.
     (
         prop_oneof![2 => 1..16_u8, 1 => Just(15_u8)],
         0..20_u8,
@@ -188,7 +189,7 @@ pub(super) fn problems() -> impl Strategy<Value = Problem> {
 }
 
 impl Problem {
-    /// The same with every list of the input in another order.
+    /// The same problem with every list of the input shuffled.
     pub(super) fn shuffled(&self, seed: u64) -> Self {
         fn shuffle<T>(items: &mut [T], seed: &mut u64) {
             for at in (1..items.len()).rev() {
@@ -212,12 +213,12 @@ impl Problem {
     }
 }
 
-/// A project that nothing names.
+/// A project that no request or page names.
 pub(super) fn unrelated() -> Project {
     project("z", vec![release("z", 1, 1, &[0, 1, 2, 3])])
 }
 
-/// Two plugins asked for that have nothing to do with each other.
+/// Two requested plugins that are independent of each other.
 pub(super) fn strangers() -> Problem {
     let projects = ["a", "b"].map(|name| project(name, vec![release(name, 0, 1, &[0]), release(name, 1, 20, &[0])]));
     Problem {
@@ -227,7 +228,7 @@ pub(super) fn strangers() -> Problem {
     }
 }
 
-/// One plugin asked for, with this many betas for the only Paper and one release for another.
+/// One requested plugin with this many betas for the only Paper version, and one release for another.
 pub(super) fn many_betas(betas: usize) -> Problem {
     let mut releases = vec![release("a", 0, 1, &[1])];
     for number in 1..=betas {
@@ -244,7 +245,8 @@ pub(super) fn many_betas(betas: usize) -> Problem {
     }
 }
 
-/// Two plugins asked for: release `k` of each goes with nothing of the other from `k` up, so nothing goes with anything.
+/// Two requested plugins: release `k` of each is incompatible with all releases of the other from `k` up, so no two are
+/// compatible.
 pub(super) fn ladder(length: usize) -> Problem {
     let excludes = |other: &str, from: usize| {
         let excluded = (from..=length).map(|number| Dependency {
@@ -255,7 +257,7 @@ pub(super) fn ladder(length: usize) -> Problem {
         });
         excluded.collect()
     };
-    // More than 64 releases, so that sets take words at all: the others are for another Paper.
+    // More than 64 releases, so that sets need words at all. The additional ones are for another Paper version.
     let releases = |own: &str, other: &str| {
         let old = (length + 1..=length + 70).map(|number| release(own, number, 0, &[1]));
         let rungs = (1..=length).map(|number| Release {
@@ -275,7 +277,7 @@ pub(super) fn ladder(length: usize) -> Problem {
     }
 }
 
-/// An answer in names: the Minecraft version, and the release ids, sorted.
+/// A solution by names: the Minecraft version, and the release ids, sorted.
 pub(super) type Named = (String, Vec<String>);
 
 pub(super) fn named(lock: &Lock) -> Named {
@@ -284,8 +286,8 @@ pub(super) fn named(lock: &Lock) -> Named {
     (lock.minecraft.to_string(), releases)
 }
 
-/// The best answer, found by trying every Paper with every set of releases. Shares with the solve only the order in
-/// which plugins count.
+/// The best solution, found by trying every Paper version with every set of releases. It uses the code under test only
+/// for the order of the plugins.
 pub(super) fn best(problem: &Problem) -> Option<Named> {
     let world =
         CandidateIndex::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
@@ -322,7 +324,7 @@ pub(super) fn best(problem: &Problem) -> Option<Named> {
         })
 }
 
-/// Depth first in the order of preference: the first complete set that holds is the best.
+/// Depth first in the order of preference: the first complete valid set is the best.
 fn search<'a>(
     paper: &PaperVersion,
     order: &[&Project],
@@ -352,7 +354,7 @@ fn holds(paper: &PaperVersion, order: &[&Project], chosen: &[Option<&Release>]) 
     })
 }
 
-/// Whether a line of a page bears what is chosen for the project that it names.
+/// Whether an entry of a page accepts the choice for the project that it names.
 pub(in crate::solve) fn bears(dependency: &Dependency, there: Option<&Release>) -> bool {
     let meant = |other: &Release| dependency.version_id.as_ref().is_none_or(|id| *id == other.id);
     match dependency.kind {

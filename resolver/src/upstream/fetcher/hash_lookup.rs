@@ -1,4 +1,4 @@
-//! Edge (reads). Whose file this is: what Modrinth and Hangar answer to a hash.
+//! Edge (reads). Looks up on Modrinth and Hangar which project a file belongs to, by its hash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::Fetcher;
 use crate::catalog::{Owner, ProjectKey, Source};
 use crate::unmanaged_jar::UnmanagedJar;
 
-/// Hashes in one question. Modrinth states no limit; 100 of them are 13 KB, and more than most servers have plugins.
+/// Hashes in one request. Modrinth states no limit. 100 of them are 13 KB, and most servers have fewer plugins.
 const AT_ONCE: usize = 100;
 
 impl Fetcher {
-    /// Whose these files are, by sha256. One that nobody knows is asked about again after a day, one that a site could not be asked
-    /// about at the next reading; neither is there.
+    /// Owners of these files, by sha256. Files without a known owner are absent. An unknown file is looked up again
+    /// after a day, and a failed lookup is repeated with the next catalog.
     pub(super) async fn owners(&self, files: &[UnmanagedJar], now: Timestamp) -> BTreeMap<String, Owner> {
         let asked: BTreeMap<&str, Option<&str>> =
             files.iter().filter_map(|jar| Some((jar.sha256.as_deref()?, jar.sha512.as_deref()))).collect();
@@ -40,7 +40,7 @@ impl Fetcher {
         owners
     }
 
-    /// Whose a file is. Modrinth first: it names the release.
+    /// Owner of one file. Modrinth is asked first, because it names the release.
     async fn owner(
         &self,
         sha256: &str,
@@ -49,7 +49,7 @@ impl Fetcher {
     ) -> Result<CachedPage<Option<Owner>>, Arc<FetchError>> {
         let url = self.upstreams.at(Upstream::Modrinth, &["version_files"], &[]);
         let fresh = |held: &super::StoredPage<Option<Owner>>| {
-            // Bytes do not change hands.
+            // The owner of given bytes does not change.
             held.body.is_some() || younger(&held.stamp, self.ttl.project, now)
         };
         let ask = |_| async {
@@ -66,12 +66,13 @@ impl Fetcher {
         self.owners.get(sha256, &url, now, fresh, ask).await
     }
 
-    /// The releases on Modrinth that these files are of, by their sha512 (128 hex digits); unknown files are absent.
+    /// Releases on Modrinth that contain these files, by their sha512 (128 hex digits). Unknown files are absent.
     ///
-    /// `POST /version_files`. A file may be a further one of its version, not the one that a release here stands for.
+    /// Sends `POST /version_files`. A file may be a further file of its version and not the main file of a release
+    /// here.
     ///
     /// # Errors
-    /// Modrinth could not be asked, or answered something else; offline always.
+    /// Modrinth could not be reached or sent an unexpected response. Always an error offline.
     pub async fn modrinth_by_hash(
         &self,
         sha512: &[String],
@@ -97,12 +98,13 @@ impl Fetcher {
         Ok(found)
     }
 
-    /// The Hangar project that a file belongs to, by its sha256 (64 hex digits); None: nobody's there.
+    /// The Hangar project that a file belongs to, by its sha256 (64 hex digits). `None` means that Hangar does not know
+    /// the file.
     ///
-    /// `GET /versions/hash/{sha256}`, which names the project and not the version.
+    /// Sends `GET /versions/hash/{sha256}`, which names the project and not the version.
     ///
     /// # Errors
-    /// Hangar could not be asked, or answered something else; offline always.
+    /// Hangar could not be reached or sent an unexpected response. Always an error offline.
     pub async fn hangar_by_hash(&self, sha256: &str, now: Timestamp) -> Result<Option<ProjectKey>, FetchError> {
         #[derive(Deserialize)]
         struct HashLookupProject {

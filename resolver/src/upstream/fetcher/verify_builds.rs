@@ -1,4 +1,5 @@
-//! Edge (writes). Builds whose source gives an md5 only: what those are that somebody has seen, and those brought that a set would have.
+//! Edge (writes). Adds sha256 and size to builds whose source publishes only an md5, and downloads those that a version
+//! set needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::explain::PaperName;
 use crate::software::Software;
 use crate::unverified_build::{announced_md5, subject};
 
-/// What a build is, by the bytes that came first.
+/// Identity of a build, from the bytes of its first download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct VerifiedBuild {
     /// `sha256:<hex>`
@@ -25,13 +26,14 @@ pub(super) struct VerifiedBuild {
 }
 
 impl Fetcher {
-    /// Puts into the catalog what each build is that was seen before, and brings those of `wanted` that were not.
+    /// Writes the identity of every verified build to the catalog, and downloads the builds of `wanted` that are not
+    /// verified.
     pub(super) async fn see(&self, reading: &mut CatalogBuild, wanted: &[PaperName], now: Timestamp) {
         let software = Software::Purpur;
         if reading.catalog.versions(software).is_empty() {
             return;
         }
-        // There are thousands of builds and few that were seen.
+        // There are thousands of builds, and few are verified.
         let known: BTreeSet<String> = self.seen.names().into_iter().collect();
         let mut unseen = Vec::new();
         for version in reading.catalog.versions_mut(software).into_iter().flatten() {
@@ -39,7 +41,7 @@ impl Fetcher {
                 let Some(md5) = announced_md5(&build.file).map(str::to_owned) else { continue };
                 let name = PaperName { software, minecraft: version.minecraft.clone(), build: build.number };
                 let is_wanted = wanted.contains(&name);
-                // With another md5 it is another build.
+                // A different md5 is a different build.
                 let page = format!("{}/{md5}", subject(&name));
                 if !is_wanted && !known.contains(&page) {
                     continue;
@@ -56,7 +58,7 @@ impl Fetcher {
         }
     }
 
-    /// What one build is. `md5`: it may be brought for that, and has to have this one.
+    /// Identity of one build. With `md5` the build may be downloaded and must match it.
     async fn seen(
         &self,
         page: &str,

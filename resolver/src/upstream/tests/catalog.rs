@@ -1,4 +1,4 @@
-//! Edge (reads). What is read, how often, and what is remembered.
+//! Edge (reads). Tests which pages are read, how often, and which are cached.
 
 use super::*;
 use crate::catalog::{BuildChannel, Channel, DependencyKind};
@@ -95,7 +95,7 @@ async fn a_new_build_of_any_version_is_seen_within_five_minutes() {
     let second = fetcher.catalog(wanted, none, now() + minutes(6)).await.catalog;
     let newest = |catalog: &Catalog| catalog.paper.iter().map(|v| v.minecraft.clone()).max().unwrap();
     assert!(newest(&second) > newest(&first), "{} {}", newest(&second), newest(&first));
-    // Every version whose builds differ was asked for, old ones too; the others were not.
+    // Only the versions whose builds differ were requested, including old ones.
     let builds = |catalog: &Catalog| catalog.paper.iter().map(|v| v.builds.len()).sum::<usize>();
     assert!(builds(&second) > builds(&first));
     let asked = replay.server.take().len();

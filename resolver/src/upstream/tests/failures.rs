@@ -1,4 +1,4 @@
-//! Edge (reads). An upstream that fails: what was read before is used, and said.
+//! Edge (reads). Tests a failing upstream: cached pages are used and the failure is reported.
 
 use super::*;
 use crate::upstream::{Blame, FetchError};
@@ -16,7 +16,7 @@ async fn an_upstream_that_fails_is_tried_again_and_then_what_was_read_before_is_
         [(20, Failure::Status(503), "status", 2), (21, Failure::Garbage, "unreadable", 1)]
     {
         replay.fail(Played::Modrinth, failure);
-        // A failure is remembered for a moment, and no longer.
+        // A failure is cached only for a short time.
         let at = now() + minutes(at);
         let stale = projects(&fetcher, &[PLUGIN], at).await;
         assert_eq!(stale.catalog.projects, expected, "and read_at stays what it was");

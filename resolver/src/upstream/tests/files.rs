@@ -1,4 +1,4 @@
-//! Edge (writes). Files that are named by their address and hash.
+//! Edge (writes). Tests files that are named by URL and hash.
 
 use axum::routing::get;
 use fixtures::jar::{self, Entry, PluginYml};
@@ -37,7 +37,7 @@ async fn read(fetcher: &Fetcher, key: &ProjectKey) -> CatalogBuild {
     fetcher.catalog(CatalogQuery { projects: &keys, ..CatalogQuery::default() }, none, now()).await
 }
 
-/// What went wrong with the file alone; there is no Paper here.
+/// The error of the file. The catalog has more errors, because this server has no Paper.
 fn problem<'a>(reading: &'a CatalogBuild, key: &ProjectKey) -> Option<&'a ReadError> {
     reading.problems.iter().find(|problem| problem.subject == key.to_string())
 }

@@ -1,4 +1,4 @@
-//! Edge (reads). Answers that no upstream meant: recorded ones with bytes changed, and noise.
+//! Edge (reads). Fuzz tests for invalid responses: recorded ones with changed bytes, and noise.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn name() -> Name {
     Name { id: "P1".to_owned(), slug: "odd".to_owned(), title: "Odd".to_owned() }
 }
 
-/// An error says where, in not too many words.
+/// An error names the URL, and its length is limited.
 fn told<T>(read: Result<T, FetchError>) -> Option<T> {
     read.map_err(|error| {
         let words = in_words(&error);
@@ -32,14 +32,14 @@ fn told<T>(read: Result<T, FetchError>) -> Option<T> {
     .ok()
 }
 
-/// A file is named by a hash that can be checked, or by none.
+/// The hash of a file is absent or can be checked.
 fn hash_is_whole(file: &Artifact) {
     if let Some(hash) = &file.hash {
         assert!(crate::jar::Hash::parse(hash).is_some_and(|read| read.to_string() == *hash), "{hash}");
     }
 }
 
-/// What every list of releases has to be, and that it is stored as it is.
+/// Invariants of every list of releases. The list is unchanged after it is stored and read.
 fn is_in_order(listing: &ProjectListing) {
     let releases = &listing.project.releases;
     let ids: BTreeSet<&str> = releases.iter().map(|release| release.id.as_str()).collect();
@@ -59,7 +59,7 @@ fn modrinth_list(body: &[u8]) -> bool {
     read.is_some()
 }
 
-/// Also as what comes a minute after itself.
+/// Also merges the page into its own result.
 fn hangar_list(body: &[u8]) -> bool {
     let page = || told(hangar::page_of(&URL, body, 0));
     let Some(first) = page() else { return false };
@@ -133,10 +133,10 @@ fn rows(name: &str, count: usize) -> Vec<Value> {
     rows
 }
 
-/// Whether an answer was one.
+/// Whether the body is a valid response.
 type Reader = fn(&[u8]) -> bool;
 
-/// Each reader with an answer that it reads.
+/// Each reader with a response that it accepts.
 fn readers() -> [(Reader, Vec<u8>); 9] {
     let tag = |name: &str, last: &str| json!({"name": name, "digest": format!("sha256:{}", "0f".repeat(32)), "tag_last_pushed": last, "images": []});
     let tags = [
@@ -208,7 +208,7 @@ fn long_and_deep_answers_are_read_in_time() {
         let text = String::from_utf8(good.clone()).unwrap();
         let mut texts =
             vec!["[".repeat(1 << 20), "{\"a\":".repeat(1 << 18), format!("{{\"{long}\":1}}"), format!("\"{long}\"")];
-        // A date, a name and a number that have no end, wherever they stand.
+        // Endless dates, names and numbers in several positions.
         for (old, new) in [("20", long.as_str()), (":\"", &format!(":\"{long}")), (":[", &format!(":[\"{long}\","))] {
             texts.push(text.replacen(old, new, 1));
             texts.push(text.replacen(old, new, 4));

@@ -1,4 +1,4 @@
-//! Edge (reads). Hangar: 25 at a time, and afterwards only the first page where that is enough.
+//! Edge (reads). Tests Hangar's pages of 25, and updates that read only the first page.
 
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::*;
 use crate::catalog::{Channel, DependencyKind, Release};
 
-/// The offsets asked for.
+/// The requested offsets.
 fn offsets(seen: &[Seen]) -> Vec<usize> {
     let of = |path: &str| path.split("offset=").nth(1).map(|offset| offset.parse().unwrap());
     seen.iter().filter_map(|(path, ..)| of(path)).collect()
@@ -14,8 +14,8 @@ fn offsets(seen: &[Seen]) -> Vec<usize> {
 
 const BIG: &str = "hangar/Big";
 
-/// A Hangar with one project, whose versions (newest first) can be changed. Every third is for Velocity only, of the others
-/// every fifth for Waterfall only.
+/// A fake Hangar with one project, whose versions (newest first) can be changed. Every third is for Velocity only, and
+/// of the others every fifth is for Waterfall only.
 struct Hangar {
     server: Server,
     versions: Arc<Mutex<Vec<u64>>>,
@@ -38,7 +38,7 @@ impl Hangar {
         Self { server, versions, fetcher, _dir: dir }
     }
 
-    /// The ids of the releases, and the offsets that were asked for.
+    /// The ids of the releases, and the requested offsets.
     async fn read(&self, now: Timestamp) -> (Vec<u64>, Vec<usize>) {
         let reading = projects(&self.fetcher, &[BIG], now).await;
         let id = |release: &crate::catalog::Release| release.id.trim_end_matches("@velocity").parse().unwrap();

@@ -1,4 +1,4 @@
-//! Pure. Which files of a Modrinth version are kept: the main one, and what else a server could load.
+//! Pure. Tests which files of a Modrinth version are kept: the main one, and others that a server could load.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn file(name: &str, primary: bool, kind: Option<&str>) -> Value {
     })
 }
 
-/// The one release of a list as it is read, and as it comes back from the disk.
+/// The one release of a list after it is parsed, stored and read.
 fn release(files: &[Value]) -> Release {
     let list = json!([{
         "id": "R1", "version_number": "1", "version_type": "release", "date_published": "2026-01-01T00:00:00Z",

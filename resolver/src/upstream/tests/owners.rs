@@ -1,4 +1,4 @@
-//! Edge (reads). Whose a JAR of somebody's own is: asked once, and the page of the project read with it.
+//! Edge (reads). Tests the lookup of an unmanaged JAR: one request per file, and the project's page is read too.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256, Sha512};
@@ -21,7 +21,7 @@ fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
     }
 }
 
-/// The bytes of the file that `pointer` names in the answer at `path`.
+/// The bytes of the file that `pointer` names in the response at `path`.
 async fn file(replay: &Replay, path: &str, pointer: &str) -> Vec<u8> {
     let client = crate::upstream::http::client(None, |builder| builder).unwrap();
     let get =
@@ -51,7 +51,7 @@ async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read
     let seen = replay.server.take();
     assert_eq!((asked(&seen, "/version_files"), asked(&seen, "/versions/hash/")), (3, 2), "{seen:?}");
 
-    // The bytes of a release stay its bytes; what nobody knew yesterday may have been published since.
+    // Known owners do not change. An unknown file may have been published since yesterday.
     let later = now() + SignedDuration::from_hours(23);
     let again = replay.fetcher().catalog(wanted, none, later).await;
     assert_eq!(again.catalog.owners, reading.catalog.owners);

@@ -1,4 +1,4 @@
-//! Edge (writes). Builds of Purpur: listed with an md5, and known by their sha256 once one was looked at.
+//! Edge (writes). Tests builds of Purpur: listed with an md5, and with a sha256 after one is downloaded.
 
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,7 @@ use crate::{Unsolvable, resolve};
 
 const BOTH: [Software; 2] = [Software::Paper, Software::Purpur];
 
-/// The bytes of a build, which are no JAR: nobody has to read them.
+/// The bytes of a build. They are not a JAR, because no code reads them.
 fn bytes_of(build: u32) -> Vec<u8> {
     format!("purpur {build}").into_bytes()
 }
@@ -22,7 +22,7 @@ fn sha256_of(build: u32) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes_of(build))))
 }
 
-/// PurpurMC with three builds, of which the last one failed, beside Fill with a Paper that names its Java.
+/// A fake PurpurMC with three builds, of which the last one failed, and a fake Fill with a Paper that names its Java.
 fn upstreams(uri: &Uri, detailed: &str) -> Response {
     let path = uri.path_and_query().map_or("", |path| path.as_str());
     if let Some(build) = path.strip_prefix("/purpur/v2/purpur/26.2/").and_then(|rest| rest.strip_suffix("/download")) {
@@ -40,7 +40,7 @@ fn upstreams(uri: &Uri, detailed: &str) -> Response {
     text.into_response()
 }
 
-/// What PurpurMC says of the builds; `md5_of` is what it announces for the bytes of one.
+/// PurpurMC's response about the builds. `md5_of` is the published md5 of a build.
 fn detailed(md5_of: impl Fn(u32) -> String) -> String {
     let row = |build: u32, result: &str, md5: &str| {
         format!(
@@ -103,7 +103,7 @@ async fn builds_that_succeeded_are_listed_with_their_md5_and_the_java_of_paper()
     assert_eq!(hashes(&reading), [announced(2620), announced(2621)]);
     assert_eq!(reading.catalog.versions(Software::Purpur)[0].java, Some(25));
     assert_eq!(downloads(&server), [""; 0], "nobody has asked for one");
-    // Five minutes and a day: as long as the pages of Fill count.
+    // Before and after five minutes, the TTL of Fill's pages too.
     let _ = read(&fetcher, &[], now() + minutes(4)).await;
     assert_eq!(server.take(), []);
     let _ = read(&fetcher, &[], now() + minutes(6)).await;

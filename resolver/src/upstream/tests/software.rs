@@ -1,4 +1,4 @@
-//! Edge (reads). Builds of software other than Paper: from projects of their own, kept apart.
+//! Edge (reads). Tests builds of software other than Paper: read from their own projects and stored separately.
 
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use super::*;
 use crate::software::Software;
 
-/// Fill, where Paper and Velocity have a version of the same name.
+/// A fake Fill, where Paper and Velocity have a version of the same name.
 fn fill(uri: &Uri) -> Response {
     let build = |project: &str, number: u32| {
         let sha256 = format!("{number:064}");
@@ -41,7 +41,7 @@ async fn each_software_has_its_own_builds_also_where_versions_are_called_alike()
     assert_eq!(names(&read, Software::Paper), ["paper-1.jar"]);
     assert_eq!(names(&read, Software::Velocity), ["velocity-566.jar"]);
     assert_eq!(names(&read, Software::Folia), [""; 0]);
-    // What is stored of the one is not taken for the other. And the oldest Minecraft is no bound on a proxy.
+    // Stored pages of one software are not used for the other. The oldest Minecraft does not limit a proxy.
     let bounded = CatalogQuery { oldest: Some(&newest), ..wanted };
     let stored = Fetcher::offline(dir.path()).catalog(bounded, none, now()).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Edge (reads). Answers that no recording holds: too large, odd hashes, withheld pages, redirects.
+//! Edge (reads). Tests responses that no recording contains: too large, odd hashes, withheld pages, redirects.
 
 use axum::body::Body;
 use axum::http::{StatusCode, Uri};
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::*;
 
-/// Answers by path and query; what it gives no answer to is 404.
+/// A server with the given responses by path and query, and 404 for all others.
 async fn canned(
     answer: impl Fn(&Uri) -> Option<Response> + Clone + Send + Sync + 'static,
 ) -> (Server, TempDir, Fetcher) {
@@ -25,7 +25,7 @@ fn text(body: impl Into<String>) -> Response {
     body.into().into_response()
 }
 
-/// What went wrong with this one.
+/// Category of the error with this subject.
 fn category(reading: &CatalogBuild, subject: &str) -> &'static str {
     reading.problems.iter().find(|problem| problem.subject == subject).unwrap().error.category()
 }

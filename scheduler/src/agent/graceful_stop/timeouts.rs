@@ -1,29 +1,29 @@
-//! Pure. How long each command of a stop may take, out of what is left of the hook's time.
+//! Pure. Computes the timeout of each command of a stop from the remaining time of the hook.
 //!
-//! A server does nothing while a tick lasts, and then all that it was told, in order. So no command is given up sooner than a tick that stalls
-//! may last, as far as the hook's time allows: what is said and what is known of the save stay true. What is given up is not taken back: the
-//! server may do it all the same.
+//! A server does nothing while a tick lasts, and then runs all pending commands in order. So no timeout is shorter than a stalled tick may last,
+//! as far as the hook's time allows. Messages and the result of the save then stay true. A command that timed out is not withdrawn: the server
+//! may still run it.
 
 use std::time::Duration;
 
-/// The longest tick that a server outlives: by default Paper's own watchdog ends it then (`timeout-time: 60` in `spigot.yml`).
+/// The longest tick that a server survives. By default Paper's own watchdog kills it then (`timeout-time: 60` in `spigot.yml`).
 const STALL: Duration = Duration::from_mins(1);
-/// Never less, also when the hook's time is used up: the stop goes on without the hook, beside SIGTERM.
+/// The minimum, also when the hook's time is used up: the stop continues without the hook, in parallel with SIGTERM.
 const LEAST: Duration = Duration::from_secs(5);
-/// Kept of the hook's time for what comes after the save.
+/// The part of the hook's time that is reserved for the steps after the save.
 const AFTER_THE_SAVE: Duration = Duration::from_secs(15);
 
-/// For the warning: a quarter, because what comes next matters more.
+/// For the warning: a quarter, because the later steps matter more.
 pub(super) fn warn(left: Duration) -> Duration {
     share(left, 4)
 }
 
-/// For `save-all flush`: all but what is needed to send `stop`.
+/// For `save-all flush`: all but the time that is needed to send `stop`.
 pub(super) fn save(left: Duration) -> Duration {
     left.saturating_sub(AFTER_THE_SAVE).max(2 * LEAST)
 }
 
-/// For the words on disconnect: half.
+/// For the kick message: half.
 pub(super) fn kick(left: Duration) -> Duration {
     share(left, 2)
 }
@@ -45,7 +45,7 @@ mod tests {
         Duration::from_secs(of)
     }
 
-    /// Ends with what each command took at most, if these many seconds pass in each before it is answered.
+    /// Runs a stop in which each command takes the given seconds. Returns which commands were answered in time, and the time left.
     fn stopped(hook: u64, stalls: [u64; 4]) -> ([bool; 4], Duration) {
         let mut left = seconds(hook);
         let mut answered = [false; 4];

@@ -1,4 +1,4 @@
-//! Pure. What the volume remembers of starts: what they opened, how often in a row, and what somebody closed in between.
+//! Pure. Keeps the history of starts: which content they opened, how often in a row, and which content was closed in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,67 +6,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::loaded::{AtStart, Loaded, MOST};
 
-/// Worlds that nobody closes while the server runs.
+/// Worlds that are never closed while the server runs.
 pub(super) const OWN: [&str; 3] = ["overworld", "the_nether", "the_end"];
 
-/// How many starts in a row make it likely that the next one opens it too. One proves nothing: a plugin may open another map at each start,
-/// and somebody may have opened a world just after it. Two in a row come by chance.
+/// How many starts in a row make it likely that the next one opens a world too. One is not enough: a plugin may open another map at each start,
+/// and a user may have opened a world just after it. Two in a row can be chance.
 const LIKELY: u32 = 3;
 
-/// What lies on the volume, and whether it is open: None where that was not asked. All of it None: it could not be read.
+/// The content on the volume, and whether it is open. An inner `None` means that this was not checked. An outer `None` means that it could not be
+/// read.
 pub(super) type Now = Option<BTreeMap<String, Option<bool>>>;
 
 /// `opened.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct LoadedRecord {
-    /// The mark in the log of the start that `worlds` and `datapacks` are about.
+    /// The mark in the log of the start that `worlds` and `datapacks` describe.
     start: Option<String>,
     worlds: Kind,
     datapacks: Kind,
 }
 
-/// What is remembered of worlds, or of datapacks.
+/// The record of worlds, or of datapacks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Kind {
-    /// What the last start has opened.
+    /// The content that the last start opened.
     opened: BTreeSet<String>,
-    /// What was closed while a server ran, and no start has opened since.
+    /// The content that was closed while a server ran, and that no start has opened since.
     pub(super) closed: BTreeSet<String>,
-    /// What was seen open when its server was saved for a stop: nobody has closed it. Of a server that crashed nothing is known.
+    /// The content that was open when its server was saved for a stop, so it was not closed. For a server that crashed this is unknown.
     kept_open: BTreeSet<String>,
-    /// How faithfully it is opened.
+    /// How reliably each is opened.
     rows: BTreeMap<String, LoadedRow>,
 }
 
-/// Starts in a row that opened the same. Those of which nothing could be read are not among them.
+/// Consecutive starts that opened the same content. Starts that could not be read are skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct LoadedRow {
     starts: u32,
     /// The lock of the last of them.
     lock: Option<String>,
-    /// The lock of a start that has not opened it since, with other files than those that did. Where it is gone back from, the row goes on;
-    /// a set after it may be as it is, and is not to blame.
+    /// The lock of a start that has not opened it since, with other files than the starts before. After a rollback from that lock, the row
+    /// continues. A later version set may still have the same fault, and is not the cause.
     cut_by: Option<String>,
-    /// A start has not opened it although the one before did, with the same files: it is opened by chance, and never counted upon again.
+    /// A start with the same files did not open it although the one before did. It is opened by chance, and is never expected again.
     is_fickle: bool,
 }
 
-/// What a start is told apart by.
+/// The identity of a start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct StartId {
-    /// None: its log was put away at midnight, or could not be read.
+    /// The mark in its log. `None`: its log was rotated at midnight, or could not be read.
     pub(super) mark: Option<String>,
     /// The digest of the lock that it runs.
     pub(super) lock: Option<String>,
-    /// This agent has seen the server not run before it.
+    /// Whether this agent observed that the server was not running before it.
     pub(super) seen: bool,
 }
 
 impl LoadedRecord {
-    /// What a start has made of it. An agent that was started again beside the server finds its own start here, and what was closed in between.
+    /// Records a start and returns its report. An agent that restarted beside the server finds its own start here, and records which content was
+    /// closed in between.
     pub(super) fn begin(&mut self, start: &StartId, worlds: &Now, datapacks: &Now) -> Loaded {
         let is_other = self.start.is_some() && start.mark.is_some() && start.mark != self.start;
         if start.seen || *self == Self::default() || is_other {
@@ -83,13 +85,13 @@ impl LoadedRecord {
         Loaded { worlds, too_many_worlds, datapacks, too_many_datapacks }
     }
 
-    /// What the start has opened and is not open now was closed by somebody.
+    /// Content that the start opened and that is not open now was closed by a user.
     pub(super) fn close(&mut self, worlds: &Now, datapacks: &Now) {
         self.worlds.close(worlds, &OWN);
         self.datapacks.close(datapacks, &[]);
     }
 
-    /// The worlds that starts before have opened and nobody has closed: they are waited for.
+    /// The worlds that earlier starts opened and that were not closed. The check waits for them.
     pub(super) fn expected_worlds(&self) -> BTreeSet<String> {
         self.worlds.rows.keys().filter(|name| !self.worlds.closed.contains(*name)).cloned().collect()
     }
@@ -99,7 +101,7 @@ impl Kind {
     fn begin(&mut self, now: &Now, lock: Option<&String>) {
         self.opened.clear();
         let Some(now) = now else {
-            // What of it is closed until the server stops nobody will see.
+            // Content that is closed before the server stops is not observed.
             self.kept_open.clear();
             return;
         };
@@ -141,7 +143,7 @@ impl Kind {
         let Some(now) = now else { return };
         for name in self.opened.iter().filter(|name| !own.contains(&name.as_str())) {
             match now.get(name) {
-                // Nobody has asked.
+                // This was not checked.
                 Some(None) => {
                     self.kept_open.remove(name);
                 }
@@ -155,13 +157,13 @@ impl Kind {
                 }
             }
         }
-        // Bounded: names of worlds that are made by the dozen and closed for good.
+        // Bounded, because some servers create and close many worlds for good.
         while self.closed.len() > MOST {
             self.closed.pop_first();
         }
     }
 
-    /// For the report of a start with this lock, and whether there are more than are told apart.
+    /// The report of a start with this lock, and whether more content exists than is tracked.
     fn told(&self, now: &Now, lock: Option<&String>) -> (Option<BTreeMap<String, AtStart>>, bool) {
         let Some(now) = now else { return (None, false) };
         let Some(room) = MOST.checked_sub(now.len()) else { return (None, true) };
@@ -170,15 +172,15 @@ impl Kind {
             likely if self.is_likely(likely, lock) => AtStart::NotAnyMore,
             _ => AtStart::NotOpened,
         };
-        // What was closed and deleted is told as far as there is room: without that it would be called gone.
+        // Content that was closed and deleted is listed as far as space allows. Otherwise it would be reported missing.
         let deleted = self.closed.iter().filter(|name| !now.contains_key(*name)).take(room);
         let shut = now.keys().chain(deleted).map(|name| (name.clone(), at_start(name)));
         let opened = self.opened.iter().map(|name| (name.clone(), AtStart::Opened));
         (Some(shut.chain(opened).collect()), false)
     }
 
-    /// Whether a start with this lock would have opened it as those before, if its set were as good. No server runs without its own level, so
-    /// for that one a single start is enough.
+    /// Whether a start with this lock would have opened it as the starts before did, if its version set worked as well. No server runs without
+    /// its own level, so for that one a single start is enough.
     fn is_likely(&self, name: &str, lock: Option<&String>) -> bool {
         let Some(row) = self.rows.get(name) else { return false };
         let is_steady = row.starts >= LIKELY && !row.is_fickle && self.kept_open.contains(name);

@@ -1,4 +1,4 @@
-//! Pure. What the volume remembers of starts, and what is told of it.
+//! Pure. Checks the history of starts, and the reports derived from it.
 
 use super::*;
 use crate::protocol::loaded::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
@@ -13,7 +13,7 @@ fn by(mark: Option<&str>, lock: &str, seen: bool) -> StartId {
     StartId { mark: mark.map(str::to_owned), lock: Some(lock.to_owned()), seen }
 }
 
-/// A start with this lock that the agent has seen.
+/// A start with this lock that the agent has observed.
 fn start(record: &mut LoadedRecord, lock: &str, worlds: &Now) -> BTreeMap<String, AtStart> {
     record.begin(&by(None, lock, true), worlds, &None).worlds.unwrap()
 }
@@ -56,7 +56,7 @@ fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
         let mut record = LoadedRecord::default();
         for (lock, worlds) in starts {
             record.begin(&by(None, lock, true), worlds, &None);
-            // All that was open is open still when the server is saved for its stop.
+            // All open worlds are still open when the server is saved for its stop.
             record.close(worlds, &None);
         }
         start(&mut record, "z", &less)["hub"]

@@ -1,6 +1,6 @@
-//! Edge (writes). Automatic saving of the running server: off with a word left on the volume, and on again whatever happens.
+//! Edge (writes). Switches the server's autosave off, with a record on the volume, and reliably on again.
 //!
-//! A new process always begins with saving switched on, so the word on the volume is of one process only.
+//! A new process always begins with autosave on, so the record on the volume is about one process only.
 
 use std::time::Duration;
 
@@ -17,38 +17,41 @@ use crate::rcon;
 use crate::rcon::responses::{self, Saving};
 use crate::staging::fs_ops::{Disk, RealFs, is_there};
 
-/// For one short command. Longer than a tick stall.
+/// The timeout of one short command. It is longer than a tick stall.
 const COMMAND: Duration = Duration::from_secs(20);
 
-/// For `save-all flush`. The server obeys nobody meanwhile, whatever connection is used: a countdown begins after it, and so has this long to
-/// wait at most.
+/// The timeout of `save-all flush`. The server runs no command meanwhile, on any connection. A countdown begins after it, and so waits this long
+/// at most.
 const FLUSH: Duration = Duration::from_mins(5);
 
-/// How many answers to `save-on` may be none that we know before we leave it at that. They are 15 s together.
+/// How many unknown answers to `save-on` are accepted before the agent gives up. They take 15 s together.
 const UNCLEAR: u32 = 5;
 
-/// `saving-off.json`: saving may be off in the server that runs.
+/// `saving-off.json`: autosave may be off in the running server.
 #[derive(Debug, Serialize)]
 struct AutosaveOffMarker {
     request: String,
     since: Timestamp,
 }
 
-/// What came of switching saving on.
+/// The result of switching autosave on.
 #[derive(Debug)]
 pub(super) enum AutosaveResult {
     /// It was off until now.
     Now,
-    /// It was on already: somebody else had switched it.
+    /// It was already on: somebody else had switched it.
     Before,
     /// The process ended, or another one answers.
     Gone,
-    /// The server answers something else. The word on the volume stays, for the next agent.
+    /// The server gave an unknown answer. The record on the volume stays for the next agent.
     Unclear(String),
 }
 
-/// Switches saving off and brings the worlds to the disk. Answers until when it may be off; or why the worlds cannot be read, and then
-/// saving may be off all the same.
+/// Switches autosave off and flushes the worlds to disk. Returns until when it may be off.
+///
+/// # Errors
+///
+/// The reason why the worlds cannot be read. Autosave may be off even then.
 pub(super) async fn off(shared: &SidecarState, asked: &HotCopy) -> Result<Instant, String> {
     let noted = AutosaveOffMarker { request: asked.request.clone(), since: clock::now() };
     let path = shared.volume.saving_off_path();
@@ -84,7 +87,7 @@ pub(super) async fn off(shared: &SidecarState, asked: &HotCopy) -> Result<Instan
     }
 }
 
-/// Switches saving on in the process `life`. Tries until the server says that it is, or that process is gone.
+/// Switches autosave on in the process `life`. Retries until the server confirms it, or that process has ended.
 pub(super) async fn on(shared: &SidecarState, life: u64) -> AutosaveResult {
     let mut waits = Backoff::default();
     let (mut unclear, mut unanswered) = (0, false);
@@ -113,7 +116,7 @@ pub(super) async fn on(shared: &SidecarState, life: u64) -> AutosaveResult {
                     Saving::On | Saving::Off | Saving::OffBefore | Saving::OnBefore => AutosaveResult::Now,
                 };
             }
-            // A server that is stopping answers nothing until it is gone.
+            // A stopping server answers no command until it has ended.
             Ok(_) if stopping => {}
             Ok(Some(Saving::Off | Saving::OffBefore) | None) => {
                 unclear += 1;
@@ -130,7 +133,7 @@ pub(super) async fn on(shared: &SidecarState, life: u64) -> AutosaveResult {
     }
 }
 
-/// For people, when the answer was [`AutosaveResult::Unclear`].
+/// The message for users when the answer was [`AutosaveResult::Unclear`].
 pub(super) fn still_off(answer: &str) -> String {
     format!(
         "saving may still be off, because the server answered `save-on` with `{}`: look at its console",
@@ -138,18 +141,18 @@ pub(super) fn still_off(answer: &str) -> String {
     )
 }
 
-/// Whether word was left that saving may be off.
+/// Whether a record exists that autosave may be off.
 pub(super) async fn is_noted(shared: &SidecarState) -> bool {
     let path = shared.volume.saving_off_path();
     tokio::task::spawn_blocking(move || is_there(&path)).await.unwrap_or(false)
 }
 
-/// Saving is on, or the process is gone in which it was off.
+/// Removes the record: autosave is on, or the process in which it was off has ended.
 pub(super) async fn forget(shared: &SidecarState) {
     let path = shared.volume.saving_off_path();
     match tokio::task::spawn_blocking(move || Disk::new(RealFs).remove(&path)).await {
         Ok(Ok(())) => {}
-        // It is switched on once more than needed.
+        // It is then switched on once more than needed.
         Ok(Err(error)) => warn!("{}", Chain(&error)),
         Err(error) => warn!("{error}"),
     }

@@ -1,4 +1,6 @@
-//! Pure. The word that ends a copy before its time: asked for before each step on the disk, and waited for.
+//! Pure. Defines the token that cancels a backup.
+//!
+//! It is checked before each step on the disk, and can be awaited.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::staging::fs_ops::FsHook;
 
-/// Shared by whoever takes a copy and whoever may end it. The first reason stays.
+/// A token shared by the task that takes a backup and the tasks that may cancel it. The first reason is kept.
 #[derive(Debug, Clone)]
 pub(super) struct CancellationToken {
     why: watch::Sender<Option<String>>,
@@ -22,7 +24,7 @@ impl Default for CancellationToken {
 }
 
 impl CancellationToken {
-    /// From now on no step is taken.
+    /// Cancels the backup: no further step is taken.
     pub(super) fn tell(&self, why: &str) {
         self.why.send_if_modified(|told| {
             let first = told.is_none();
@@ -33,15 +35,15 @@ impl CancellationToken {
         });
     }
 
-    /// Why it was told to end.
+    /// The reason for the cancellation, if any.
     pub(super) fn why(&self) -> Option<String> {
         self.why.borrow().clone()
     }
 
-    /// Waits until it is told to end; for ever if nobody does.
+    /// Waits until the backup is cancelled. Waits for ever if it is not.
     pub(super) async fn told(&self) -> String {
         let mut why = self.why.subscribe();
-        // Cannot fail: the sender lives in `self`.
+        // This cannot fail, because the sender is part of `self`.
         why.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()).unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! Edge (writes). One copy of the running server, from the request to the shelf.
+//! Edge (writes). Takes one online backup, from the request to the repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::world::Worlds;
 
-/// How long after its countdown a stop may come: the world is saved in between.
+/// How long after its countdown a stop may follow. The world is saved in between.
 const STOPS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// A part of the work, on a thread that may wait for the disk.
@@ -36,18 +36,18 @@ fn words(error: &create::Error) -> String {
     Chain(error).to_string()
 }
 
-/// The copy that is taken.
+/// The backup in progress.
 pub(super) struct Job {
     pub(super) shared: Arc<SidecarState>,
     pub(super) asked: HotCopy,
     pub(super) shelf: BackupRepository,
-    /// Of which process.
+    /// The server process that is backed up.
     pub(super) life: u64,
     pub(super) halt: CancellationToken,
 }
 
 impl Job {
-    /// Takes the copy and says what came of it. Ends when saving is on again and nothing is left of it but the copy.
+    /// Takes the backup and returns its result. It ends when autosave is on again and only the finished backup is left.
     pub(super) async fn run(self) {
         let outcome = match self.copy().await {
             Ok(backup) => {
@@ -62,10 +62,10 @@ impl Job {
     }
 
     async fn copy(&self) -> Result<Backup, String> {
-        // While saving is on: a shelf that is full is no reason to switch it off.
+        // While autosave is still on: a full repository is no reason to switch it off.
         let keeping = (!self.server_goes()).then(|| self.keeping());
         let make_ready = self.part(move |order, shelf, disk| {
-            // A volume that is full of copies which nobody wants any more would have no room for another one, ever.
+            // Otherwise a volume that is full of expired backups would never have space for another one.
             if let Some(keeping) = keeping {
                 keeping.prune(shelf, None, disk);
             }
@@ -77,7 +77,7 @@ impl Job {
         }
         prepared?;
         self.comes_to(BackupStage::Flushing)?;
-        // A stop waits for no answer to a command of ours.
+        // A stop does not wait for the answer to a command of the backup.
         let paused = tokio::select! {
             biased;
             why = self.halt.told() => Err(why),
@@ -121,7 +121,7 @@ impl Job {
         published
     }
 
-    /// Reads the files until `until` at most. With the reason why it did not come to the end, the part that may still be at it.
+    /// Reads the files until `until` at most. On failure, returns the reason and the part that may still be running.
     async fn read(&self, until: Instant) -> Result<UnverifiedBackup, (String, Option<JobStage<UnverifiedBackup>>)> {
         let mut reading = self.part(|order, shelf, disk| create::write(order, shelf, disk, clock::now()));
         let read = tokio::select! {
@@ -147,8 +147,8 @@ impl Job {
         }
     }
 
-    /// Goes on to the next stage. If it was told to end, it is given up instead, and why is answered. Who tells it to by its stage holds the
-    /// state as well, so that neither misses the other.
+    /// Moves to the next stage. If the backup was cancelled, it is abandoned instead, and the reason is returned. Tasks that cancel it by its
+    /// stage hold the same state lock, so that neither side misses the other.
     fn comes_to(&self, stage: BackupStage) -> Result<(), String> {
         let mut shared = self.shared.state();
         let told = self.halt.why();
@@ -170,7 +170,7 @@ impl Job {
         )
     }
 
-    /// Switches saving on, and says what is wrong with the copy by the answer.
+    /// Switches autosave on. Returns the fault of the backup that the answer shows, if any.
     async fn switch_on(&self) -> Option<String> {
         match autosave::on(&self.shared, self.life).await {
             AutosaveResult::Now => None,
@@ -187,13 +187,13 @@ impl Job {
         }
     }
 
-    /// There is no copy: says so, and switches saving on for as long as it takes. Answers why there is none.
+    /// Abandons the backup: reports the failure, and tries to switch autosave on for as long as needed. Returns the reason.
     async fn give_up(&self, why: String, reading: Option<JobStage<UnverifiedBackup>>) -> String {
         // Both at once: the volume may hang, and the server must not wait for it.
         let told = self.note(HotCopyOutcome::Failed { why: why.clone() });
         let ((), on) = tokio::join!(told, autosave::on(&self.shared, self.life));
         if let Some(reading) = reading {
-            // It ends at its next step. A disk that hangs keeps the place occupied, and no longer the server.
+            // It ends at its next step. A hanging disk then blocks further backups, but no longer the server.
             let _ = reading.await;
         }
         self.tidy().await;
@@ -203,7 +203,7 @@ impl Job {
         }
     }
 
-    /// Looks at the volume anew: plugins make and remove worlds while a server runs.
+    /// Reads the volume again, because plugins create and remove worlds while a server runs.
     fn part<T: Send + 'static>(
         &self,
         act: impl FnOnce(&BackupSpec<'_>, &BackupRepository, &mut Disk<CancellationToken>) -> Result<T, create::Error>
@@ -225,7 +225,7 @@ impl Job {
                 lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
                 before: None,
                 request: Some(&asked.request),
-                // Looked for when it is published: saving is off here.
+                // This is checked when the backup is published, because autosave is off here.
                 after_damage: false,
             };
             act(&order, &place, &mut Disk::new(halt)).map_err(|error| words(&error))
@@ -243,7 +243,7 @@ impl Job {
         if let Err(why) = record::write(&self.shared, &seen).await {
             warn!("{why}");
         }
-        // Reported when it is on the disk, not before.
+        // Reported after it is on disk, not before.
         self.shared.state().hot = Some(seen);
     }
 
@@ -251,7 +251,7 @@ impl Job {
         let place = self.shelf.clone();
         match tokio::task::spawn_blocking(move || place.tidy(&mut Disk::new(RealFs))).await {
             Ok(Ok(())) => {}
-            // The next copy tidies first.
+            // The next backup cleans up first.
             Ok(Err(error)) => warn!("{}", Chain(&error)),
             Err(error) => warn!("{error}"),
         }
@@ -259,8 +259,8 @@ impl Job {
 
     async fn prune(&self, id: &str) {
         if self.server_goes() {
-            // One of these copies may be put back before it starts again, and that is ordered when nobody reads it here any more. What is too
-            // many goes before the next copy is taken.
+            // One of these backups may be restored before the next start, and that request is written when this agent no longer reads it. Excess
+            // backups are pruned before the next backup.
             return;
         }
         let (keeping, place, id) = (self.keeping(), self.shelf.clone(), id.to_owned());
@@ -275,9 +275,9 @@ impl Job {
         RetentionInput::of_sidecar(&self.shared.settings, kept, &self.shared.volume)
     }
 
-    /// The process of which the copy is will stop, stops, or is gone.
+    /// Whether the process that is backed up will stop, is stopping, or has ended.
     fn server_goes(&self) -> bool {
-        // A stop that is under way holds its turn until `stop` was sent.
+        // A stop in progress holds this lock until `stop` was sent.
         let turn = self.shared.stop_turn.try_lock();
         let state = self.shared.state();
         let since = clock::now() - STOPS_WITHIN;
@@ -296,8 +296,8 @@ fn say(backup: &Backup) {
     }
 }
 
-/// Why the worlds in it are of two moments, if somebody wrote to them while they were read. Paper itself brings no chunk to the disk while
-/// saving is off, and puts a `level.dat` that it writes all the same (every five minutes) in the place of the old one, which is read to its end.
+/// Why the worlds in the backup are inconsistent, if another process wrote to them while they were read. Paper itself writes no chunk while
+/// autosave is off. It still writes a `level.dat` every five minutes, but replaces the old file, which is read to its end.
 fn of_two_moments(backup: &Backup) -> Option<String> {
     let name = backup.changed.iter().find(|name| is_of_a_world(backup, Path::new(name)))?;
     Some(format!(
@@ -307,7 +307,7 @@ fn of_two_moments(backup: &Backup) -> Option<String> {
     ))
 }
 
-/// Chunks, or what says which world it is.
+/// Whether the file holds chunks or identifies the world.
 fn is_of_a_world(backup: &Backup, name: &Path) -> bool {
     let kind = holds_chunks(name) || name.file_name().is_some_and(|file| file == "level.dat");
     kind && backup.folders.iter().any(|folder| name.starts_with(PathBuf::from(folder)))

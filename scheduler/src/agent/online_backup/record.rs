@@ -1,4 +1,4 @@
-//! Edge (writes). What is remembered of the last request, so that no agent serves it twice.
+//! Edge (writes). Records the last request, so that no agent serves it twice.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::protocol::{HotCopyOutcome, HotCopySeen};
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::{Volume, read_record};
 
-/// Brings it to the disk.
+/// Writes the record to disk.
 pub(super) async fn write(shared: &Arc<SidecarState>, seen: &HotCopySeen) -> Result<(), String> {
     let (path, seen) = (shared.volume.hot_copy_path(), seen.clone());
     let written = tokio::task::spawn_blocking(move || Disk::new(RealFs).write_record(&path, &seen)).await;
@@ -23,7 +23,8 @@ pub(super) async fn write(shared: &Arc<SidecarState>, seen: &HotCopySeen) -> Res
     }
 }
 
-/// The last request, as a new agent finds it. One that ran ended with the agent that served it, with its copy on the shelf or without.
+/// The last request, as a new agent finds it. If it was still running, it ended with the agent that served it. Its backup may or may not be in
+/// the repository.
 pub(in super::super) fn remembered(volume: &Volume, backups: &Path, now: Timestamp) -> Option<HotCopySeen> {
     let path = volume.hot_copy_path();
     let seen: HotCopySeen = match read_record(&path) {

@@ -1,4 +1,4 @@
-//! Edge (writes). Which copy the report calls the way back.
+//! Edge (writes). Checks which backup the report names as the rollback backup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::agent::volume_report::VolumeReport;
 use crate::backup::Contents;
 use crate::staging::StagedManifest;
 
-/// A server with a world, and a shelf beside it.
+/// A server with a world, and a repository beside it.
 struct Server {
     _directory: tempfile::TempDir,
     volume: Volume,
@@ -25,7 +25,7 @@ impl Server {
         Self { _directory: directory, volume, shelf }
     }
 
-    /// The way back, and whether somebody may have played since.
+    /// The rollback backup, and whether players may have been online since.
     fn way_back(&self) -> (Option<String>, bool) {
         let VolumeReport { backups, .. } = VolumeReport::read(&self.volume, Some(self.shelf.root())).unwrap();
         let seen = backups.unwrap();
@@ -33,7 +33,7 @@ impl Server {
     }
 }
 
-/// Takes a copy of the worlds from before the set of a lock, dated so. Its name.
+/// Takes a backup of the worlds before the version set of a lock, with this date. Returns its name.
 pub(in crate::agent) fn copied_before(volume: &Volume, shelf: &BackupRepository, lock: &str, at: Timestamp) -> String {
     let worlds = Worlds::read(volume.root()).unwrap();
     let order = BackupSpec {
@@ -50,7 +50,7 @@ pub(in crate::agent) fn copied_before(volume: &Volume, shelf: &BackupRepository,
     take(&order, shelf, &mut Disk::new(RealFs), || at).unwrap().id
 }
 
-/// What lies on the volume is the set of this lock.
+/// Sets the lock of the version set on the volume.
 pub(in crate::agent) fn has(volume: &Volume, lock: &str) {
     let (lock, minecraft) = (lock.to_owned(), "1.21.11".to_owned());
     let manifest =
@@ -64,7 +64,7 @@ fn the_way_back_is_the_copy_from_before_what_lies_here_although_one_from_before_
     let server = Server::new();
     let now = clock::now();
     let hour = jiff::SignedDuration::from_hours(1);
-    // Of a clock that was days ahead.
+    // Dated by a clock that was days ahead.
     let ahead = copied_before(&server.volume, &server.shelf, "aa", now + jiff::SignedDuration::from_hours(96));
     let older = copied_before(&server.volume, &server.shelf, "bb", now - hour - hour);
     let way_back = copied_before(&server.volume, &server.shelf, "bb", now - hour);

@@ -1,13 +1,13 @@
-//! Edge (writes). Processes that end while nobody looks, by what lies on a volume in a temporary directory.
+//! Edge (writes). Checks processes that end unobserved, with the records of a volume in a temporary directory.
 
 use std::fs;
 
 use super::*;
 use crate::server_list_ping;
 
-/// Of this process.
+/// The log of this process.
 const LOG: &str = "7 [12:00:00]";
-/// Of the one after it.
+/// The log of the next process.
 const NEXT_LOG: &str = "8 [12:31:00]";
 
 fn at(second: i64) -> Timestamp {
@@ -56,7 +56,7 @@ fn missed(is_to_write: bool) -> FollowUp {
     FollowUp { ended: Some(running()), is_to_write }
 }
 
-/// A volume with a world, on which this process was there last.
+/// A volume with a world, on which this was the last process.
 fn left_with(log: Option<(&str, i64)>) -> (tempfile::TempDir, Volume) {
     let directory = tempfile::tempdir().unwrap();
     let volume = Volume::new(directory.path());
@@ -162,7 +162,7 @@ fn an_end_that_is_written_down_is_not_told_again_whatever_the_clocks_say() {
 #[test]
 fn with_the_end_of_a_process_that_nobody_had_seen_before_all_are_gone_that_were_seen() {
     let (_directory, volume) = left_with(None);
-    // The clock was put back.
+    // The clock was set back.
     let end = LastStop { at: at(5), started_at: None, ..unseen(&running(), AGENT_AWAY, SavesTold::default()) };
     assert_eq!(write_end(&volume, end).started_at, Some(at(1_000)));
     assert_eq!(unended(&volume), None);

@@ -1,4 +1,4 @@
-//! Edge (writes). Which of three copies stay, beside an order that waits for the oldest.
+//! Edge (writes). Checks which of three backups are kept while a restore request names the oldest.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::protocol::restore::{ASKED_ORDER, AskedRestore, NOBODY, RestoreRefused
 use crate::staging::fs_ops::RealFs;
 use crate::world::Worlds;
 
-/// A server with three copies of its worlds, of which one is wanted.
+/// A server with three backups of its worlds, and a limit of one.
 struct Server {
     directory: tempfile::TempDir,
     volume: Volume,
@@ -67,7 +67,7 @@ impl Server {
         self.writes_order(&serde_json::to_string(&order).unwrap());
     }
 
-    /// A copy from before the set of a lock, and when it is dated.
+    /// A backup from before the version set of a lock, with this date.
     fn copied_before(&self, lock: &str, second: i64) -> String {
         copied_before(&self.volume, &self.shelf, lock, Timestamp::from_second(1_800_000_000 + second).unwrap())
     }
@@ -76,7 +76,7 @@ impl Server {
         fs::write(self.directory.path().join("orders").join(ASKED_ORDER), text).unwrap();
     }
 
-    /// What is left when one is about to be taken.
+    /// The remaining backups when another one is about to be taken.
     fn left(&self) -> Vec<String> {
         self.keeping.prune(&self.shelf, None, &mut Disk::new(RealFs));
         self.shelf.list().unwrap().into_iter().map(|copy| copy.id).collect()
@@ -157,7 +157,7 @@ fn the_way_back_from_what_lies_here_stays_although_a_copy_from_before_another_up
     let (way_back, ahead) = (server.copied_before("bb", 30), server.copied_before("aa", 900_000));
     has(&server.volume, "bb");
     assert_eq!(server.left(), [way_back.clone(), ahead.clone()]);
-    // The disk did not give it. It is all that there is from before that set.
+    // The disk could not read it. It is the only one from before that version set.
     fs::write(server.shelf.directory(&way_back).join("unread.txt"), "a bad sector\n").unwrap();
     assert_eq!(server.left(), [way_back, ahead.clone()]);
     has(&server.volume, "cc");

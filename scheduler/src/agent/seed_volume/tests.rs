@@ -1,4 +1,4 @@
-//! Pure. Which copy an order for a new volume means, and what is written down of it.
+//! Pure. Checks which backup a request for a new volume selects, and which result is recorded.
 
 use super::*;
 use crate::backup::{Checksum, Contents, FORMAT, Trigger};
@@ -33,7 +33,7 @@ fn good(id: &str, contents: Contents, data_version: u32, minecraft: &str) -> Sto
     StoredBackup { id: id.into(), state: Ok(backup) }
 }
 
-/// Oldest first, as a shelf lists them.
+/// Oldest first, as a repository lists them.
 fn shelf() -> Vec<StoredBackup> {
     vec![
         good("20261120T030000Z-a", Contents::Everything, 4556, "1.21.10"),

@@ -1,4 +1,4 @@
-//! Pure. The lives of a server, look by look.
+//! Pure. Checks the state of server processes, sample by sample.
 
 use super::*;
 

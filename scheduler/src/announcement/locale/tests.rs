@@ -1,14 +1,17 @@
-//! Pure. Each language at the numbers at which its forms change. A row is for somebody who speaks it to read.
+//! Pure. Checks each language at the numbers at which its forms change.
+//!
+//! Each row is written for review by a native speaker.
 
 use super::*;
 
 /// 1, 2, 5, 11, 12, 21, 22, 25, 30 and 59.
 const COUNTS: [i64; 10] = [1, 2, 5, 11, 12, 21, 22, 25, 30, 59];
 
-/// A language, which of its words each of [`COUNTS`] has, and those words of minutes and of seconds.
+/// A language code, the index of the form that each of [`COUNTS`] needs, the words for minutes and the words for
+/// seconds.
 type Row = (&'static str, [usize; 10], &'static [&'static str], &'static [&'static str]);
 
-/// The word of each of [`COUNTS`], without its number; and the same of seconds.
+/// The word for each of [`COUNTS`] without its number: minutes first, then seconds.
 fn forms(code: &str) -> [Vec<String>; 2] {
     let language = Language::of(code).unwrap();
     [60, 1].map(|unit| {

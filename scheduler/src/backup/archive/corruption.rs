@@ -1,50 +1,50 @@
-//! Pure. Why a copy must not be used, or could not be read.
+//! Pure. Defines why a backup must not be used, or could not be read.
 
 use std::error::Error;
 use std::io;
 
 use crate::staging::fs_ops;
 
-/// An archive is not what its record says.
+/// An archive does not match its record.
 #[derive(Debug, thiserror::Error)]
 pub enum Damaged {
     /// It cannot be read to its end.
     #[error("`{file}` cannot be read")]
     Read {
-        /// Archive or list.
+        /// The archive or the list.
         file: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// A name that must not be used.
     #[error("the archive holds `{name}`, which {problem}")]
     Entry {
-        /// As it stands there.
+        /// The name as written in the archive.
         name: String,
-        /// What is wrong with it.
+        /// Why it is not allowed.
         problem: &'static str,
     },
-    /// Entry and list are not of one mind.
+    /// An entry and its line in the list differ.
     #[error("`{name}` in the archive is not what the list of files says")]
     Differs {
-        /// As it stands in the archive.
+        /// The name as written in the archive.
         name: String,
     },
-    /// A hash or a sum is another one.
+    /// A hash or a sum differs.
     #[error("the {what} is not what the record says")]
     Seal {
-        /// Which.
+        /// Which one.
         what: &'static str,
     },
-    /// What was read could not be put down: says nothing about the archive.
+    /// The content could not be written to the target. This is independent of the archive.
     #[error("could not write what the archive holds")]
     Target(#[source] fs_ops::Error),
 }
 
 impl Damaged {
-    /// False: it is a disk that said no, the one that it goes to or the one that it lies on. That may be over the next time, and a copy that was
-    /// called damaged for it would be lost for ever: it is only noted that it could not be read. One that is not there is damaged.
+    /// Whether the archive itself is at fault. False: the source or the target disk failed. That may be temporary, and a backup marked as damaged
+    /// for it would be lost for ever. It is only marked as unreadable. A missing archive counts as damaged.
     pub fn is_about_the_archive(&self) -> bool {
         match self {
             Self::Read { file: _, source } => !is_of_the_system(source),
@@ -54,7 +54,7 @@ impl Damaged {
     }
 }
 
-/// Whether the system could not read, as opposed to what it has read making no sense.
+/// Whether the system could not read, as opposed to invalid content.
 fn is_of_the_system(error: &io::Error) -> bool {
     let causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source());
     let mut said = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());

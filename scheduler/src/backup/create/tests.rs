@@ -1,4 +1,4 @@
-//! Edge (writes). Copies of small servers: round trips, interruptions after each operation, damage, and archives that mean harm.
+//! Edge (writes). Checks backups of small servers: round trips, interruptions after each operation, damage, and malicious archives.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use crate::backup::retention::Retention;
 use crate::staging::fs_ops::RealFs;
 use crate::staging::hash_cache::{Algorithm, of_file};
 
-/// A server's directory and a shelf beside it.
+/// A server's directory and a repository beside it.
 struct Server {
     directory: tempfile::TempDir,
     shelf: BackupRepository,
@@ -56,7 +56,7 @@ impl Server {
         self.take_as(contents, Trigger::BeforeUpdate, second, disk)
     }
 
-    /// Before an update nobody writes; with any other trigger the server runs.
+    /// Before an update no process writes. With any other trigger the server runs.
     fn take_as<S: FsHook>(
         &self,
         contents: Contents,
@@ -91,7 +91,7 @@ impl Server {
         files_below(&into)
     }
 
-    /// The good copies, each read from beginning to end.
+    /// The good backups, each read from beginning to end.
     fn good(&self) -> Vec<String> {
         let copies = self.shelf.list().unwrap().into_iter().filter_map(|copy| copy.state.ok());
         let is_whole = |backup: &Backup| {
@@ -102,7 +102,7 @@ impl Server {
     }
 }
 
-/// Reads a copy from beginning to end.
+/// Reads a backup from beginning to end.
 fn read_whole(shelf: &BackupRepository, backup: &Backup) -> Result<(), Damaged> {
     let mut disk = Disk::new(RealFs);
     archive::read(&shelf.directory(&backup.id), &backup.seal, &mut DiscardTarget { disk: &mut disk })
@@ -121,7 +121,7 @@ fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(entry).collect()
 }
 
-/// What no compression makes smaller, so that an archive takes several writes.
+/// Incompressible data, so that an archive takes several writes.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let byte = || {

@@ -1,4 +1,4 @@
-//! Edge (writes). Worlds that are exchanged for those of a copy, interrupted after each operation.
+//! Edge (writes). Checks restores of worlds, interrupted after each operation.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const OLD: [(&str, &[u8]); 5] = [
     ("worlds/minigames/map1/level.dat", b"old"),
 ];
 
-/// As a newer Minecraft leaves them: moved, written over, a folder emptied, and one that is new.
+/// The files after a newer Minecraft: moved, overwritten, one folder emptied, and one new.
 const NEW: [(&str, &[u8]); 5] = [
     ("world/level.dat", b"new"),
     ("world/dimensions/minecraft/overworld/region/r.0.0.mca", b"new chunks"),
@@ -26,7 +26,7 @@ const NEW: [(&str, &[u8]); 5] = [
 
 const OTHER: [(&str, &[u8]); 2] = [("server.properties", b"motd=x\n"), ("plugins/Warps.jar", b"jar")];
 
-/// A new volume where a start failed before it made a world.
+/// A new volume on which a start failed before it created a world.
 const NEW_VOLUME: [(&str, &[u8]); 2] = [("cache/mojang.jar", b"jar"), ("server.properties", b"motd=z\n")];
 
 mod failing;
@@ -62,12 +62,12 @@ fn put(root: &Path, files: &[(&str, &[u8])]) {
 }
 
 impl Server {
-    /// Copied, and then rewritten by a newer Minecraft.
+    /// A server that is backed up, and then changed by a newer Minecraft.
     fn new(contents: Contents) -> Self {
         Self::copied_with(contents, &[])
     }
 
-    /// The same, with these files too when it was copied.
+    /// The same, with additional files at the time of the backup.
     fn copied_with(contents: Contents, more: &[(&str, &[u8])]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path().join("data"));
@@ -92,19 +92,19 @@ impl Server {
         restore(&self.shelf, &self.backup, &self.volume, &worlds, wish, disk, at(second))
     }
 
-    /// The volume is lost. What a start has left on the new one is there, and nothing else.
+    /// Replaces the volume by a new one that contains only the files of a failed start.
     fn loses_its_volume(&self) {
         fs::remove_dir_all(self.volume.root()).unwrap();
         put(self.volume.root(), &NEW_VOLUME);
     }
 
-    /// What lies aside, from all restores.
+    /// The displaced files of all restores.
     fn aside(&self) -> BTreeMap<String, Vec<u8>> {
         let Ok(places) = fs::read_dir(self.volume.set_aside_dir()) else { return BTreeMap::new() };
         places.flat_map(|place| below(&place.unwrap().path())).collect()
     }
 
-    /// All files outside of what is ours.
+    /// All files outside of Nightshift's own.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
     }
@@ -160,7 +160,7 @@ fn what_a_try_before_has_left_is_room_for_the_next_one_because_it_goes_first() {
     assert!(free_for(&server.volume).unwrap() < large, "no volume for tests has so much");
     put(&server.volume.restoring_dir(), &[("world/region/r.0.0.mca", b"half")]);
     let left = server.volume.restoring_dir().join("world/region/r.0.0.mca");
-    // Zeros, which take no room themselves.
+    // Zeros, which take no space themselves.
     File::options().write(true).open(left).unwrap().set_len(large).unwrap();
     assert!(free_for(&server.volume).unwrap() > large);
 }
@@ -187,7 +187,7 @@ fn an_interruption_after_any_operation_leaves_the_worlds_of_before_or_a_journal_
             let found = server.files();
             assert!(found == old || found == new, "without a journal the worlds are whole, after {left} operations");
         }
-        // The next init container finds the journal, is interrupted too, and the one after it ends it.
+        // The next init container finds the journal and is interrupted too. The one after it finishes the restore.
         let _ = finish(&server.volume, &mut Disk::new(Crash { left: left % 7 }));
         let finished = finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
         assert!(!server.volume.restore_journal_path().exists());
@@ -241,7 +241,7 @@ fn a_link_that_is_no_world_stays_because_nothing_would_come_for_it_and_one_that_
     assert!(!is_link(root.join("more")) && is_link(root.join(&done.set_aside).join("more")), "a world lies behind it");
     assert_eq!(server.files(), files(&[&OLD, &OTHER]), "of what is no link");
 
-    // What the copy has takes the place of a link, too.
+    // Content of the backup replaces a link, too.
     fs::rename(root.join("plugins"), elsewhere.join("plugins")).unwrap();
     link("plugins");
     let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 120).unwrap();

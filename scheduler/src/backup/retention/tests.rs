@@ -1,4 +1,4 @@
-//! Pure. What retention never does, over any shelf.
+//! Pure. Checks the guarantees of retention for any set of backups.
 
 use std::collections::BTreeSet;
 
@@ -86,11 +86,11 @@ fn the_newest_copy_from_before_damage_stays_however_old_it_is_and_however_many_a
     }));
     let one_day = Some(SignedDuration::from_hours(24));
     assert_eq!(to_remove(&copies, Retention { max_count: 1, max_age: one_day }, at(123)), ["a", "w", "x", "y"]);
-    // One of settings alone takes no place of one with worlds, and one that is damaged itself none of a good one.
+    // A backup of settings alone takes no place from one with worlds, and a damaged one takes none from a good one.
     copies.push(copy("settings", 130, Contents::ServerFiles, true));
     copies.push(copy("spoilt", 131, Contents::Worlds, false));
     assert_eq!(to_remove(&copies, TWO, at(140)), ["a", "w", "x", "y", "spoilt"]);
-    // The next one from a world that is whole again takes its place.
+    // The next backup of an undamaged world replaces it.
     copies.push(copy("whole", 132, Contents::Everything, true));
     assert!(to_remove(&copies, TWO, at(140)).contains(&"b".to_owned()));
 }
@@ -156,7 +156,7 @@ fn shelf() -> impl Strategy<Value = Vec<RetentionCandidate>> {
             before_update: marks.1,
             data_version: contents.map(|_| u32::try_from(hours % 3).unwrap()),
             after_damage: marks.2,
-            // Of a record that cannot be read nothing is known.
+            // The content of an unreadable record is unknown.
             standing: if contents.is_some() { standing } else { Standing::Bad },
             needed: marks.0,
         };

@@ -1,4 +1,4 @@
-//! Which instant is served by what, once, and what a plain loop over the instants says to it.
+//! Checks which instant is served, once, by which backup, and compares the result with a plain loop over the instants.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn failed() -> HotCopyOutcome {
     HotCopyOutcome::Failed { why: "no room".to_owned() }
 }
 
-/// What is due of a schedule whose 12 o'clock was promised.
+/// The backup that is due for a schedule whose 12 o'clock was shown.
 fn due(past: BackupHistory<'_>, now: &str) -> Option<DueBackup> {
     next_copy(Some(&every_six_hours()), None, &BackupHistory { promised: Some(at("12:00:00")), ..past }, at(now))
 }
@@ -95,7 +95,7 @@ fn a_persons_request_comes_first_once_and_waits_while_another_is_taken() {
     assert_eq!(next(of_now, None).unwrap().request(), name);
     assert_eq!(next(of_now, Some(&given("another", HotCopyOutcome::Running))), None);
     assert_eq!(next(of_now, Some(&given(&name, failed()))), None, "not even noon: it has to be noted first");
-    // Old ones, and those from the future, are nobody's; one that was accepted counts for half an hour.
+    // Requests that are old or from the future do not count. An accepted one counts for half an hour.
     for (text, accepted, counts) in
         [("11:59:00", false, false), ("11:59:01", false, true), ("12:05:01", false, false), ("11:34:01", true, true)]
     {
@@ -112,7 +112,7 @@ fn a_schedule_is_read_in_its_zone() {
     assert!(BackupTimes::parse("0 5 * *", "UTC").is_err() && BackupTimes::parse("0 5 * * *", "Mars").is_err());
 }
 
-/// Schedules that come often, seldom, irregularly, and in the nights in which the clocks change.
+/// Schedules that are frequent, rare or irregular, and nights in which the clocks change.
 fn schedules() -> impl Strategy<Value = BackupTimes> {
     let crons = ["* * * * *", "*/7 * * * *", "0 */6 * * *", "30 2 * * *", "0 0,1,9 * * *", "15 3 1,15 * 1"];
     let zones = ["UTC", "Europe/Berlin", "Australia/Lord_Howe"];
@@ -120,7 +120,7 @@ fn schedules() -> impl Strategy<Value = BackupTimes> {
         .prop_map(|(cron, zone)| BackupTimes::parse(cron, zone).unwrap())
 }
 
-/// The days on which both zones set their clocks.
+/// The days on which both zones change their clocks.
 fn days() -> impl Strategy<Value = Timestamp> {
     prop::sample::select(vec![
         "2026-03-27T00:00:00Z",
@@ -135,7 +135,7 @@ fn minutes(count: i64) -> SignedDuration {
     SignedDuration::from_mins(count)
 }
 
-/// All instants from then on up to the first one after `to`.
+/// All instants from `from` up to the first one after `to`.
 fn instants(schedule: &BackupTimes, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
     let just_before = from - SignedDuration::from_nanos(1);
     let step = |at: &Timestamp| schedule.next(*at).filter(|_| *at <= to);
@@ -190,7 +190,7 @@ proptest! {
                 hot = Some(HotCopySeen { request: due.request(), at: now, outcome });
                 newest = if succeeds { Some(now) } else { newest };
             }
-            // Whoever was able to and has not served the instant of now was too late for it, or it is from before the first look.
+            // An instant that could have been served and was not is too late, or is older than the first pass.
             let next = loop {
                 match schedule.next(latest).unwrap() {
                     passed if passed <= now => latest = passed,

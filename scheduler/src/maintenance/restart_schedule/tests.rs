@@ -1,4 +1,4 @@
-//! Which instant is served by whom, and what wins over it.
+//! Checks which instant is served by which start, and what takes priority over it.
 
 use super::super::Blackout;
 use super::*;
@@ -72,7 +72,7 @@ fn an_update_of_the_same_night_is_the_restart_and_of_a_schedule_of_four_hours_on
     assert_eq!(until(restarts("0 5 * * *"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
     assert_eq!(until(restarts("0 5 * * 0"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
     assert_eq!(until(restarts("0 1,5,9,13,17,21 * * *"), "2026-01-11T00:01:00Z"), "2026-01-11T06:00:00Z");
-    // The night before had none: the update that it was left to did not come.
+    // The night before had no restart: the update that should have replaced it did not happen.
     assert_eq!(until(restarts("0 5 * * *"), "2026-01-09T22:00:00Z"), due);
     assert_eq!(
         until(restarts("0 5 * * *"), "2026-01-09T22:00:01Z"),
@@ -109,10 +109,10 @@ fn a_countdown_that_has_begun_stays_the_same_when_the_next_instant_comes() {
 #[test]
 fn in_the_nights_in_which_the_clocks_change_each_night_has_one_restart() {
     let nightly = restarts("30 2 * * *");
-    // Set forward: 02:30 does not exist, and comes at 03:00, which is 01:00 UTC.
+    // Clocks set forward: 02:30 does not exist, and falls at 03:00, which is 01:00 UTC.
     assert_eq!(next(&nightly, "2026-03-28T01:30:00Z", "2026-03-28T12:00:00Z"), "2026-03-29T01:00:00Z");
     assert_eq!(next(&nightly, "2026-03-29T01:00:30Z", "2026-03-29T01:00:30Z"), "2026-03-30T00:30:00Z");
-    // Set back: 02:30 comes twice, and counts the first time.
+    // Clocks set back: 02:30 occurs twice, and counts the first time.
     assert_eq!(next(&nightly, "2026-10-24T00:31:00Z", "2026-10-24T12:00:00Z"), "2026-10-25T00:30:00Z");
     assert_eq!(next(&nightly, "2026-10-25T00:31:00Z", "2026-10-25T00:31:00Z"), "2026-10-26T01:30:00Z");
     assert_eq!(due(&nightly, "2026-10-25T00:31:00Z", "2026-10-25T01:30:00Z"), None);

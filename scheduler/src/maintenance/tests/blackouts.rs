@@ -1,4 +1,6 @@
-//! Blackouts and closed last parts, by example. Against their definition: `tests/gate_blackouts.rs`.
+//! Blackouts and closed last parts, by example.
+//!
+//! `tests/gate_blackouts.rs` checks them against their definition.
 
 use super::*;
 
@@ -55,7 +57,7 @@ fn a_blackout_that_comes_again_follows_the_clocks_of_its_zone() {
     let nights = only(window("0 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
     let evenings = again("0 18 * * 5-6", "Europe/Berlin", SignedDuration::from_hours(12));
     let windows = Windows { blackouts: vec![evenings], ..nights };
-    // Saturday 28 March until 06:00 on Sunday, which is an hour less in this night: 05:00 UTC.
+    // From Saturday 28 March until 06:00 on Sunday, an hour shorter in this night: 05:00 UTC.
     let saturday = at("2026-03-28T20:00:00Z");
     let (blackout, until) = windows.blackout_at(saturday).unwrap();
     assert_eq!((blackout.name(), until), ("evenings", at("2026-03-29T05:00:00Z")));
@@ -76,7 +78,7 @@ fn windows_that_are_all_spoilt_are_told_as_never_after_a_bounded_search() {
     let spoilt = without(vec![again("0 3 * * *", "UTC", SignedDuration::from_hours(3))]);
     assert_eq!(spoilt.gate(at("2026-01-05T00:00:00Z")), Gate::Shut { opens: None });
     assert_eq!(spoilt.next_opening(at("2026-01-05T00:00:00Z")), None);
-    // One whole year is one look, however many windows are in it.
+    // One whole year costs one lookup, however many windows are in it.
     let year = once("2026-01-01T00:00:00Z", "2066-01-01T00:00:00Z");
     let hourly = Windows { blackouts: vec![year], ..utc("@hourly") };
     assert_eq!(hourly.gate(at("2026-01-05T00:00:00Z")), shut("2066-01-01T00:00:00Z"));
@@ -108,7 +110,7 @@ fn nothing_begins_in_the_closed_last_part_of_a_window() {
     };
     assert_eq!(sundays.gate(at("2026-01-11T04:40:00Z")), ending("2026-01-11T05:00:00Z", "2026-01-18T04:00:00Z"));
     assert_eq!(sundays.gate(at("2026-01-11T05:00:00Z")), shut("2026-01-18T04:00:00Z"));
-    // Another window that joins in opens it again, and it is still the same opening.
+    // Another window that joins opens the gate again, and it is still the same opening.
     let joined = Windows { windows: vec![window("0 4 * * 0"), window("50 4 * * 0")], ..sundays };
     assert_eq!(joined.gate(at("2026-01-11T04:45:00Z")), ending("2026-01-11T05:50:00Z", "2026-01-11T04:50:00Z"));
     assert_eq!(joined.gate(at("2026-01-11T04:50:00Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:50:00Z"));

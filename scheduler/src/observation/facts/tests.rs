@@ -1,4 +1,6 @@
-//! The forms in which facts are stored are an interface: an operator reads what another version of it wrote.
+//! Checks the stored forms of facts.
+//!
+//! They are an interface: an operator reads facts that another version of it wrote.
 
 use super::*;
 

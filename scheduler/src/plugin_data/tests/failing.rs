@@ -1,4 +1,5 @@
-//! Edge (writes). Each single file operation fails once, as on a failing or a full disk, and the process lives.
+//! Edge (writes). Checks that each file operation may fail once, as on a failing or full disk, while the process
+//! continues.
 
 use rustix::io::Errno;
 
@@ -20,12 +21,12 @@ fn a_disk_that_fails_at_any_operation_while_data_are_kept_names_the_file_and_not
         let story = format!("when it could not {}", refused.what());
         assert_eq!(server.files(), files(&OLD), "no plugin is touched, {story}");
         let record = match ended {
-            // One folder that cannot be kept costs no update, and is named.
+            // A folder that cannot be saved does not block the update, and is reported.
             Ok(record) => {
                 let record = record.expect(&story);
                 match record.not_kept.first() {
                     Some(not_kept) => refused.assert_told(&not_kept.to_string(), with),
-                    // Those of a plugin that stays as it is: nothing would have put them back.
+                    // Settings of an unchanged plugin are never restored automatically.
                     None => assert_eq!(record.settings, None, "{story}"),
                 }
                 record

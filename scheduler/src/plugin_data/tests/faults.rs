@@ -1,12 +1,12 @@
-//! Edge (writes). What goes wrong in the middle: power, disk, and journals that mean harm.
+//! Edge (writes). Checks faults in the middle of the work: power, disk, and malicious journals.
 
 use super::*;
 
-/// The power goes after `left` operations. What was written and not brought to the disk by then is empty afterwards.
+/// Simulates a power cut after `left` operations. Files that were written and not synced to disk by then are empty afterwards.
 struct Power {
     left: usize,
     unsynced: Rc<RefCell<BTreeSet<PathBuf>>>,
-    /// The operation that is under way brings this to the disk.
+    /// The current operation syncs this path to disk.
     syncing: Option<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ impl FsHook for Power {
     }
 }
 
-/// What was in memory only is gone, also under the name that it has by now: a folder that was published, a record that was put in place.
+/// Removes data that was only in memory, also under its later name: a published folder, or a record that was put in place.
 fn lose(unsynced: &BTreeSet<PathBuf>) {
     for lost in unsynced {
         let published = PathBuf::from(lost.to_str().unwrap().replace(".partial-", ""));
@@ -129,7 +129,8 @@ fn an_interruption_of_putting_back_leaves_all_as_it_was_or_a_journal_that_ends_i
                     "without a journal it is whole, after {left} operations"
                 );
             }
-            // The next start finds the journal and is interrupted too; the one after it ends it, and only then asks whether there is more.
+            // The next start finds the journal and is interrupted too. The one after it finishes the restore, and only then checks for further
+            // work.
             let _ = finish(&server.volume, &mut Disk::new(Power::off_after(left % 7)));
             finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
             server.put_back(120);

@@ -1,4 +1,4 @@
-//! Edge (writes). The settings of plugins that stay as they are while the set changes.
+//! Edge (writes). Checks the saved settings of plugins that are unchanged by an update.
 
 use super::super::config_files::{self, ConfigCopied, CopyLimits};
 use super::*;
@@ -15,7 +15,7 @@ fn settings_of(files: usize, of: usize) -> Settings {
     Settings { files, of, place: PLACE.to_owned() }
 }
 
-/// What lies there of all that changes nothing but Paper.
+/// The saved settings of an update that changes only Paper.
 fn of_all() -> BTreeMap<String, String> {
     files(&[
         ("LuckPerms/config.yml", "storage: h2"),

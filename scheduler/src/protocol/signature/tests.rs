@@ -1,4 +1,4 @@
-//! Pure. What is accepted, and each thing that is not.
+//! Pure. Checks accepted requests, and each reason for refusal.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn accept(headers: &Headers, body: &[u8], pod: &str, now: i64, guard: &mut Guard
 
 #[test]
 fn the_signature_is_the_hmac_over_the_seven_lines() {
-    // Computed apart from this code: printf 'POST\n/v1/save\n<sha256 of {}>\nuid-1\n1000\na1b2c3d4e5f60718\n7' | openssl dgst -sha256 -mac hmac
+    // Computed independently: printf 'POST\n/v1/save\n<sha256 of {}>\nuid-1\n1000\na1b2c3d4e5f60718\n7' | openssl dgst -sha256 -mac hmac
     let headers = sign(&key(), &parts(7));
     assert_eq!(headers.signature, "5f24717aebf12d7a6f620ead2f6cfca1b097ed8ecc1921e2239def9dd83c0d17");
     assert_eq!((headers.time.as_str(), headers.nonce.as_str(), headers.fence.as_str()), ("1000", NONCE, "7"));
@@ -50,18 +50,18 @@ fn how_far_the_clocks_differ_is_said_by_the_requests_that_were_least_on_their_wa
         guard.clock_ahead().as_secs()
     };
     assert_eq!(Guard::new(at(900)).clock_ahead(), SignedDuration::ZERO, "nobody has been heard");
-    // Twenty seconds ahead, and the first of them were on their way for a while.
+    // Twenty seconds ahead, and the first requests were in transit for a while.
     assert_eq!([29, 22, 20, 24].map(|seconds| came_after(seconds, &mut guard)), [0, 0, 20, 20]);
-    // Clocks of one time: the seconds are whole, and a request may hang.
+    // Equal clocks: the seconds are whole, and a request may hang.
     assert_eq!([1, 0, 9].map(|seconds| came_after(seconds, &mut guard)), [0, 0, 0]);
-    // Put back, which counts at once; and put right again, which does when the requests from before are forgotten.
+    // The clock is set back, which counts at once. Then it is corrected, which counts when the earlier requests are dropped.
     assert_eq!(came_after(-15, &mut guard), -15);
     assert_eq!([0; 8].map(|seconds| came_after(seconds, &mut guard)), [-15, -15, -15, -15, -15, -15, -15, 0]);
-    // Who is refused is not listened to.
+    // A refused request does not count.
     let refused = sign(&key(), &Parts { fence: 3, nonce: "ffffffffffffffff", ..parts(3) });
     accept(&refused, b"{}", "uid-1", 990, &mut guard).unwrap_err();
     assert_eq!(guard.clock_ahead(), SignedDuration::ZERO);
-    // Another operator has another clock, and nothing is known of it by what the one before has signed.
+    // Another operator has another clock, so the previous operator's requests do not count.
     let next = sign(&key(), &Parts { fence: 8, nonce: "eeeeeeeeeeeeeeee", ..parts(8) });
     accept(&next, b"{}", "uid-1", 985, &mut guard).unwrap();
     assert_eq!(guard.clock_ahead(), SignedDuration::from_secs(-15));

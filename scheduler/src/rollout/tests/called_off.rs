@@ -1,4 +1,4 @@
-//! What players count down to, and does not come: they are told so, once.
+//! Checks that players of a cancelled countdown are told so, once.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn told(ends: i64) -> Observation {
 fn a_gate_that_shuts_in_a_countdown_ends_it_and_so_does_a_goal_that_is_taken_back() {
     let now = at(OPEN_SINCE + 2);
     let off = call_off(update(OPEN_SINCE), now);
-    // A blackout, `suspend`, an approval that is taken back: all of them shut the gate.
+    // A blackout, `suspend` and a withdrawn approval all shut the gate.
     assert_eq!(next_step(&GOAL, &told(OPEN_SINCE + 5), shut(), now), off);
     let as_before = Goal { revision: OLD, world: DataVersion(1), ..GOAL };
     assert_eq!(next_step(&as_before, &told(OPEN_SINCE + 5), open(), now), off);

@@ -1,4 +1,4 @@
-//! A server whose process ends again and again: nothing begins by itself, and what has begun goes on.
+//! Checks that no change begins by itself on a crash-looping server, and that a change that has begun continues.
 
 use super::*;
 

@@ -1,19 +1,19 @@
-//! A node is emptied: its server is made ready, and let go; whatever else stops it goes first.
+//! Checks that the server on a drained node is prepared for eviction, and that every other stop has priority.
 
 use super::*;
 use crate::observation::{DrainSeen, RestartDue};
 
-/// When the node's mark was first seen, in minutes: outside of every window.
+/// When the node's mark was first observed, in minutes: outside of every window.
 const MARKED: i64 = SUNDAY - 1_000;
 
 const ACT: Disruption = Disruption::Drain { since: Timestamp::constant(60 * MARKED, 0) };
 
-/// What runs is the goal, and it may be evicted when players know.
+/// The goal is running, and may be evicted after players are warned.
 fn careful() -> Goal {
     Goal { revision: OLD, world: DataVersion(1), eviction: EvictionSeen::Announced, ..GOAL }
 }
 
-/// 60 players, on a node that is to be emptied.
+/// 60 players, on a node that is drained.
 fn marked() -> Observation {
     Observation { node: NodeState::Leaves, ..lobby() }
 }
@@ -59,7 +59,7 @@ fn who_waits_to_be_evicted_waits_for_hours_and_neither_saves_again_nor_is_shut_i
     assert_eq!(step(&careful(), &ready, MARKED + 600), EVICTION);
     let silent = Observation { players: Players::Unknown { since: at(MARKED + 599) }, ..ready.clone() };
     assert_eq!(step(&careful(), &silent, MARKED + 600), EVICTION);
-    // Another pod on the same node was told nothing; a world that was not saved is not let go.
+    // Another pod on the same node was not warned. An unsaved world blocks the eviction.
     let other = Observation { pod: ready.pod.map(|pod| PodView { uid: PodUid(8), ..pod }), ..ready.clone() };
     assert!(matches!(step(&careful(), &other, MARKED + 600), Step::BeginDrain { pod: PodUid(8), .. }));
     let mut refused = ready;
@@ -79,7 +79,7 @@ fn with_nobody_on_the_countdown_is_short_and_with_somebody_on_it_is_waited_for_u
     assert!(
         matches!(step(&patient, &nobody, MARKED + 1), Step::Announce { notice, .. } if notice == GOAL.empty_notice)
     );
-    // Nobody is to be asked; or nobody can be.
+    // Players need no warning, or the agent cannot be reached.
     assert_eq!(step(&Goal { policy: PlayerPolicy::Ignore, ..careful() }, &seen, MARKED + 1), EVICTION);
     let silent = Observation { players: Players::Unknown { since: at(MARKED) }, ..seen };
     assert_eq!(step(&careful(), &silent, MARKED + 2), Step::Wait(WaitingOn::Agent { until: at(MARKED + 3) }));
@@ -98,7 +98,7 @@ fn a_mark_that_is_taken_away_or_not_asked_for_any_more_ends_it_and_one_that_cann
         assert_eq!(step(&goal, &ready, MARKED + 7), Step::EndDrain, "{eviction:?}");
         assert_eq!(step(&goal, &marked(), MARKED + 7), Step::Settled, "{eviction:?}");
     }
-    // What is recorded of another pod is over by itself.
+    // A record of another pod ends by itself.
     let elsewhere = Observation { pod: stays.pod.map(|pod| PodView { uid: PodUid(8), ..pod }), ..stays };
     assert_eq!(step(&careful(), &elsewhere, MARKED + 7), Step::Settled);
 }
@@ -119,11 +119,11 @@ fn an_update_in_its_window_takes_the_place_of_a_drain_and_one_that_waits_does_no
     let mut failed = ready.clone();
     failed.facts.failed = vec![NEW];
     assert_eq!(step(&failed, open()), EVICTION);
-    // Written while nobody could be asked, and then somebody answered.
+    // The template was written while the agent was unreachable, and later the agent answered.
     let written = Observation { set: Some(StatefulSetView { template: NEW, ..SET }), ..ready.clone() };
     let until = at(SUNDAY + 120);
     assert_eq!(next_step(&patient, &written, open(), at(SUNDAY + 1)), Step::Wait(WaitingOn::Players { until }));
-    // What is under way is finished: its pod goes, or is proven first.
+    // A change in progress is finished: its pod is replaced or verified first.
     let mut under_way = begun(marked());
     under_way.facts.announced = Some(Announced { act, pod: POD, ends: at(SUNDAY + 5) });
     assert_eq!(step(&under_way, open()), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) }));

@@ -1,11 +1,11 @@
-//! A set that failed, which only a person could bring back: a corrected one comes instead of it.
+//! Checks that a corrected version set replaces a failed one that only an admin could roll back.
 
 use super::*;
 
 const FIXED: Revision = Revision(0xc);
 const CORRECTED: Goal = Goal { revision: FIXED, ..GOAL };
 
-/// A newer Minecraft has rewritten the worlds and failed; there is no copy.
+/// A newer Minecraft has converted the worlds and failed, and no backup exists.
 fn stuck(life: PodPhase, players: Players) -> Observation {
     let mut seen = Observation { players, ..on_trial(life) };
     seen.facts.failed = vec![NEW];
@@ -51,7 +51,7 @@ fn nothing_comes_that_failed_before_that_would_be_gone_back_to_or_that_cannot_op
     assert_eq!(answer(CORRECTED, &failed), waits);
     let pulled = Observation { images: ImagesOnNode::OnTheirWay, ..seen.clone() };
     assert_eq!(answer(CORRECTED, &pulled), Step::Wait(WaitingOn::Images));
-    // What starts now may still bring the worlds to its own Minecraft.
+    // The starting server may still convert the worlds to its own Minecraft.
     let newer = Observation { pod: seen.pod.map(|pod| PodView { world: DataVersion(3), ..pod }), ..seen };
     assert_eq!(answer(CORRECTED, &newer), waits);
 }
@@ -64,12 +64,12 @@ fn whoever_plays_on_what_failed_is_told_as_of_any_update_and_a_start_is_left_its
     let not_after = now + DECISION_COUNTS;
     let announce = Step::Announce { act, pod: PodUid(8), notice: CORRECTED.notice, not_after };
     assert_eq!(next_step(&CORRECTED, &seen, open(), now), announce);
-    // Not a minute before the window is over, with five to tell.
+    // Not one minute before the window ends, with a notice of five minutes.
     assert_eq!(next_step(&CORRECTED, &seen, open(), at(SUNDAY + 116)), Step::Wait(WaitingOn::NoBackup));
     seen.facts.announced = Some(Announced { act, pod: PodUid(8), ends: at(SUNDAY + 6) });
     let ends = at(SUNDAY + 6);
     assert_eq!(next_step(&CORRECTED, &seen, open(), now), Step::Wait(WaitingOn::Countdown { ends }));
-    // A blackout begins, or the goal is what failed again: then it does not come.
+    // A blackout begins, or the goal is the failed revision again: the update is cancelled.
     assert_eq!(next_step(&CORRECTED, &seen, shut(), now), call_off(act, now));
     assert_eq!(next_step(&GOAL, &seen, open(), now), call_off(act, now));
     let over = at(SUNDAY + 7);
@@ -110,7 +110,7 @@ fn what_waits_for_a_person_is_not_under_way_and_what_comes_forward_is() {
     assert!(!is_left_to_a_person(&written));
     assert_eq!(begun(&written), (true, true));
 
-    // What goes back by itself goes on, whatever the goal is by now.
+    // An automatic rollback continues, whatever the goal is now.
     let asked = Observation { copy_asked: true, ..seen.clone() };
     let mut untouched = seen.clone();
     untouched.world.floor = DataVersion(1);
@@ -137,7 +137,7 @@ fn an_older_minecraft_does_not_come_while_what_settled_starts_on_a_copy_of_it_an
     assert_eq!(answer, Step::Wait(WaitingOn::BelowFloor { floor }));
 }
 
-/// A newer Minecraft was in the worlds, and what settled is not started on them.
+/// A newer Minecraft has converted the worlds, and the stable revision is not started on them.
 fn refused(set: StatefulSetView) -> Observation {
     let pod = Some(PodView { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: PodPhase::Refused });
     let mut seen = Observation { set: Some(set), pod, staged: false, ..lobby() };
@@ -149,7 +149,7 @@ fn refused(set: StatefulSetView) -> Observation {
 #[test]
 fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
     let now = at(SUNDAY + 1);
-    // At rest, and after a way back that ended there.
+    // At rest, and after a rollback that ended there.
     for set in [SET, StatefulSetView { door: Partition::Open, ..SET }] {
         let seen = refused(set);
         let forward = Step::RollForward { to: FIXED, unasked: true, not_after: now + DECISION_COUNTS };
@@ -162,14 +162,14 @@ fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
         let mut failed = seen.clone();
         failed.facts.failed.push(FIXED);
         assert_eq!(next_step(&CORRECTED, &failed, open(), now), waits);
-        // Not for the worlds' age: what cannot be copied or put back is no better with another Minecraft.
+        // Not for the age of the worlds: another Minecraft does not help when a backup cannot be taken or restored.
         let mut no_older = seen.clone();
         no_older.world.floor = DataVersion(1);
         assert_eq!(next_step(&CORRECTED, &no_older, open(), now), waits);
         assert!(!is_left_to_a_person(&no_older));
         let gone = Observation { set: Some(StatefulSetView { template: FIXED, ..COMMITTED }), ..seen.clone() };
         assert!(!is_left_to_a_person(&gone) && has_goal_begun(&CORRECTED, &gone, open()), "it is under way");
-        // Who has named a copy has it put in place.
+        // A backup that a user chose is restored.
         let asked = Observation { copy_asked: true, ..seen };
         assert_eq!(next_step(&CORRECTED, &asked, open(), now), Step::RequestRestore { to: OLD, asked: true });
     }

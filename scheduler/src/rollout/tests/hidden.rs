@@ -1,4 +1,6 @@
-//! A server that answers, and does not say how many are on: each of them counts as somebody.
+//! Checks a server that answers without a player count.
+//!
+//! It counts as occupied.
 
 use super::*;
 
@@ -25,7 +27,7 @@ fn who_is_hidden_is_no_reason_to_cut_a_countdown_short_or_to_go_without_a_save()
     let step = |seen: &Observation, minute| next_step(&GOAL, seen, open(), at(minute));
     assert_eq!(step(&seen, SUNDAY + 4), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) }));
     assert!(matches!(step(&seen, SUNDAY + 5), Step::Save { .. }));
-    // Not called Ready yet, and it answers: somebody may be on all the same.
+    // Not Ready yet, but answering: players may be online.
     let pod = hidden().pod.map(|pod| PodView { life: PodPhase::Down, ..pod });
     let unready = Observation { pod, ..hidden() };
     assert!(matches!(step(&unready, SUNDAY), Step::Announce { .. }));

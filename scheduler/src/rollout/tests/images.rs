@@ -1,4 +1,4 @@
-//! The images of the goal: nobody is warned and nothing is stopped for what the node would still have to pull.
+//! Checks that no player is warned and no server is stopped while the node still has to pull images of the goal.
 
 use super::*;
 use crate::observation::RestartDue;
@@ -18,7 +18,7 @@ fn nobody_is_warned_and_nothing_is_stopped_for_an_image_that_the_node_has_not_go
     for (images, why) in WAITS {
         for (facts, set) in [(lobby().facts, SET), (told.clone(), SET), (ready.clone(), SET)] {
             let seen = Observation { images, facts, set: Some(set), ..lobby() };
-            // Who counts down to it is told that it does not come, unless it does as soon as that is known.
+            // Players of a running countdown are told that it is cancelled, unless the images may still arrive in time.
             let is_told = images == ImagesOnNode::Failed && seen.facts.announced.is_some();
             let expected = if is_told { call_off(update(SUNDAY), at(SUNDAY + 6)) } else { Step::Wait(why) };
             assert_eq!(step(&seen, SUNDAY + 6), expected, "{seen:?}");
@@ -26,7 +26,7 @@ fn nobody_is_warned_and_nothing_is_stopped_for_an_image_that_the_node_has_not_go
             assert_eq!(next_step(&ignored, &seen, open(), at(SUNDAY + 6)), expected, "whoever is asked");
         }
     }
-    // A template that is there already: what is being found out takes seconds. What cannot be had may take weeks.
+    // The template is already written. Asking the node takes seconds. A failed pull may last weeks.
     let seen = |images| Observation { images, facts: ready.clone(), set: Some(written), ..lobby() };
     assert!(matches!(step(&seen(ImagesOnNode::Here), SUNDAY + 6), Step::Commit { .. }));
     assert_eq!(step(&seen(ImagesOnNode::OnTheirWay), SUNDAY + 6), Step::Wait(WaitingOn::Images));

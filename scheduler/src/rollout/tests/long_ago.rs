@@ -1,8 +1,8 @@
-//! A countdown that ended long ago: the operator was away meanwhile, or the save was refused.
+//! Checks a countdown that ended long ago, because the operator was down or the save was refused.
 
 use super::*;
 
-/// It ended five minutes into the window; nobody waits for it any more from here on.
+/// The countdown ended five minutes into the window. From this minute on, it does not count any more.
 const LONG_AGO: i64 = SUNDAY + 15;
 
 fn told() -> Observation {

@@ -1,4 +1,4 @@
-//! Updates outside of windows: only where nobody minds, and no longer than that.
+//! Checks updates outside of windows: only while no player would mind.
 
 use super::*;
 use crate::maintenance::{Blackout, Windows};
@@ -8,10 +8,10 @@ use crate::rollout::{Opportunity, OpportunityReason, opportunity};
 const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// When the last player left, in minutes: outside of every window, and not at midnight.
 const LEFT: i64 = SUNDAY - 1_000;
-/// From when on nobody minds.
+/// The minute from which no player would mind.
 const LONG: i64 = LEFT + 10;
 
-/// Of the same Minecraft.
+/// A goal with the same Minecraft.
 const BUILD: Goal = Goal { world: DataVersion(1), ..GOAL };
 
 fn windows(blackouts: Vec<Blackout>) -> Windows {
@@ -30,7 +30,7 @@ fn occasion(goal: &Goal, seen: &Observation, minute: i64) -> Option<OpportunityR
     found(goal, seen, minute).map(|found| found.occasion)
 }
 
-/// What is done, with the opening if there is one.
+/// The next step, with the opening if there is one.
 fn step(goal: &Goal, seen: &Observation, minute: i64) -> Step {
     match found(goal, seen, minute) {
         Some(it) => next_step(&Goal { policy: it.policy, ..*goal }, seen, it.gate, at(minute)),
@@ -73,7 +73,7 @@ fn who_joins_calls_it_off_whatever_was_done_by_then_and_it_begins_anew_when_they
     {
         for players in [Players::Some(1), Players::Unknown { since: at(LONG) }] {
             let joined = Observation { set: Some(set), players, empty_since: None, facts: told.clone(), ..empty() };
-            // Nobody can be told of it whose server does not answer.
+            // A server that does not answer cannot inform its players.
             let is_silent = called_off == told_so && players != Players::Some(1);
             let expected = if is_silent { waits() } else { called_off };
             assert_eq!(step(&BUILD, &joined, LONG + 2), expected, "{set:?}, {players:?}");
@@ -196,10 +196,11 @@ fn a_restart_by_the_clock_takes_the_update_along_with_its_own_policy_and_its_own
     seen.facts.announced = Some(Announced { act: update(LEFT), pod: POD, ends: at(LEFT + 5) });
     seen.facts.saved = Some(SavedWorld { act: update(LEFT), pod: POD, at: at(LEFT + 5), confirmed: true });
     assert!(matches!(step(&goal, &seen, LEFT + 6), Step::WriteTemplate { .. }));
-    // They were told when it comes: that they have left by then makes it neither earlier nor another one.
+    // Players were told the time. That they have left since makes it neither earlier nor a different disruption.
     let left = Observation { players: Players::Nobody, empty_since: Some(at(LEFT - 60)), ..seen };
     assert_eq!(occasion(&goal, &left, LEFT + 6), Some(OpportunityReason::Restart));
-    // Nor what a new operator has not found out yet: nobody was told before the images were there.
+    // Images that a new operator has not checked yet do not change it either: players were warned only after the images
+    // were there.
     let asked_again = Observation { images: ImagesOnNode::OnTheirWay, ..left.clone() };
     assert_eq!(occasion(&goal, &asked_again, LEFT + 6), Some(OpportunityReason::Restart));
     assert_eq!(
@@ -228,7 +229,7 @@ fn a_restart_goes_alone_where_the_update_may_not_come_or_players_were_told_of_it
     assert!(matches!(alone(&only_empty, &lobby()), Step::Wait(WaitingOn::Players { .. })));
     let nobody = Observation { players: Players::Nobody, ..lobby() };
     assert_eq!(occasion(&only_empty, &nobody, LEFT), Some(OpportunityReason::Restart));
-    // Who joins during the countdown has been told, as with any restart.
+    // A player who joins during the countdown has been warned, as before any restart.
     let mut joined = lobby();
     joined.facts.announced = Some(Announced { act: update(LEFT), pod: POD, ends: at(LEFT + 1) });
     assert_eq!(occasion(&only_empty, &joined, LEFT), Some(OpportunityReason::Restart));

@@ -1,4 +1,4 @@
-//! Restarts by the clock: they begin only where everything else is at rest, and stop a server as an update does.
+//! Checks that scheduled restarts begin only where no other change is in progress, and stop a server as an update does.
 
 use super::*;
 use crate::observation::{RestartDue, RestartStarted};
@@ -16,7 +16,7 @@ fn restart() -> RestartDue {
     }
 }
 
-/// What runs is the goal, and a restart is due.
+/// The goal is running, and a restart is due.
 fn settled_goal() -> Goal {
     Goal { revision: OLD, world: DataVersion(1), restart: Some(restart()), ..GOAL }
 }
@@ -46,10 +46,10 @@ fn a_restart_is_announced_saved_and_then_the_pod_is_deleted_and_what_comes_is_pr
     seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
     let delete = Step::Restart { due: at(NIGHT), pod: POD, unasked: false, not_after: not_after(NIGHT + 6) };
     assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
-    // Killed between the record and the deletion: the same again, of the same pod.
+    // The operator crashes between the record and the deletion: the same step, for the same pod.
     seen.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
     assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
-    // From here on nothing is due: the operator looks at when the server started.
+    // From here on no restart is due, because the operator checks when the server started.
     let goal = Goal { restart: None, ..settled_goal() };
     let becomes = |seen: &mut Observation, uid, life| {
         seen.pod = Some(PodView { uid, revision: OLD, world: DataVersion(1), life });
@@ -120,7 +120,7 @@ fn an_update_that_is_sure_to_come_in_the_same_night_is_the_restart() {
     for seen in unready {
         assert!(begins(answer(&goal, &seen, opening(NIGHT + 360))), "{seen:?}");
     }
-    // What players were told of happens.
+    // An announced restart happens.
     let told = next_step(&goal, &told(lobby()), opening(NIGHT + 360), at(NIGHT + 6));
     assert!(matches!(told, Step::Restart { .. }), "{told:?}");
 }
@@ -180,7 +180,7 @@ fn only_if_empty_waits_for_nobody_and_is_left_out_in_the_end() {
     assert!(matches!(step(&goal, &lobby(), NIGHT), Step::Wait(WaitingOn::Players { .. })));
 }
 
-/// Every combination of what may stand in the way.
+/// Every combination of conditions that may block a restart.
 #[test]
 fn nothing_but_what_is_settled_and_up_behind_a_closed_door_is_ever_restarted() {
     let revisions = [OLD, NEW];
@@ -244,7 +244,7 @@ fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_an
         let other = next_step(&GOAL, &seen(life, true, Players::Nobody), shut(), at(NIGHT));
         assert_eq!(other, Step::Wait(WaitingOn::ServerDown), "{life:?}: no restart is due");
     }
-    // Another pod that was to come up after a restart: its proof is not waited for.
+    // A different pod was expected to start after a restart: its verification is not awaited.
     let mut again = seen(PodPhase::Down, true, Players::Nobody);
     again.facts.restarted = Some(RestartStarted { due: at(NIGHT - 10), pod: PodUid(6) });
     for verdict in [Verification::Pending { until: at(NIGHT + 9) }, Verification::Failed] {
@@ -254,7 +254,7 @@ fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_an
     let until = at(NIGHT + 1);
     let in_time = seen(PodPhase::Starting { gives_up_at: until }, true, Players::Nobody);
     assert_eq!(step(&settled_goal(), &in_time, NIGHT), Step::Wait(WaitingOn::Start { until }), "it may come up yet");
-    // A template that somebody wrote goes first.
+    // A template that a user wrote is reverted first.
     let mut edited = seen(PodPhase::Down, true, Players::Nobody);
     edited.set = Some(StatefulSetView { template: NEW, ..SET });
     assert!(matches!(step(&settled_goal(), &edited, NIGHT), Step::Restore { revision: OLD, .. }));
@@ -268,9 +268,9 @@ fn files_that_do_not_come_keep_a_restart_away_for_its_night_and_no_longer() {
         next_step(&Goal { restart: Some(restart), ..GOAL }, &unstaged, opening_now(), at(NIGHT + 1))
     };
     assert_eq!(step(of(NIGHT + 360)), Step::Stage);
-    // The instant before was left out already.
+    // The instant before was already left out.
     assert!(matches!(step(of(NIGHT)), Step::Announce { act: Disruption::Restart { .. }, .. }));
-    // One that waits for players itself keeps no files waiting.
+    // A restart that waits for players does not delay the staging.
     assert_eq!(step(RestartDue { only_empty: true, ..of(NIGHT) }), Step::Stage);
     let deadline = SignedDuration::from_hours(3);
     assert_eq!(step(RestartDue { policy: PlayerPolicy::WaitForEmpty { deadline }, ..of(NIGHT) }), Step::Stage);

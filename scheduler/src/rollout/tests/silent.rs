@@ -1,4 +1,4 @@
-//! Nobody can be asked: what is done without, and when.
+//! Checks which steps are taken without an agent, and when.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn players_who_were_told_an_end_are_stopped_no_sooner_while_nobody_can_be_asked(
     let until = at(SUNDAY + 10);
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 9)), Step::Wait(WaitingOn::Agent { until }));
     assert!(matches!(next_step(&GOAL, &seen, open(), until), Step::Commit { unasked: true, .. }));
-    // Another pod: nobody on it was told.
+    // Another pod: its players were not warned.
     seen.facts.announced = seen.facts.announced.map(|told| Announced { pod: PodUid(77), ..told });
     assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 9)), Step::Commit { unasked: true, .. }));
 }

@@ -1,6 +1,6 @@
-//! Edge (writes). The sets that ran before the one before: kept for a person who wants one of them back, and the first to go where room is short.
+//! Edge (writes). Keeps the version sets from before the previous one for manual rollbacks, and removes them first when space is short.
 //!
-//! The set that runs and the one before it are never touched here: a roll-back hangs on them.
+//! The current version set and the previous one are never removed here, because a rollback needs them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,10 @@ use super::super::{all, read_record};
 use super::{ContentStore, Error, SPARE};
 use crate::protocol::{File, FileHash, FileSet};
 
-/// The set that runs and five before it. One that failed takes a place too: it ran.
+/// The current version set and five earlier ones. A failed version set counts too, because it ran.
 const KEPT: usize = 6;
 
-/// Sets that nobody may ever ask for lie here only while so much is free: the worlds grow into what is left.
+/// Version sets that may never be needed are kept only while this much is free, because the worlds grow.
 const FREE_FOR_WORLDS: u64 = 1024 * 1024 * 1024;
 
 /// `ran.json`: the digests of the locks that ran here, the newest first.
@@ -28,7 +28,7 @@ struct Ran {
 }
 
 impl ContentStore {
-    /// Remembers what runs, and the one before it where nothing was remembered yet. What ran too long ago is forgotten.
+    /// Records the current lock, and the previous one if no record existed. Locks that ran too long ago are dropped.
     pub fn note_run(&self) -> Result<(), Error> {
         let Some(manifest) = self.volume.manifest()? else { return Ok(()) };
         let before = self.ran();
@@ -48,8 +48,8 @@ impl ContentStore {
         self.forget(&gone, None)
     }
 
-    /// Makes room for what is missing of `set`, at the cost of sets that ran long ago, the oldest first. Where that is not enough they stay,
-    /// and nothing is brought. Answers which went.
+    /// Makes space for the missing files of `set` by removing version sets that ran long ago, oldest first. If that is not enough, they stay, and
+    /// no file is downloaded. Returns the removed ones.
     pub fn make_room(&self, set: &FileSet, missing: &[File]) -> Result<Vec<String>, Error> {
         let Err(Error::Full { free, needed }) = self.check_space(missing) else { return Ok(Vec::new()) };
         let going = self.oldest(needed.saturating_add(SPARE).saturating_sub(free), Some(set))?.unwrap_or_default();
@@ -58,7 +58,7 @@ impl ContentStore {
         Ok(going)
     }
 
-    /// Lets sets that ran long ago go, the oldest first, until the worlds have room again, or none is left. Answers which went.
+    /// Removes version sets that ran long ago, oldest first, until the worlds have space again or none is left. Returns the removed ones.
     pub fn thin_out(&self) -> Result<Vec<String>, Error> {
         self.thin_out_to(FREE_FOR_WORLDS.saturating_sub(self.free()?))
     }
@@ -72,7 +72,7 @@ impl ContentStore {
         Ok(going)
     }
 
-    /// The fewest that bring so many bytes, the oldest first; None: all of them would not.
+    /// The fewest version sets that free this many bytes, oldest first. `None`: all of them together would not.
     pub(super) fn oldest(&self, short_by: u64, coming: Option<&FileSet>) -> Result<Option<Vec<String>>, Error> {
         let mut oldest = self.earlier()?;
         oldest.reverse();
@@ -86,7 +86,7 @@ impl ContentStore {
         Ok(None)
     }
 
-    /// How many bytes only these name.
+    /// How many bytes are used only by these version sets.
     fn freed_by(&self, going: &[String], coming: Option<&FileSet>) -> Result<u64, Error> {
         let staying = self.named_beside(going, coming)?;
         let mut only_theirs = BTreeSet::new();
@@ -98,7 +98,8 @@ impl ContentStore {
         Ok(only_theirs.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum())
     }
 
-    /// Removes the records of these, and then the files that nothing names any more; not those of a set that is on its way and has no record.
+    /// Removes the records of these version sets, and then files that no record names any more. Files of a version set that is being downloaded,
+    /// which has no record yet, stay.
     pub(super) fn forget(&self, locks: &[String], coming: Option<&FileSet>) -> Result<(), Error> {
         if locks.is_empty() {
             return Ok(());
@@ -107,7 +108,7 @@ impl ContentStore {
         for lock in locks {
             let path = self.volume.staged_path(lock);
             let set: Option<FileSet> = read_record(&path).unwrap_or(None);
-            // The record first: without it nobody believes that they are all here.
+            // The record is removed first. Without it the files no longer count as complete.
             Disk::new(RealFs).remove(&path)?;
             for stored in set.iter().flat_map(all).filter_map(|file| self.stored_of(&file.hash)) {
                 if !staying.contains(&stored) {
@@ -118,14 +119,14 @@ impl ContentStore {
         Ok(())
     }
 
-    /// Those of the kept sets that nothing hangs on, the newest first.
+    /// The kept version sets that no rollback depends on, the newest first.
     pub(super) fn earlier(&self) -> Result<Vec<String>, Error> {
         let needed = self.needed()?;
         let recorded = self.recorded()?;
         Ok(self.ran().into_iter().filter(|lock| recorded.contains(lock) && !needed.contains(lock)).collect())
     }
 
-    /// The set that runs and the one before it.
+    /// The current version set and the previous one.
     pub(super) fn needed(&self) -> Result<BTreeSet<String>, Error> {
         let manifest = self.volume.manifest()?;
         Ok(manifest.into_iter().flat_map(|manifest| [Some(manifest.lock), manifest.previous]).flatten().collect())
@@ -135,7 +136,7 @@ impl ContentStore {
         Ok(self.records()?.into_iter().map(|(lock, _)| lock).collect())
     }
 
-    /// What is kept in the store, if the records of `going` were not there.
+    /// The files that would be kept in the store without the records of `going`.
     pub(super) fn named_without(&self, going: &[String]) -> Result<BTreeSet<PathBuf>, Error> {
         let mut named = BTreeSet::new();
         for (lock, path) in self.records()? {
@@ -160,7 +161,7 @@ impl ContentStore {
         Hash::parse(hash).ok().map(|hash| self.volume.stored(&hash))
     }
 
-    /// A record that cannot be read is none: all that hangs on it is how many old sets are kept.
+    /// An unreadable record counts as empty, because it only determines how many old version sets are kept.
     fn ran(&self) -> Vec<String> {
         let ran: Option<Ran> = read_record(&self.volume.ran_path()).unwrap_or(None);
         ran.unwrap_or_default().locks

@@ -1,4 +1,4 @@
-//! Edge (writes). What comes into the store, what does not, and what leaves it.
+//! Edge (writes). Checks which files are added to the store, refused, and removed from it.
 
 use super::super::fs_ops::{Disk, RealFs};
 use super::super::hash_cache::{Algorithm, HashCache};
@@ -161,7 +161,7 @@ fn a_lock_that_was_staged_and_never_ran_makes_room_for_the_next() {
     assert_eq!(store.prune().unwrap(), 1);
 }
 
-/// Runs these locks one after another, each with a JAR of its own beside one that all have, as a pod for each would.
+/// Runs these locks one after another, each with its own JAR and one that all share, as one pod per lock would.
 fn run_all(store: &ContentStore, locks: &str) -> Vec<FileSet> {
     let common = jar(&[("n", "all")]);
     let shared = file("cache/shared.jar", None, &common, Algorithm::Sha256);
@@ -191,7 +191,7 @@ fn whole(store: &ContentStore, sets: &[FileSet]) -> String {
 fn the_files_of_the_last_five_sets_before_the_one_that_runs_lie_here_and_survive_the_next_staging() {
     let (_directory, store) = store();
     let sets = run_all(&store, "abcdefg1");
-    // `a` and `b` are too long ago. What is looked at is linked back in from its place only for the one that runs.
+    // `a` and `b` ran too long ago. A file is linked back into the store only for the current lock.
     assert_eq!(whole(&store, &sets), "cdefg1");
     store.mark_staged(&sets[2]).unwrap();
     let lately = [sets[7].lock.clone(), sets[6].lock.clone()];
@@ -249,7 +249,7 @@ fn a_file_that_the_disk_does_not_take_is_named_and_comes_at_the_second_try() {
     let (_directory, store) = store();
     let content = b"x: 1";
     let file = file("config/paper.yml", None, content, Algorithm::Sha256);
-    // What lies where its directory belongs is an error of the system, as on a disk that fails.
+    // A file at the path of its directory causes a system error, as on a failing disk.
     let beginning = store.volume.store_dir();
     fs::create_dir_all(beginning.parent().unwrap()).unwrap();
     fs::write(&beginning, b"").unwrap();

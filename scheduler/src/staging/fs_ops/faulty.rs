@@ -1,6 +1,6 @@
-//! Pure. A disk with one bad moment, for tests: one operation fails as it would on a failing disk, and all others are carried out.
+//! Pure. Simulates a disk for tests on which one operation fails, as on a failing disk, and all others succeed.
 //!
-//! A crash ends with the operation that it comes at. Here the process lives: whatever is done about the error is done, to the same disk.
+//! A crash ends the process at an operation. Here the process continues, and its error handling runs against the same disk.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -12,19 +12,19 @@ use rustix::io::Errno;
 
 use super::FsHook;
 
-/// Lets `left` operations happen, refuses the next one, and lets all others happen.
+/// Allows `left` operations, refuses the next one, and allows all others.
 pub(crate) struct FaultyFs {
     left: Option<usize>,
     with: Errno,
     refused: InjectedFault,
 }
 
-/// What was refused, if it has come to that.
+/// The refused operation, if any.
 #[derive(Clone, Default)]
 pub(crate) struct InjectedFault(Rc<RefCell<Option<(&'static str, PathBuf)>>>);
 
 impl FaultyFs {
-    /// A disk that answers `with` this once, and what will be known of it.
+    /// A disk that returns `with` once, and the record of it.
     pub(crate) fn after(left: usize, with: Errno) -> (Self, InjectedFault) {
         let refused = InjectedFault::default();
         (Self { left: Some(left), with, refused: refused.clone() }, refused)
@@ -44,17 +44,17 @@ impl FsHook for FaultyFs {
 }
 
 impl InjectedFault {
-    /// Whether it has come to that.
+    /// Whether the fault has happened.
     pub(crate) fn has_happened(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Which operation, for messages.
+    /// The refused operation, for messages.
     pub(crate) fn what(&self) -> String {
         self.0.borrow().as_ref().map_or_else(String::new, |(what, path)| format!("{what} `{}`", path.display()))
     }
 
-    /// Asserts that somebody who reads these words knows which file it is, and what the disk said.
+    /// Asserts that this text names the file and the error of the disk.
     pub(crate) fn assert_told(&self, told: &str, with: Errno) {
         let path = self.0.borrow().as_ref().map(|(_, path)| path.display().to_string()).unwrap();
         assert!(told.contains(&path) && told.contains(&io::Error::from(with).to_string()), "{}: {told}", self.what());

@@ -1,4 +1,4 @@
-//! Edge (writes). The swap on a directory of its own, interrupted after each single file operation.
+//! Edge (writes). Checks the swap in a temporary directory, interrupted after each file operation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ mod failing;
 mod foreign;
 mod power;
 
-/// Lets `left` operations happen and then stops for ever: from there on the process is dead.
+/// Allows `left` operations and then fails all others, as a crash would.
 struct Crash {
     left: usize,
 }
@@ -44,7 +44,7 @@ impl Server {
         Self { directory, volume }
     }
 
-    /// Replaces the file, as careful people do; writing into it would write into the store.
+    /// Replaces the file by a new one. Writing into the existing file would write into the store.
     fn put(&self, path: &str, content: &[u8]) {
         let path = self.directory.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -52,7 +52,7 @@ impl Server {
         fs::write(path, content).unwrap();
     }
 
-    /// Everything outside `.nightshift` (and the server's JARs inside it), by path.
+    /// All files outside of `.nightshift` (and the server's JARs inside it), by path.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let files = walkdir::WalkDir::new(self.volume.root()).into_iter().map(Result::unwrap);
         let files = files.filter(|entry| entry.file_type().is_file()).map(|entry| entry.path().to_owned());
@@ -67,7 +67,7 @@ impl Server {
         entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
     }
 
-    /// What the agent reports of them: file and place.
+    /// The displaced JARs in the agent's report: file and new path.
     fn told(&self) -> Vec<(String, String)> {
         displaced_jars::replaced(&self.volume).into_iter().map(|jar| (jar.file, jar.place)).collect()
     }
@@ -77,7 +77,7 @@ impl Server {
     }
 
     fn store(&self, set: &FileSet, contents: &[&[u8]]) {
-        // Not by `receive`: it waits for the disk, and these tests do this some thousand times.
+        // Does not use `receive`, which syncs to disk, because these tests do this some thousand times.
         for (file, content) in all(set).zip(contents) {
             let hash = Hash::parse(&file.hash).unwrap();
             fs::create_dir_all(self.volume.store_of(&hash)).unwrap();
@@ -111,7 +111,7 @@ struct Set {
 }
 
 impl Set {
-    /// Of (path, plugin, content), the server's JAR first.
+    /// From (path, plugin, content), the server's JAR first.
     fn new(lock: char, build: u32, files: &[(&str, Option<&str>, Vec<u8>)]) -> Self {
         let mut set = files.iter().map(|(path, plugin, content)| file(path, *plugin, content));
         let server = set.next().unwrap();
@@ -163,8 +163,8 @@ fn new() -> Set {
     )
 }
 
-/// JARs and data that people put there: one that has nothing to do with the lock, one in the way under a name of the new set, one that
-/// declares a name of the new set, and things that are no JARs.
+/// Unmanaged files: a JAR unrelated to the lock, one at a path of the new version set, one that declares a name in it, and files that are no
+/// JARs.
 fn foreign() -> BTreeMap<String, Vec<u8>> {
     [
         ("plugins/ShopGUIPlus.jar", plugin_jar("ShopGUIPlus", "9")),
@@ -230,7 +230,7 @@ fn a_directory_that_is_equal_already_is_not_written_to() {
     );
 }
 
-/// Each file is that of one set or of the other, and without a journal all of them are of the same.
+/// Each file belongs to one version set or the other. Without a journal all of them belong to the same one.
 fn assert_old_or_new(server: &Server, old: &Set, new: &Set, story: &str) {
     let (before, after) = (with(old, &foreign()), with(new, &foreign()));
     for (path, content) in server.files().into_iter().filter(|(path, _)| !path.ends_with(".nightshift")) {
@@ -248,7 +248,7 @@ fn assert_old_or_new(server: &Server, old: &Set, new: &Set, story: &str) {
     }
 }
 
-/// For each n: stop after n operations, look, and go on to either set.
+/// For each n, stops after n operations, checks the files, and continues to either version set.
 fn interrupt_everywhere(goes_back: bool, links: bool) {
     for left in 0.. {
         let (server, old, new) = prepared();
@@ -360,7 +360,7 @@ fn a_lock_that_leads_out_of_the_directory_or_into_our_records_is_refused() {
 fn a_jar_that_somebody_wrote_into_is_asked_for_again_and_then_set_aside() {
     let (server, old, _) = prepared();
     server.swap(&old.files);
-    // In place, as `cp` does: the store holds the same file and is changed with it.
+    // In place, as `cp` does: the store has the same file, which is changed with it.
     fs::write(server.volume.plugins().join("Warps.jar"), plugin_jar("Warps", "mine")).unwrap();
     let missing = ContentStore::new(server.volume.clone()).missing(&old.files, &mut HashCache::default()).unwrap();
     assert_eq!(missing.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["plugins/Warps.jar"]);
@@ -372,7 +372,7 @@ fn a_jar_that_somebody_wrote_into_is_asked_for_again_and_then_set_aside() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Any walk through sets of a few plugins with crashes on the way ends with the last set and everything that was not ours.
+    /// Any sequence of version sets of a few plugins, with crashes in between, ends with the last one and all unmanaged files.
     #[test]
     fn any_walk_with_any_crashes_ends_with_the_last_set(
         walk in prop::collection::vec((prop::collection::btree_map(0_u8..4, 0_u8..3, 0..4), 0_usize..80), 1..6)
@@ -386,7 +386,7 @@ proptest! {
             let mut files = vec![(".nightshift/server/paper.jar".to_owned(), None, jar(&[("v", &format!("{plugins:?}"))]))];
             for (plugin, version) in &plugins {
                 let name = format!("P{plugin}");
-                // Half of the plugins carry their version in the file name.
+                // Half of the plugins have their version in the file name.
                 let path = if plugin % 2 == 0 { format!("plugins/{name}.jar") } else { format!("plugins/{name}-{version}.jar") };
                 files.push((path, Some(name.clone()), plugin_jar(&name, &version.to_string())));
             }

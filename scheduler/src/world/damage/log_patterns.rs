@@ -1,14 +1,14 @@
-//! Pure. Which lines of a server's log tell of damaged chunks or region files.
+//! Pure. Recognizes the lines of a server's log that report damaged chunks or region files.
 //!
-//! By the level, and by how the message begins: chat is on level INFO, and what a plugin says begins with its name in brackets. The texts are
-//! those of the classes named below, of Minecraft from 1.16 on and of Paper for the same, as public sources and the logs in Paper's issues
-//! 4113, 4758, 6718, 6932 and 12062 have them. That the disk gives nothing (`Failed to read chunk`, `Couldn't load chunk`) is not among
-//! them: it may give it the next time.
+//! A line is recognized by its level and by the start of its message. Chat is on level INFO, and plugin messages begin with the plugin's name in
+//! brackets. The texts are those of the classes named below, of Minecraft from 1.16 on and of Paper for the same versions. They come from public
+//! sources and the logs in Paper's issues 4113, 4758, 6718, 6932 and 12062. Failed reads of the disk (`Failed to read chunk`,
+//! `Couldn't load chunk`) are not included, because a later read may succeed.
 
-/// As much of a line as is kept.
+/// How many characters of a line are kept.
 const LONGEST: usize = 200;
 
-/// How a message begins, and what stands in it behind the name of a file or chunk.
+/// The start of a message, and the text that follows the name of a file or chunk.
 const TELLING: [(&str, &str); 18] = [
     // `net.minecraft.world.level.chunk.storage.RegionFile`.
     ("Region file ", " has truncated header: "),
@@ -21,7 +21,7 @@ const TELLING: [(&str, &str); 18] = [
     ("Declared size ", " is negative"),
     ("Chunk ", " has invalid chunk stream version "),
     ("External chunk path ", " is not file"),
-    // What Paper adds to it, and to `RegionFileStorage`.
+    // Additions of Paper to it, and to `RegionFileStorage`.
     ("Corrupt regionfile header detected! Attempting to re-calculate header offsets for regionfile ", ""),
     ("Detected invalid header for regionfile ", ""),
     ("Failed to allocate space for local chunk (overlapping data??) at ", ""),
@@ -30,7 +30,7 @@ const TELLING: [(&str, &str); 18] = [
     ("Chunk file at ", " is in the wrong location; relocating"),
     // `net.minecraft.server.level.ChunkMap`.
     ("Chunk file at ", " is missing level data, skipping"),
-    // Paper since 1.21: it names the class where that is not one of Minecraft's own.
+    // Paper since 1.21. It names the class if that is not one of Minecraft's own.
     (
         "[ca.spottedleaf.moonrise.patches.chunk_system.io.MoonriseRegionFileIO] Failed to decompress chunk data for task: ",
         "",
@@ -41,7 +41,7 @@ const TELLING: [(&str, &str); 18] = [
     ),
 ];
 
-/// What a line of `logs/latest.log` says, if it tells of damage: `[12:00:07] [IO-Worker-3/WARN]: Region file …`.
+/// The message of a line of `logs/latest.log`, if it reports damage: `[12:00:07] [IO-Worker-3/WARN]: Region file …`.
 pub(super) fn telling(line: &str) -> Option<&str> {
     let (head, message) = line.split_once("]: ")?;
     let (_, level) = head.rsplit_once('/')?;
@@ -50,12 +50,12 @@ pub(super) fn telling(line: &str) -> Option<&str> {
     (matches!(level, "WARN" | "ERROR") && TELLING.iter().any(tells)).then(|| message.trim_end())
 }
 
-/// What can be shown of it: paths in it are names that people chose.
+/// The part of a message that can be displayed: its paths contain names that users chose.
 pub(super) fn shown(message: &str) -> String {
     message.chars().filter(|c| !is_hidden(*c)).take(LONGEST).collect()
 }
 
-/// What moves a cursor or turns the order of letters around.
+/// Whether the character moves the cursor or changes the text direction.
 fn is_hidden(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -64,7 +64,7 @@ fn is_hidden(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// As servers write them.
+    /// Lines as servers write them.
     const REAL: [&str; 19] = [
         "[13:45:36] [Paper RegionFile IO Thread/WARN]: Region file ./world/region/r.-1.0.mca has an invalid sector at index: 428; size has to be > 0",
         "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/entities/r.0.-3.mca has an invalid sector at index: 608; sector 45 is out of bounds",

@@ -1,4 +1,4 @@
-//! Edge (writes). A log that grows, is put away and begins anew, and what is remembered of it.
+//! Edge (writes). Checks a log that grows and is rotated, and the recorded damage.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ const DAMAGE: &str = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is tru
 const CHAT: &str =
     "[12:00:09] [Async Chat Thread - #0/INFO]: <Bob> Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
 
-/// Long ago: files that are written now are written later.
+/// Long ago, so that files written now are newer.
 fn at(hours: i64) -> Timestamp {
     Timestamp::from_second(1_000_000_000 + hours * 3600).unwrap()
 }
@@ -37,13 +37,13 @@ impl Server {
         log.write_all(text.as_bytes()).unwrap();
     }
 
-    /// What is in the log is put away, as at a start and at midnight. Some file systems give the next one the same inode.
+    /// Rotates the log, as at a start and at midnight. Some file systems give the next log the same inode.
     fn begins_a_new_log(&self, first: &str) {
         fs::remove_file(self.directory.path().join("logs/latest.log")).unwrap();
         self.writes(first);
     }
 
-    /// It was last written to so many hours after the first instant.
+    /// Sets the log's last write to this many hours after the first instant.
     fn was_last_written_at(&self, hours: u64) {
         let log = fs::File::options().write(true).open(self.directory.path().join("logs/latest.log")).unwrap();
         log.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000 + hours * 3600)).unwrap();
@@ -160,7 +160,7 @@ fn worlds_that_are_put_in_their_place_are_not_told_of_what_the_log_said_before()
     server.writes(START);
     server.writes(DAMAGE);
     server.agent().look(at(0)).unwrap().unwrap();
-    // Written by a server whose agent saw no more of it.
+    // Written by a server whose agent did not read it any more.
     server.writes(DAMAGE);
     forget(&server.volume(), &mut Disk::new(RealFs)).unwrap();
     let mut agent = server.agent();

@@ -1,4 +1,4 @@
-//! Edge (writes). Volumes of both layouts, built in a temporary directory.
+//! Edge (writes). Checks volumes of both layouts, built in a temporary directory.
 
 use std::io::Write as _;
 

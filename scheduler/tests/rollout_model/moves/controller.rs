@@ -1,4 +1,5 @@
-//! Pure. The `StatefulSet` controller, as measured (kubernetes-notes 1a to 1f) and read (`completeRollingUpdate`).
+//! Pure. Models the `StatefulSet` controller, as measured (kubernetes-notes 1a to 1f) and read
+//! (`completeRollingUpdate`).
 
 use super::{Kind, Moves};
 use crate::world::{ByUs, Judged, L, P, State, WindowNow};

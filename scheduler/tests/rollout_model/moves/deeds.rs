@@ -1,4 +1,4 @@
-//! Pure. What a deed does to the world, and what must be true when it is done.
+//! Pure. Models the effect of an action, and the invariants that must hold when it is executed.
 
 use scheduler::observation::ImagesOnNode;
 
@@ -7,14 +7,14 @@ use crate::copies::{Order, Wish};
 use crate::deed::{Again, Deed, F, For};
 use crate::world::{Agent, Asking, ByUs, Clock, L, Mark, P, Rev, Rule, State, WindowNow};
 
-/// Its node has been asked, and has not got them.
+/// Its node was asked, and does not have them.
 fn would_pull(w: &State) -> bool {
     matches!(w.images, ImagesOnNode::OnTheirWay | ImagesOnNode::Failed)
 }
 
 impl Moves<'_> {
-    /// May this server be stopped? Looked at when the write is made. Players come and go at will, so a running server counts
-    /// as one with players on.
+    /// Whether this server may be stopped, checked when the write is made. Players join and leave at any time, so a running server counts as one
+    /// with players online.
     fn check_stop(&mut self, w: &State, act: For, about: Option<Rev>, unasked: bool) {
         let Some(p) = w.busy() else { return };
         self.must(!p.is_starting() || p.late, "5 a starting pod is deleted before its deadline");
@@ -24,7 +24,7 @@ impl Moves<'_> {
         if unasked && w.agent != Agent::SilentBeyondPatience && self.sleeper {
             return self.note("1 exempt: the agent answered again between an unasked decision and its write");
         }
-        // Told before a restart that the update goes with is not told in a window.
+        // An announcement of a restart that the update replaces is not an announcement in a window.
         let in_this = |f: &F| f.window && (!f.clock || w.window == WindowNow::Shut);
         let for_this = |f: &F| f.act == act && Some(f.about) == about && f.pod && (act != For::Update || in_this(f));
         if unasked && w.agent == Agent::SilentBeyondPatience {
@@ -45,15 +45,15 @@ impl Moves<'_> {
         self.must(!up || saved, "1 stopped without a fresh confirmed save of this pod");
     }
 
-    /// Decided while nobody was on, by somebody who slept until somebody had joined. Nothing fences the seconds between the last look and
-    /// the write but `not_after`. That a restart is due as well excuses nobody: it was not for that one that players were told.
+    /// Decided while the server was empty, by a process that slept until a player had joined. Only `not_after` fences the seconds between the
+    /// last observation and the write. A restart that is also due is no excuse, because players were not warned of that one.
     fn is_too_late(&self, w: &State) -> bool {
         let told_when_empty = |f: F| f.act == For::Update && f.pod && !f.clock && !f.window;
         let joined_since = w.announced.is_some_and(told_when_empty);
         self.sleeper && self.s.opportunistic && w.window == WindowNow::Shut && (joined_since || !w.nobody_minds(self.s))
     }
 
-    /// May somebody else stop this server? Told and saved for this mark, whenever that was: the hook saves again.
+    /// Whether an eviction may stop this server. Warning and save for this mark count at any age, because the hook saves again.
     pub(super) fn check_eviction(&mut self, w: &State) {
         let Some(p) = w.busy() else { return };
         self.must(p.life == L::Up && Some(p.rev) == w.settled, "12 let go before it is up and proven");
@@ -69,7 +69,7 @@ impl Moves<'_> {
         self.must(saved, "12 let go before its world was saved");
     }
 
-    /// By the clock, or for a copy: the pod goes, and no template is written.
+    /// Deletes the pod on schedule, or for a backup. No template is written.
     fn restart(&mut self, w: &mut State, copy: bool, unasked: bool) {
         let whole = Some(w.template) == w.settled && w.current == w.template && !w.foreign;
         self.must(!w.open && whole, "3 restarted while something else stands behind the door");
@@ -87,7 +87,7 @@ impl Moves<'_> {
             w.order_for_copy = w.settled;
         }
         (w.again, w.by_us) = (Some(Again { of_now: true, copy }), ByUs::Nothing);
-        // By its UID: the pod that is meant, or none.
+        // By its UID: either the intended pod, or none.
         if let Some(p) = w.busy() {
             w.pod = Some(p.stopping());
         }
@@ -122,7 +122,7 @@ impl Moves<'_> {
         w.expect = w.template;
     }
 
-    /// From what failed to what settled.
+    /// From the failed revision to the stable one.
     fn roll_back(&mut self, old: &State, w: &mut State, to: Rev, (asked, unasked): (bool, bool)) {
         self.must(!asked || !w.obeyed, "13 stopped for a copy that was put in place already");
         w.order_for_copy = if asked { Some(to) } else { w.order_for_copy };
@@ -136,18 +136,18 @@ impl Moves<'_> {
         (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::RollBack, false);
     }
 
-    /// From what failed and cannot be gone back from, or from what settled and is refused the worlds, to another goal.
+    /// To another goal, from a failed revision without a rollback, or from a stable one that is refused the worlds.
     fn go_forward(&mut self, old: &State, w: &mut State, (to, unasked): (Rev, bool), gate_open: bool) {
         self.must(gate_open, "2 gone forward outside the gate");
         (w.template, w.open, w.expect, w.foreign) = (to, true, to, false);
         (w.order, w.order_for_copy) = (None, None);
         if self.sleeper && old.order_for_copy == old.settled && old.order_for_copy.is_some() {
-            // The order is no write to the StatefulSet, so nothing but `not_after` fences these seconds. The copy is still there.
+            // The request is not a write to the StatefulSet, so only `not_after` fences these seconds. The backup still exists.
             w.by_us = ByUs::Nothing;
             return self.note("5 exempt: a person's copy was ordered between a decision to go forward and its write");
         }
         let failed = w.pod.map_or(0, |p| p.rev.bit());
-        // Somebody may have deleted that pod since a sleeper saw it.
+        // That pod may have been deleted since a delayed process observed it.
         let was_refused = |p: P| Some(p.rev) == w.settled && (p.life == L::Refused || self.sleeper);
         let is_refused = old.pod.is_none_or(was_refused);
         if is_refused {
@@ -197,7 +197,7 @@ impl Moves<'_> {
         );
     }
 
-    /// An agent that does not know of a countdown is told of it once more.
+    /// An agent that does not know of a countdown receives it once more.
     fn tell_again(&mut self, w: &mut State, (act, about, clock): (For, Rev, bool), short: bool) {
         let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
         let is_recorded = w.announced.is_some_and(|known| F { window: true, ..known } == told);
@@ -270,7 +270,7 @@ impl Moves<'_> {
                 let condemned = w.failed & rev.bit() > 0 && Some(rev) != w.settled;
                 self.must(!condemned, "8 settled although it is recorded as failed");
                 (w.open, w.order, w.order_for_copy) = (false, None, None);
-                // What came back for a person still has to prove itself.
+                // A revision that was restarted for a user must still be verified.
                 w.again = w.again.filter(|_| Some(rev) == w.settled);
                 w.settled = Some(rev);
                 w.draining = None;

@@ -1,4 +1,6 @@
-//! Pure. What goes wrong, and what other people do to our objects. Each costs one fault.
+//! Pure. Models faults, and changes by other actors to Nightshift's objects.
+//!
+//! Each costs one fault.
 
 use super::{Kind, Moves};
 use scheduler::observation::ImagesOnNode;

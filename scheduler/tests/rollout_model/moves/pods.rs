@@ -1,4 +1,4 @@
-//! Pure. Kubelet, init container, server, agent and players.
+//! Pure. Models kubelet, init container, server, agent and players.
 
 use super::{Kind, Moves};
 use crate::copies::{ColdCopy, Wish};
@@ -29,7 +29,7 @@ impl Moves<'_> {
             L::Starting => {
                 self.must(format >= w.floor, "6 a Minecraft below the floor is started");
                 if fate != Fate::NeverReady {
-                    // readyReplicas is status of the StatefulSet, so a decision about a "never Ready" pod is refused now.
+                    // readyReplicas is part of the StatefulSet's status, so a decision about a "never Ready" pod is refused now.
                     let mut to = becomes(L::Up);
                     to.set_written();
                     self.to(Kind::World, "ready", to);
@@ -47,7 +47,7 @@ impl Moves<'_> {
                     self.to(Kind::World, "restarts in place", to);
                 }
             }
-            // The kubelet tries it again, whatever for; here only what changes the answer is looked at.
+            // The kubelet retries in any case. The model includes only retries that change the answer.
             L::Refused if w.order_for_copy == Some(p.rev) && !w.obeyed => {
                 self.to(Kind::World, "the init container is tried again", becomes(L::Init));
             }
@@ -66,7 +66,7 @@ impl Moves<'_> {
         self.agent_dies(w);
     }
 
-    /// The init container: puts a copy in place that a person asked for, if it is whole, and goes on with what lies there then.
+    /// The init container: restores a backup that a user requested, if it is good, and continues with the worlds that exist then.
     fn init(&mut self, w: &State, p: P) {
         if w.order_for_copy != Some(p.rev) || w.obeyed {
             return self.init_on(w, p);
@@ -76,13 +76,13 @@ impl Moves<'_> {
             self.note(
                 "10 exempt: the copy that a person asked for is damaged (told, and another one can be asked for)",
             );
-            // For as long as nobody asks: a pod that is lost meanwhile changes nothing.
+            // Until the user requests again, a lost pod changes nothing.
             let by_us = ByUs::Nothing;
             self.init_on(&State { faults: w.faults - 1, wish: Wish::Over, order_for_copy: None, by_us, ..*w }, p);
         }
     }
 
-    /// Takes the cold copy, obeys an order to restore, refuses what cannot open the world.
+    /// Takes the offline backup, executes a restore request, refuses a world that cannot be opened.
     fn init_on(&mut self, w: &State, p: P) {
         let format = self.s.format[p.rev.index()];
         let mut to = *w;
@@ -144,7 +144,7 @@ impl Moves<'_> {
         if !w.players && (p.life == L::Up || never_called_ready) {
             let played = w.copy.is_some();
             let to = State { players: true, played, ..*w };
-            // A server that nobody called Ready must first come up: longer than a decision counts.
+            // A server that was never Ready must first start, which takes longer than a decision is valid.
             if p.life == L::Up {
                 self.to(Kind::World, "somebody joins", to);
             } else {
@@ -183,7 +183,7 @@ impl Moves<'_> {
         }
     }
 
-    /// The copy that the order to this revision names, unless somebody built on what came after it.
+    /// The backup that the request to this revision names, unless players built on later changes.
     fn restored(&self, w: &State, to: Rev) -> Option<ColdCopy> {
         let order = w.order.filter(|order| order.to == to && !(order.unless_played && w.played))?;
         w.copy.filter(|copy| copy.before == order.failed && copy.format <= self.s.format[to.index()])

@@ -1,4 +1,4 @@
-//! Pure. What stops a server whose process ends again and again, and what starts it again.
+//! Pure. Tests what stops a server in a crash loop, and what starts it again.
 
 use scheduler::observation::{Partition, Revision, StatefulSetView};
 use serde_json::{Value, json};
@@ -17,14 +17,14 @@ fn server(generation: i64, annotations: &[(&str, &str)]) -> PaperMCServer {
     server
 }
 
-/// The status of a server of generation 3 that was stopped while these requests stood there.
+/// The status of a server of generation 3 that was stopped while these requests existed.
 fn stopped_with(requests: &[&str]) -> PaperMCServerStatus {
     let at = "2026-11-22T12:00:00Z";
     let stopped = json!({"at": at, "generation": 3, "last": "exit code 1", "requests": requests});
     serde_json::from_value(json!({"crashes": {"pod": "a", "at": [at, at, at], "stopped": stopped}})).unwrap()
 }
 
-/// A server whose `StatefulSet` has so many replicas, and whose container is in this state; None: there is no pod.
+/// A server with this number of replicas and this state of its container. `None` if it has no pod.
 fn seen(replicas: usize, state: Option<&Value>) -> Observed {
     let mut seen = seen_of(false, &json!({}));
     let revision = Revision(1);

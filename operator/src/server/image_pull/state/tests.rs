@@ -1,4 +1,4 @@
-//! One question from the first look to its end.
+//! Tests one pull request from the first pass to its result.
 
 use super::*;
 use crate::server::image_pull::request::tests::{goal, pod};
@@ -112,10 +112,10 @@ fn a_pod_that_never_answers_or_that_an_admission_refuses_is_no_answer_and_no_loo
     assert_eq!(whole.problem.unwrap().what, format!("`game:2` could not be pulled {NODE}"));
 }
 
-/// One look, at this second.
+/// One pass, at this second.
 type Look = Box<dyn Fn(Pull, i64) -> (Pull, PullAction)>;
 
-/// What the node, or whoever stands before it, says of any pod.
+/// Observations that give no information about images.
 fn says_nothing() -> Vec<(&'static str, Look)> {
     let found = |found: PullPod| move |pull: Pull, now| pull.next(found.clone(), at(now));
     vec![
@@ -149,7 +149,7 @@ fn what_says_nothing_about_the_images_keeps_no_update_waiting_once_it_was_said_t
         assert_eq!(problem.what, "node `node-a` cannot be asked whether it has `game:2`");
         assert!(!problem.is_of_an_image && !problem.why.is_empty(), "{what}");
 
-        // What is known outranks what is not, and is forgotten only with it.
+        // A known failure overrides an unknown state, until the images are pulled.
         let (failed, _) = told.asked(at(1_000)).next(no("ErrImagePull: not found"), at(300));
         assert_eq!(failed.seen(), ImagesOnNode::Failed, "{what}");
         let (once, _) = answer(failed.asked(at(1_000)), 400);
@@ -173,7 +173,7 @@ fn a_node_that_does_not_answer_is_given_up_after_two_minutes_and_what_is_left_th
     let (told, deed) = asked.next(untaken(150), at(270));
     assert_eq!((told.seen(), deed), (ImagesOnNode::Unknown, PullAction::Delete));
 
-    // One that somebody else has deleted, and that its kubelet does not let go.
+    // A pod that somebody else deleted and that its kubelet does not release.
     let (waits, deed) = new("IfNotPresent").next(PullPod::Going { by: at(60) }, at(5));
     assert_eq!((waits.next_look(), deed, waits.unasked), (Some(at(60)), PullAction::Nothing, 0));
     let (gone, deed) = waits.next(PullPod::Going { by: at(60) }, at(60));

@@ -10,7 +10,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// A Plugin of this name; `more` stands in its spec.
+/// A Plugin of this name. `more` is added to its spec.
 fn plugin(name: &str, more: &Value) -> Arc<Plugin> {
     let mut spec = json!({
         "source": {"type": "modrinth", "project": name}, "instanceSelector": {"matchLabels": {}},
@@ -38,7 +38,7 @@ fn request() -> Request {
     .unwrap()
 }
 
-/// Who may come at this instant on a server with this spec.
+/// The candidates at this instant on a server with this spec.
 fn candidates(spec: Value, plugins: &[Arc<Plugin>], has_to_wait: bool, now: &str) -> UrgentCandidates {
     let server = check(&server(spec)).unwrap();
     UrgentCandidates::of(&server, &request(), plugins, has_to_wait, |_| true, at(now))
@@ -78,7 +78,7 @@ fn nothing_comes_early_on_a_server_that_is_left_alone() {
     }
 }
 
-/// Who comes in own windows, as `plugin/warps 12:00-13:00` or, before they open, `plugin/warps 13:00`.
+/// The Plugins in their own windows, as `plugin/warps 12:00-13:00`, or as `plugin/warps 13:00` before they open.
 fn own(spec: Value, plugins: &[Arc<Plugin>], now: &str) -> Vec<String> {
     let clock = |at: Timestamp| at.strftime("%a %H:%M").to_string();
     let in_words = |own: PluginWindow| match own.gate {

@@ -1,6 +1,6 @@
-//! Pure. The environment of the server's container (the image's contract) and of the agent's.
+//! Pure. Renders the environment of the server's container, which its image defines, and of the agent's.
 //!
-//! Names and meanings of the image's variables: itzg/docker-minecraft-server, its documentation and start scripts.
+//! Names and meanings of the image's variables: documentation and start scripts of itzg/docker-minecraft-server.
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 use resolver::lock::Lock;
@@ -12,14 +12,15 @@ use super::super::service::GAME_PORT;
 use super::{BACKUP_DIR, ENABLE_RCON, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, RESTORE_DIR, SHARED_DIR};
 use crate::Config;
 
-/// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
+/// How much shorter the image's stop timeout is than the one in the spec. The image stops Java itself if the hook could not, and kills it
+/// after this timeout (60 s by default).
 const STOP_MARGIN_SECONDS: i64 = 10;
-/// Never less: a server that stalls for a whole tick of its watchdog has not begun to save before. The grace period holds it, also after a
-/// hook that has used all its time.
+/// Minimum for the image's stop timeout. A server that stalls for a whole tick of its watchdog begins to save only after that. The grace
+/// period includes this time, even after a hook that has used all of its own.
 const LEAST_STOP_SECONDS: i64 = 60;
 
-/// Variables that are ours to set, or that would put a second hand into `plugins/`, stop a server behind our back, or ask
-/// the Internet at each start. `check` refuses them from the user, with the reason.
+/// Variables that Nightshift sets, or that would add a second writer to `plugins/`, stop a server unnoticed, or need the Internet at each
+/// start. `check` rejects them in a user's spec, with the reason.
 pub(super) const REFUSED: [(&str, &str); 30] = [
     ("EULA", "set `spec.eula: Accepted`"),
     ("TYPE", "Nightshift runs Paper"),
@@ -69,8 +70,8 @@ pub(super) fn server(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_
         plain("RCON_PORT", &server.rcon.port.to_string()),
         rcon_password("RCON_PASSWORD", server),
         plain("STOP_DURATION", &stop.to_string()),
-        // The image rewrites server.properties from its environment after our init container wrote it, so what must
-        // hold goes both ways.
+        // The image rewrites server.properties from its environment after Nightshift's init container wrote it. Required lines are
+        // therefore set in both places.
         plain(SERVER_PROPERTIES, "rcon.ip=127.0.0.1\nbroadcast-rcon-to-ops=false"),
         plain("TZ", &server.zone),
     ];
@@ -84,8 +85,8 @@ pub(super) fn server(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_
     variables
 }
 
-/// Ours and the user's. The user's word counts for everything that `check` lets through; lines for server.properties are
-/// joined, ours last, because both are meant. A name that stands twice would make the API server refuse the whole object.
+/// Nightshift's variables and the user's. The user's value wins for every variable that `check` allows. Lines for server.properties are
+/// joined, with Nightshift's last, because both apply. The API server would reject the object if a name occurred twice.
 pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
     let mut merged: Vec<EnvVar> = Vec::with_capacity(ours.len() + users.len());
     for mut variable in ours {
@@ -103,13 +104,13 @@ pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
     merged
 }
 
-/// Before which updates the init container takes copies. A server that has none keeps the template that it has.
+/// The updates before which the init container takes backups. A server without backups keeps its existing template.
 pub(super) fn copies(server: &CheckedServer) -> Option<EnvVar> {
     server.backup.as_ref().map(|backup| plain("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
 }
 
-/// Which data of plugins the init container keeps, and where it finds an order to put back what was kept. A server that keeps neither these
-/// nor copies keeps the template that it has.
+/// The plugin data that the init container saves, and the path of the restore request. A server without saved data and backups keeps its
+/// existing template.
 pub(super) fn way_back(server: &CheckedServer) -> Vec<EnvVar> {
     let mut variables = Vec::new();
     if server.may_be_ordered_back() {
@@ -138,18 +139,18 @@ pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
         plain("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
     ];
     if !server.rcon.enabled {
-        // Only where it is off: a variable more would change the template of every server.
+        // Set only if RCON is off: an additional variable would change the template of every server.
         variables.push(plain("NIGHTSHIFT_RCON_ENABLED", "false"));
     }
     if let Some(backup) = &server.backup {
-        // A directory of its own: several servers may share a claim.
+        // Each server has its own directory, because several servers may share a claim.
         variables.push(plain("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));
-        // Whoever takes one, before the start or beside the server, clears away after it.
+        // The init container and the sidecar both take backups, and each prunes after its own.
         variables.push(plain("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
         variables.extend(backup.max_age.map(|age| plain("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
     }
-    // Only where it is set: a new default must not change the template of every server.
-    // The kubelet takes `$(NAME)` for a variable, and `$$` for a dollar.
+    // Set only if configured: a new default must not change the template of every server. The kubelet expands `$(NAME)` as a variable, and
+    // `$$` as a dollar sign.
     let Texts { kick, stop, called_off } = &server.texts;
     let texts =
         [("NIGHTSHIFT_KICK_TEXT", kick), ("NIGHTSHIFT_STOP_TEXT", stop), ("NIGHTSHIFT_CALLED_OFF_TEXT", called_off)];

@@ -154,7 +154,7 @@ fn the_image_never_kills_a_server_within_its_first_minute_of_stopping_and_the_ku
         let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
         let image: i64 = variable(game(&template), "STOP_DURATION").unwrap().parse().unwrap();
         assert!(image >= 60 && image >= seconds - 10, "{timeout}: {image} s");
-        // A hook that uses all its time first, and what the image has to be left with at least.
+        // A hook that uses all its time, and the minimum that the image needs after it.
         let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
         assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
     }
@@ -188,7 +188,7 @@ fn the_stop_hook_waits_as_long_as_the_spec_says_and_is_told_so_only_where_that_i
         let told: Vec<&str> = hook.command.iter().flatten().skip(2).map(String::as_str).collect();
         let expected: Vec<&str> = said.iter().flat_map(|seconds| ["--stop-timeout", *seconds]).collect();
         assert_eq!(told, expected, "{timeout}");
-        // The sidecar may be silent for 2 s before, and a server that SIGTERM has to stop needs a minute.
+        // The sidecar may be unreachable for 2 s before, and a server that SIGTERM has to stop needs a minute.
         let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
         assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
     }

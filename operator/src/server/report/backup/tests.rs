@@ -1,4 +1,4 @@
-//! Pure. What is said of copies that lie there, of those that do not, and of those that nobody can look at.
+//! Pure. Tests the reports of existing, missing and unreadable backups.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ fn a_failed_copy_outranks_the_good_ones_and_a_pod_without_the_volume_is_neither(
     assert_eq!(message, "the last copy is 20261122T030000Z-aaaaaaaa, read back when it was taken");
 }
 
-/// What is said where the copy of 03:00 is the last one, of this last request.
+/// The condition if the backup of 03:00 is the last one, and this was the last request.
 fn of_request(outcome: &serde_json::Value, at: &str, hot: &OnlineBackups) -> (Option<bool>, &'static str, String) {
     let request = json!({"request": "asked-1", "at": at, "outcome": outcome});
     of_the_agent(agent(&json!({"last": copy(), "good": 1, "hot": request})).backups.as_ref(), hot)
@@ -127,7 +127,7 @@ fn an_event_says_what_was_copied_and_what_it_cost() {
     assert_eq!(taken(&last), "20261122T030000Z-aaaaaaaa: the worlds, 39001 MB, taken and read back in 190 s");
 }
 
-/// A set of this world format, `cc`.
+/// A set `cc` of this world format.
 fn set(format: u32) -> FileSet {
     serde_json::from_value(json!({
         "lock": "cc", "minecraft": "1.21.10", "build": 130, "dataVersion": format,
@@ -170,7 +170,7 @@ fn a_set_below_the_world_is_told_of_every_copy_of_worlds_that_it_could_open_and_
         said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         said
     };
-    // All of these are newer, and none of them will do.
+    // All of these are newer, and none of them is usable.
     let mut copies = vec![
         listed("20261129T000000Z-aa", &json!({"dataVersion": 4671})),
         listed("20261128T000000Z-aa", &json!({"problem": "3 bytes are missing"})),
@@ -183,11 +183,11 @@ fn a_set_below_the_world_is_told_of_every_copy_of_worlds_that_it_could_open_and_
     let told = way(&with(&copies, &hot), 4556);
     assert!(told.starts_with("the copy `20261120T000000Z-bb`, which was taken of a running server, could"), "{told}");
     assert!(told.ends_with("what was built since 2026-11-20T00:00:00Z would be lost"), "{told}");
-    // Of one that is neither the last of all nor the last before an update nobody says how it was taken.
+    // A backup that is neither the last one nor the last one before an update has no known trigger.
     let told = way(&with(&copies, &json!({"lastOfWorlds": null})), 4556);
     assert!(told.contains("`20261120T000000Z-bb`, which may have been taken of a running server, could"), "{told}");
     assert!(told.ends_with("what was built since 2026-11-20T00:00:00Z would be lost"), "{told}");
-    // One without a number was opened by the set itself, and tells no instant by its name.
+    // A backup without a format was opened by the set itself. Its name contains no instant.
     let own = [listed("by-hand", &json!({"dataVersion": null, "lock": "cc", "afterDamage": true}))];
     let told = way(&with(&own, &json!({"lastOfWorlds": null})), 4556);
     let marked = "since it was taken would be lost. It was taken after the log had told of damage to the worlds";
@@ -208,7 +208,7 @@ fn copies_that_cannot_be_looked_at_are_not_told_as_none() {
     assert_eq!(build_status(&with_copies(), Some(&agent(&unread)), &nothing, None), None, "nobody knows");
     assert!(way(&unread, 4556).ends_with("is not known now: could not look through the copies"));
 
-    // What was put back meanwhile stands on another volume.
+    // The record of the last restore is on another volume.
     let mut later = restored();
     later["id"] = json!("20261129T000000Z-bbbbbbbb");
     let unread = json!({"problem": "could not look through the copies", "restored": later});

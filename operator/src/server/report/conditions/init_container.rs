@@ -1,15 +1,15 @@
-//! Pure. What keeps `prepare` from letting the server start, while it goes on trying: no agent can be asked then.
+//! Pure. Reports why `prepare` does not let the server start while it retries. No agent is reachable then.
 
 use super::super::PassReport;
 use super::refusal;
 
-/// What it has left behind, as more than a word in a log. None once it has ended well. What it is at by now only its log says.
+/// The last error of `prepare`, as a suffix. Empty once it has succeeded. Its current activity is only in its log.
 pub(super) fn awaited(report: &PassReport<'_>) -> String {
     refusal(report)
         .map_or_else(String::new, |why| format!("; `prepare` has told of this, and is at it again since: {why}"))
 }
 
-/// Why what settled does not come up.
+/// Why the stable set does not start.
 pub(super) fn why_down(report: &PassReport<'_>) -> String {
     let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
     let why = refusal(report).map_or_else(
@@ -30,7 +30,7 @@ mod tests {
 
     const WHY: &str = "could not ask for the lock on `/data/world_old/session.lock`";
 
-    /// A pod that has not come up, of whose `prepare` the kubelet says this.
+    /// A pod that has not started, with this status of `prepare`.
     fn starting(state: &Value, last_state: &Value) -> Pass {
         let mut pass = Pass::new();
         let until = Timestamp::UNIX_EPOCH;

@@ -1,4 +1,4 @@
-//! Pure. The conditions of a server after a pass that planned nothing.
+//! Pure. Builds the conditions of a server after a pass without a plan.
 
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use crate::server::report::status::has_come;
 use crate::server::report::world_damage::WORLD_DAMAGED;
 use crate::server::report::{LONGEST_MESSAGE, PassBlocked, PassReport, condition};
 
-/// Conditions when nothing could be planned: what runs goes on running, and `Ready` says what is known of it.
+/// The conditions if no plan was possible. The running server is unchanged, and `Ready` keeps its last value.
 pub(in super::super) fn build_trouble(
     server: &PaperMCServer,
     why: &PassBlocked,
@@ -29,7 +29,7 @@ pub(in super::super) fn build_trouble(
     }
     conditions.push(why.condition(server, now, before));
     if on_trial {
-        // What was said last has an instant in it that passes, and nothing happens then.
+        // The last message contains an instant that will pass without any effect.
         let what = "a set is on trial: its proof, and a roll-back if it fails, wait until this is mended";
         let words = cut(&format!("{what}: {}", why.message), LONGEST_MESSAGE);
         conditions.push(condition(server, "Updating", Some(true), "RolloutPaused", words, now, before));
@@ -37,11 +37,12 @@ pub(in super::super) fn build_trouble(
     conditions
 }
 
-/// What is known of a server of which nothing could be planned, beside what is in the way.
+/// Conditions that describe the running server, and are updated even without a plan.
 const OF_THE_SERVER: [&str; 8] =
     ["Ready", "Updating", "Drifted", "RconExposed", AGENT_REFUSES, JARS_SET_ASIDE, CRASH_LOOP, WORLD_DAMAGED];
 
-/// Conditions when nothing could be planned and a set on trial goes on: what is seen of it is news, and what was planned stands as it was said.
+/// The conditions if no plan was possible and a rollout continues. Conditions of the running server are updated, and those of the plan
+/// remain.
 pub(in super::super) fn build_on_trial(
     server: &PaperMCServer,
     checked: &CheckedServer,
@@ -51,7 +52,7 @@ pub(in super::super) fn build_on_trial(
 ) -> Vec<Condition> {
     let is_of_the_server = |it: &Condition| OF_THE_SERVER.contains(&it.type_.as_str());
     let has_come = has_come(report, before);
-    // Whether there is more to come nobody can say now.
+    // Whether there are more updates is unknown now.
     let stands =
         |it: &&Condition| !is_of_the_server(it) && it.type_ != why.of && !(has_come && it.type_ == "UpdateAvailable");
     let mut conditions: Vec<Condition> = before.conditions.iter().filter(stands).cloned().collect();
@@ -60,7 +61,7 @@ pub(in super::super) fn build_on_trial(
     conditions
 }
 
-/// Conditions when a pass failed: only `Reconciled` is new.
+/// The conditions after a failed pass. Only `Reconciled` changes.
 pub(in super::super) fn build_failure(
     server: &PaperMCServer,
     message: &str,

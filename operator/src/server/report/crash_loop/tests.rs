@@ -1,4 +1,4 @@
-//! Pure. When a loop of crashes is ended, and what is said of it.
+//! Pure. Tests when a crash loop leads to a stop, and how it is reported.
 
 use crds::paper_mc_server::{OnCrashLoop, StoppedByCrashes};
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,7 @@ fn at(minutes: i64) -> Timestamp {
     Timestamp::constant(1_795_348_800, 0) + SignedDuration::from_mins(minutes)
 }
 
-/// A settled server that crashed so many times, whose owner wishes for this, and whose container waits in the kubelet's back-off.
+/// A stable server with this number of crashes and this `onCrashLoop`, whose container waits in the kubelet's back-off.
 fn crashing(count: i64, wish: &str) -> Pass {
     let mut pass = Pass::new();
     pass.server = server(json!({"onCrashLoop": wish}));
@@ -50,7 +50,7 @@ fn stops(pass: &Pass, step: Step) -> bool {
     pass.plan.stop_for_crashes(&pass.server, &pass.checked, &pass.seen, step, at(0)).is_some()
 }
 
-/// The same server when its pod is gone.
+/// The same server after its pod was deleted.
 fn stopped() -> Pass {
     let mut pass = crashing(3, "Stop");
     let crashes = pass.plan.stop_for_crashes(&pass.server, &pass.checked, &pass.seen, DOWN, at(0));

@@ -1,4 +1,4 @@
-//! Pure. What is said of a server that stays at a set by a person's word.
+//! Pure. Tests the reports of a server with a pinned set.
 
 use scheduler::observation::Revision;
 

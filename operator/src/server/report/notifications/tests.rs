@@ -1,4 +1,4 @@
-//! Pure. When something is told, and that it is told once.
+//! Pure. Tests when notifications are created, and that each is created once.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ fn between(before: (&str, &[&str]), after: (&str, &[&str])) -> NotificationInput
     }
 }
 
-/// What is there to be told, to whom.
+/// The pending notifications with their channels.
 fn pending(notices: &[NotificationState]) -> Vec<(NotificationEvent, String)> {
     notices.iter().filter(|it| !it.pending.is_empty()).map(|it| (it.occasion, it.pending.join(" "))).collect()
 }
@@ -74,7 +74,7 @@ fn to_team(occasions: &[NotificationEvent]) -> Vec<(NotificationEvent, String)> 
     occasions.iter().map(|&occasion| (occasion, "team".to_owned())).collect()
 }
 
-/// Everybody was told.
+/// Marks all notifications as delivered.
 fn told(mut notices: Vec<NotificationState>) -> Vec<NotificationState> {
     for notice in &mut notices {
         notice.pending.clear();
@@ -149,7 +149,7 @@ fn the_end_of_an_update_is_seen_in_the_facts_once_and_a_first_start_is_none() {
     assert_eq!(pending(&next_notices(&[], &team(), &first_start, now())), []);
     first_start.rollout_before = Some(RolloutFacts::default());
     assert_eq!(pending(&next_notices(&[], &team(), &first_start, now())), []);
-    // There and back again within a day: each is told.
+    // Updated and rolled back within a day: each is reported.
     let there = told(next_notices(&[], &team(), &between(("a", &[]), ("b", &[])), now()));
     let back = told(next_notices(&there, &team(), &between(("b", &[]), ("a", &[])), now() + hours(1)));
     let again = next_notices(&back, &team(), &between(("a", &[]), ("b", &[])), now() + hours(2));
@@ -178,7 +178,7 @@ fn a_set_that_fails_is_told_as_taken_back_or_as_a_decision_for_a_person() {
     assert_eq!(back[0].why.as_deref(), Some("CoreProtect 23.1 did not enable"));
     failed.is_stuck = true;
     assert_eq!(pending(&next_notices(&[], &team(), &failed, now())), to_team(&[NotificationEvent::Failed]));
-    // The list of ten pushes the oldest out: nothing has failed.
+    // The oldest entry is pruned from the list of ten. No revision has failed.
     let pushed = between(("a", &["x", "b"]), ("a", &["b"]));
     assert_eq!(pending(&next_notices(&[], &team(), &pushed, now())), []);
 }
@@ -201,7 +201,7 @@ fn a_way_back_that_ends_with_a_person_is_told_once_to_those_who_heard_that_it_wa
     assert_eq!(pending(&later), [], "it comes and goes with each start of its process");
     let anew = next_notices(&later, &team(), &left(now() + hours(72)), now() + hours(73));
     assert_eq!(pending(&anew), to_team(&[NotificationEvent::Failed]), "another update");
-    // Who was told when it failed that a person has to decide is not told so once more.
+    // A channel that was notified of the required decision at the failure is not notified again.
     let left_to_a_person = left(now() - minutes(1)).left_to_a_person;
     let left_at_once = NotificationInput { is_stuck: true, left_to_a_person, ..failed };
     let first = next_notices(&[], &team(), &left_at_once, now());
@@ -232,7 +232,7 @@ fn a_server_that_is_down_is_an_updates_fault_only_on_the_way_back_from_it() {
     pass.step = down;
     assert_eq!(left(&pass), None, "it was up");
 
-    // What was to be undone, and cannot be: the channels heard that it is, before somebody joined or the copies could not be read.
+    // An expected roll-back that is no longer possible, because a player joined or the backups could not be read.
     pass.done = StepOutcome::MarkedFailed;
     let mut pass = pass.next();
     for waiting in [WaitingOn::NoBackup, WaitingOn::RollbackWouldLoseProgress] {
@@ -251,7 +251,7 @@ fn being_held_for_fourteen_days_is_told_once_for_each_time_that_it_lasts_so_long
     assert_eq!(pending(&next_notices(&[], &team(), &held(since + minutes(1)), now())), []);
     let told_once = told(next_notices(&[], &team(), &held(since), now()));
     assert_eq!(told_once[0].what, "Paper 26.2 is held by GriefPrevention");
-    // The memory outlives many other notices.
+    // The record survives many other notifications.
     let mut status = told_once;
     for day in 1..40 {
         let done = between(("a", &[]), (&format!("b{day}"), &[]));

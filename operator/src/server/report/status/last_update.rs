@@ -1,4 +1,4 @@
-//! Pure. What the status says of the last update: kept, failed, or taken back.
+//! Pure. Builds `status.lastUpdate`: an update that was kept, failed or rolled back.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::LastUpdate;
@@ -13,13 +13,13 @@ use crate::server::report::PassReport;
 use crate::server::report::events::{downtime, interrupted, stopped_at};
 use crate::server::report::failure::why_it_failed;
 
-/// The last update, after this pass.
+/// The last update after this pass.
 pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
     let agent = report.seen.report.as_deref();
     let settled = report.seen.settled_lock.as_deref().map(version);
     let on_trial = report.seen.pod_lock.as_deref().map(version);
     match report.done {
-        // What failed, and why, is still to be read in the morning.
+        // The failure and its reason remain readable.
         StepOutcome::Closed(MarkedStable::First | MarkedStable::Before) => before.last_update.clone().map(|last| {
             let down_seconds = if last.going_back { down_in_all(&last, agent) } else { last.down_seconds };
             LastUpdate { down_seconds, going_back: false, ..last }
@@ -35,7 +35,7 @@ pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
             down_seconds: downtime(agent).and_then(seconds),
             players: interrupted(agent),
         }),
-        // It may wait for a person for days before it goes back, and until then nobody is to read of the update before it, which went well.
+        // The roll-back may wait for a user for days. Until then the status must not show the successful update before it.
         StepOutcome::MarkedFailed => Some(LastUpdate {
             applied_at: report.now,
             previous_version: settled,
@@ -44,7 +44,7 @@ pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
             unproven: false,
             going_back: false,
             message: cut(&why_it_failed(report), 1_024),
-            // While it does not come up nobody knows.
+            // Unknown while the server does not start.
             down_seconds: downtime(agent).and_then(seconds),
             players: interrupted(agent),
         }),
@@ -72,7 +72,7 @@ pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
         // A restart is no update.
         | StepOutcome::Restarting { .. }
         | StepOutcome::Restarted
-        // Nor is a drain.
+        // A drain is no update.
         | StepOutcome::DrainBegun
         | StepOutcome::DrainEnded
         | StepOutcome::CalledOff
@@ -80,7 +80,7 @@ pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
     }
 }
 
-/// `1.21.10-130`
+/// For example `1.21.10-130`.
 fn version(record: &LockRecord) -> String {
     format!("{}-{}", record.lock.minecraft, record.lock.build)
 }
@@ -89,23 +89,23 @@ fn seconds(span: SignedDuration) -> Option<u32> {
     u32::try_from(span.as_secs()).ok()
 }
 
-/// How long a server was down for a set that failed, when it is about to go back: until that set came up, or until now.
+/// Downtime caused by a failed set right before its roll-back: until that set was up, or until now.
 fn down_so_far(agent: Option<&protocol::AgentReport>, now: Timestamp) -> Option<u32> {
     downtime(agent).or_else(|| Some(now.duration_since(stopped_at(agent)?))).and_then(seconds)
 }
 
-/// The same when what ran before is up again.
+/// The same once the earlier set is up again.
 fn down_in_all(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> Option<u32> {
     let before = last.down_seconds.filter(|_| was_stopped_again(last, agent));
     Some(before.unwrap_or(0) + downtime(agent).and_then(seconds)?)
 }
 
-/// A set that failed and had come up was stopped for the way back, and that stop is the last one. One that never came up was not.
+/// Whether the roll-back stopped the server once more. That is the case for a failed set that was up, and not for one that never started.
 pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> bool {
     stopped_at(agent).is_some_and(|stopped| last.applied_at < stopped)
 }
 
-/// What an update that was kept has brought, and in front of it what keeps it from being proven.
+/// The changes of an update that was kept, after the reason why it is not verified.
 fn applied(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
     let what = before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes));
     let doubt = report.plan.proof.unproven().map(|problem| format!("not proven: {}; ", cut(problem, 512)));
@@ -125,7 +125,7 @@ mod tests {
 
     const WHY: &str = "Shop did not enable";
 
-    /// Build 130 has failed its proof where 129 has settled; the update before it went well.
+    /// Build 130 has failed its verification while 129 is stable. The update before was successful.
     fn marked_failed() -> Pass {
         let mut pass = Pass::new();
         let earlier = json!({

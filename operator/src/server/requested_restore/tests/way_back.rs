@@ -1,4 +1,4 @@
-//! A request where another set than the settled one is on trial, and where what settled cannot open the worlds.
+//! Tests a restore request during a rollout, and while the stable set cannot open the worlds.
 
 use scheduler::observation::{Announced, DataVersion, Disruption, Partition, Revision, StableSet, StatefulSetView};
 use scheduler::protocol::last_words::WorldRefused;
@@ -19,14 +19,14 @@ const COMMITTED: StatefulSetView = StatefulSetView {
 };
 const GONE_BACK: StatefulSetView = StatefulSetView { template: SETTLED, update: SETTLED, ..COMMITTED };
 
-/// The record of what settled, whose pods have the volume for copies or not.
+/// The record of the stable revision, whose pods have the backup volume or not.
 fn settled(has_volume: bool) -> Arc<SettledRecord> {
     let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
     let template = serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
     Arc::new(SettledRecord { template, baseline: Baseline::default(), unproven: None })
 }
 
-/// 1.21.11 is on trial where 1.21.10 settled; its agent says this of the copies.
+/// 1.21.11 is in rollout while 1.21.10 is stable. Its agent reports these backups.
 pub(crate) fn on_trial(backups: &Value) -> Observed {
     let mut seen = seen(backups);
     seen.facts.settled = Some(StableSet { revision: SETTLED, world: DataVersion(4556) });
@@ -36,7 +36,7 @@ pub(crate) fn on_trial(backups: &Value) -> Observed {
     seen
 }
 
-/// 1.21.10 has come back and its init container refuses the worlds, with these words.
+/// 1.21.10 is running again, and its init container refuses the worlds with this message.
 pub(crate) fn refused(said: &str) -> Observed {
     let mut seen = on_trial(&Value::Null);
     seen.shape = Some(GONE_BACK);
@@ -56,7 +56,7 @@ fn words(copies: Option<&[&str]>, not_obeyed: Option<&str>) -> String {
     WorldRefused { why: "a world cannot go back".to_owned(), floor: None, copies, not_obeyed }.to_string()
 }
 
-/// What a request of now comes to at the second look.
+/// The state of a new request after the second pass.
 fn second_look(asked: &str, seen: &Observed) -> RestoreHandled {
     let first = of(&asks(asked), seen, None, at(0)).noted.unwrap();
     of(&asks(asked), seen, Some(first), at(0)).noted.unwrap()
@@ -67,7 +67,7 @@ fn request(copy: &str) -> RestoreHandled {
     RestoreHandled { asked, seen_at: at(0), copy: Some(copy.to_owned()), result: None, message: None }
 }
 
-/// How the request for the good copy stands, so many minutes after it was first seen.
+/// The state of the request for the good backup, this many minutes after it was first observed.
 fn later(seen: &Observed, minutes: i64) -> RestoreRequests {
     of(&asks(&format!("{GOOD};overwrite")), seen, Some(request(GOOD)), at(minutes))
 }
@@ -82,7 +82,7 @@ fn where_a_set_is_on_trial_the_order_is_for_what_would_come_back_and_so_is_the_l
     let why = newer.message.unwrap();
     assert!(why.contains("newer Minecraft than 1.21.10, which would come back"), "{why}");
     assert!(why.ends_with(&format!("worlds are: {NEWEST}, {GOOD}")), "those that it could open: {why}");
-    // The newest of all was taken of what failed.
+    // The newest backup was taken of the failed set.
     let mut shelf = shelf();
     let of_what_failed = json!({"id": "20261122T090000Z-bbbbbbbb", "contents": "worlds", "dataVersion": 4671});
     shelf["listed"].as_array_mut().unwrap().insert(0, of_what_failed);
@@ -136,7 +136,7 @@ fn from_when_the_way_back_is_written_the_request_waits_for_what_comes_of_it() {
         let waits = later(&seen, minutes);
         assert_eq!((waits.noted.unwrap().result, waits.due), (None, None), "{minutes}");
     }
-    // It has come up and its agent is silent: it is not stopped for the same once more.
+    // The pod is up and its agent is unreachable. It is not stopped for the same request again.
     seen.pod_lock = seen.settled_lock.clone();
     seen.report = None;
     seen.facts.restarted = Some(RestartStarted { due: at(0), pod: NEW_POD.parse().unwrap() });
@@ -167,7 +167,7 @@ fn where_the_worlds_are_refused_the_copies_are_those_that_the_init_container_nam
     assert!(why.contains("no good copy"), "{why}");
     let why = no("latest;overwrite", &words(None, None));
     assert!(why.contains("write the name of one"), "an agent from before: {why}");
-    // Words about something else: it is waited for somebody who can be asked.
+    // A message about another problem: the request waits until an agent answers.
     assert_eq!(second_look("latest;overwrite", &refused("NO BACKUP: no room")).result, None);
 }
 
@@ -181,12 +181,12 @@ fn an_order_that_stands_is_left_to_the_init_container_and_its_last_words_end_the
         let waits = later(&seen, minutes);
         assert_eq!((waits.noted.unwrap().result, waits.due), (None, None), "{minutes}");
     }
-    // What stands only keeps the copy.
+    // The existing request only protects the backup.
     let asked = seen.orders.asked.clone();
     seen.orders.asked = later(&seen, 1).keeps;
     assert!(seen.orders.asked.is_some() && later(&seen, 1).goes_with_the_way_back);
     seen.orders.asked = asked;
-    // What stands is for another request.
+    // The existing request belongs to another user request.
     let asked = seen.orders.asked.as_ref().map(|order| AskedRestore { request: "asked-1".to_owned(), ..order.clone() });
     seen.orders.asked = asked;
     assert!(later(&seen, 1).goes_with_the_way_back);

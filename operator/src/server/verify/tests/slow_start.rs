@@ -64,7 +64,7 @@ fn minute(of: i64) -> Timestamp {
     at(60 * of)
 }
 
-/// A pod that was made at minute 0 and whose copy had taken until minute `prepared`, of whose server the kubelet says this.
+/// A pod created at minute 0 whose backup took until minute `prepared`, with this status of the server's container.
 fn pod(prepared: i64, server: &Value) -> Pod {
     serde_json::from_value(json!({
         "metadata": {"name": "lobby-0"},
@@ -77,7 +77,7 @@ fn pod(prepared: i64, server: &Value) -> Pod {
     .unwrap()
 }
 
-/// The pod of a server that answered first in this minute.
+/// The pod of a server that first answered in this minute.
 fn answered(prepared: i64, server: &Value, answered: i64) -> Pod {
     let mut pod = pod(prepared, server);
     let conditions = pod.status.as_mut().and_then(|status| status.conditions.as_mut()).unwrap();
@@ -94,12 +94,12 @@ fn server(restarts: u32, is_up: bool, state: &Value, last: &Value) -> Value {
     })
 }
 
-/// One that has run since this minute, and has answered.
+/// A server that has run since this minute and has answered.
 fn up(since: i64) -> Value {
     server(0, true, &json!({"running": {"startedAt": minute(since).to_string()}}), &json!({}))
 }
 
-/// One that has been started again so often, and whose last process ran for a minute from this one on.
+/// A server with this number of restarts, whose last process ran for a minute from this one on.
 fn crashed(restarts: u32, began: i64) -> Value {
     let (began, ended) = (minute(began).to_string(), minute(began + 1).to_string());
     let last = json!({"terminated": {"exitCode": 1, "startedAt": began, "finishedAt": ended}});
@@ -121,12 +121,12 @@ fn proof(pod: &Pod, report: Option<&AgentReport>, before: bool, now: i64) -> Ver
     prove(report, &expected, minute(now))
 }
 
-/// The proof while the agent does not answer.
+/// The result while the agent is unreachable.
 fn unheard(pod: &Pod, now: i64) -> Verification {
     proof(pod, None, true, now).verdict
 }
 
-/// The proof while the agent says that there is no process.
+/// The result while the agent reports no process.
 fn absent(pod: &Pod, now: i64) -> Verification {
     proof(pod, Some(&AgentReport { server: Server::Absent, ..report(&[]) }), true, now).verdict
 }
@@ -170,7 +170,7 @@ fn a_set_that_crashes_again_and_again_ends_however_late_it_first_answered() {
         let ended = pod(16, &crashed(restarts, 600));
         assert_eq!([absent(&ended, 601), unheard(&ended, 601)], [Verification::Failed; 2], "{restarts}");
     }
-    // There is nothing to go back to from a first start, and it is not waited for either.
+    // A first start has no roll-back, and is not waited for either.
     let gone = AgentReport { server: Server::Absent, ..report(&[]) };
     assert_eq!(proof(&pod(16, &crashed(4, 600)), Some(&gone), false, 601).problem, "the server does not stay up");
 }

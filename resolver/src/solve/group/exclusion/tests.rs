@@ -1,8 +1,8 @@
-//! Pure. Tests of who is taken, against asking one after the other.
+//! Pure. Tests which servers are accepted, against trying one after the other.
 
 use super::*;
 
-/// Whether no two of them clash: of two numbers, those whose product leaves this rest clash.
+/// Whether no two of them conflict. Two numbers conflict if their product leaves this remainder.
 fn go_together(places: &[usize], odds: usize) -> bool {
     let clash = |a: usize, b: usize| (a * b + a + b) % odds == 1;
     places.iter().enumerate().all(|(at, &a)| places[..at].iter().all(|&b| !clash(a, b)))

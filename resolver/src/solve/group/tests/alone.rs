@@ -1,4 +1,4 @@
-//! Pure. Who clashes with whom in a group, against holding each server against each other one; and what that costs.
+//! Pure. Tests the conflicts within a group against comparing each pair of servers, and tests their cost.
 
 use pubgrub::VersionSet;
 
@@ -8,7 +8,7 @@ use super::small::{Random, Small, fleet};
 use super::*;
 use crate::solve::index_set::IndexSet;
 
-/// One server held against each other one.
+/// One server compared with each other one.
 fn one_by_one(
     company: &GroupContext<'_, '_>,
     gone: &[usize],
@@ -112,7 +112,7 @@ fn to_find_who_clashes_with_each_of_a_group_takes_a_few_looks_at_each_of_them() 
         let requests = of.requests.iter().flat_map(|request| (0..50).map(move |at| copy(request, at)));
         Small { requests: requests.collect(), ..of.clone() }
     };
-    // Two that share a plugin and have nothing of it in common.
+    // Two servers that share a plugin and have no common release of it.
     let of_two = |of: &Small| of.requests.len() == 2 && groups(&of.requests).len() == 1 && clash(of).0 > 0;
     let problem = many(&(0..2_000).map(fleet).find(of_two).unwrap());
     let (clashes, servers, looks) = clash(&problem);

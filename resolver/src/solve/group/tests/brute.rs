@@ -1,6 +1,6 @@
-//! Pure. What a group should come to, by trying everything: own code, from the catalog and the requests.
+//! Pure. Computes the expected result of a group by brute force, from the catalog and the requests.
 //!
-//! It takes from the code under test only which projects take part on a server and in which order they count.
+//! It uses the code under test only for the projects that take part on a server and for their order.
 
 #![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
 
@@ -17,16 +17,16 @@ mod search;
 
 use search::{Solution, best, listed, plugin_usable, sharers};
 
-/// What one server should come to.
+/// The expected result of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// No answer alone.
+    /// No solution alone.
     Alone,
-    /// Not with the others.
+    /// No solution with the others.
     Aside,
-    /// Neither, because what they have is older than what runs: what it has alone.
+    /// No solution with the others, whose releases are older than the running ones: the server keeps its own solution.
     Below,
-    /// This Minecraft and these releases, sorted.
+    /// This Minecraft version and these releases, sorted.
     Runs(String, Vec<String>),
 }
 
@@ -41,14 +41,14 @@ impl Answer {
     }
 }
 
-/// How a plugin takes part on one server.
+/// The role of a plugin on one server.
 #[derive(Debug, Clone, PartialEq)]
 enum Mode<'a> {
-    /// Asked for.
+    /// Requested.
     Insist,
-    /// Not installed unless something needs it.
+    /// Not installed unless another plugin needs it.
     Optional,
-    /// This release, whatever Paper it is.
+    /// This release on every Paper version.
     Stays(&'a Release),
 }
 
@@ -56,7 +56,7 @@ enum Mode<'a> {
 #[derive(Clone)]
 struct Server<'a> {
     request: &'a Request,
-    /// Open ones, newest first, as places in the sorted list.
+    /// Allowed ones, newest first, as positions in the sorted list.
     papers: Vec<usize>,
     plugins: Vec<Plugin<'a>>,
 }
@@ -64,17 +64,17 @@ struct Server<'a> {
 #[derive(Clone)]
 struct Plugin<'a> {
     project: &'a Project,
-    /// First object, if asked for.
+    /// First object, if requested.
     object: Option<String>,
     latest: BTreeSet<String>,
     mode: Mode<'a>,
-    /// May be used and meet the pin, newest first.
+    /// Usable releases that match the pin, newest first.
     usable: Vec<&'a Release>,
-    /// May be used, newest first.
+    /// Usable releases, newest first.
     may: Vec<&'a Release>,
 }
 
-/// The expected answers for a group.
+/// The expected results for a group.
 pub(super) fn group(problem: &Small, group: &[usize]) -> Vec<(String, Answer)> {
     let mut versions: Vec<_> = problem.catalog.paper.iter().map(|paper| &paper.minecraft).collect();
     versions.sort();
@@ -112,7 +112,7 @@ pub(super) fn group(problem: &Small, group: &[usize]) -> Vec<(String, Answer)> {
     answers
 }
 
-/// Whether another server has a shared plugin in a release older than what runs here, and too old for here.
+/// Whether another server has a shared plugin in a release that is older than the one running here and unusable here.
 fn is_below(server: &Server<'_>, other: &Server<'_>, chosen: &[Option<&Release>]) -> bool {
     other.plugins.iter().zip(chosen).any(|(theirs, chosen)| {
         let shares =
@@ -124,7 +124,7 @@ fn is_below(server: &Server<'_>, other: &Server<'_>, chosen: &[Option<&Release>]
     })
 }
 
-/// What orders the releases of a project.
+/// The sort key of the releases of a project.
 fn age(release: &Release) -> (Option<jiff::Timestamp>, &str) {
     (release.published, &release.version)
 }
@@ -162,7 +162,7 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
             .iter()
             .filter_map(|wish| if let VersionRequest::Pin { version } = &wish.version { Some(version) } else { None })
             .collect();
-        // All pinned: the highest. All numbers have one digit.
+        // If all are pinned, the highest pin counts. All numbers have one digit.
         let pin = (pins.len() == asked.len()).then(|| pins.iter().max().copied()).flatten();
         let mut usable: Vec<&Release> = project
             .releases
@@ -202,8 +202,8 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
     Server { request, papers, plugins: plugins.collect() }
 }
 
-/// The projects that may go below what runs: by their Plugins, or because one of these needs them in a release that is old
-/// enough and whose needs are asked for, where only that can bring them.
+/// The projects that may be downgraded: their Plugin allows it, or they are not requested and an eligible release of
+/// such a project requires them.
 fn may_go_down<'a>(
     problem: &'a Small,
     request: &Request,
@@ -237,7 +237,7 @@ fn may_go_down<'a>(
     go_down
 }
 
-/// Whether a server has an answer alone; with strategy `latest`, after leaving behind what cannot follow.
+/// Whether a server has a solution alone. With strategy `latest`, plugins that cannot follow are left behind first.
 fn alone(server: &mut Server<'_>, minecraft: &[String]) -> bool {
     let possible = |server: &Server<'_>| best(std::slice::from_ref(server), &[0], minecraft, &|_, _, _| true).is_some();
     if possible(server) || !matches!(server.request.paper, PaperRequest::Latest) {
@@ -268,7 +268,7 @@ fn alone(server: &mut Server<'_>, minecraft: &[String]) -> bool {
     true
 }
 
-/// One after the other, those first who go with the most others.
+/// One after the other, starting with the servers that are compatible with the most others.
 fn taken(servers: &[Server<'_>], able: &[bool], minecraft: &[String]) -> Vec<usize> {
     let able: Vec<usize> = (0..servers.len()).filter(|&at| able[at]).collect();
     let could: Vec<Vec<BTreeSet<&str>>> = servers.iter().map(|server| consistent(server, minecraft)).collect();
@@ -300,7 +300,8 @@ fn taken(servers: &[Server<'_>], able: &[bool], minecraft: &[String]) -> Vec<usi
     taken
 }
 
-/// What is left of each plugin when Papers without one and releases without a Paper are dropped, again and again.
+/// The remaining releases of each plugin after Paper versions without a release and releases without a Paper version
+/// are removed repeatedly.
 fn consistent<'a>(server: &Server<'a>, minecraft: &[String]) -> Vec<BTreeSet<&'a str>> {
     let mut papers = server.papers.clone();
     let mut left: Vec<Vec<&Release>> = server.plugins.iter().map(|plugin| plugin.usable.clone()).collect();
@@ -321,7 +322,7 @@ fn consistent<'a>(server: &Server<'a>, minecraft: &[String]) -> Vec<BTreeSet<&'a
     left.into_iter().map(|left| left.into_iter().map(|release| release.id.as_str()).collect()).collect()
 }
 
-/// The best for the members, where shared plugins stay within what would work for those who are no members.
+/// The best solution for the members, with shared plugins within the releases that work on the excluded servers.
 fn heeded<'a>(servers: &[Server<'a>], members: &[usize], minecraft: &[String]) -> Solution<'a> {
     let free = best(servers, members, minecraft, &|_, _, _| true).unwrap();
     let papers = free.0.clone();

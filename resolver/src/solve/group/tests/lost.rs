@@ -1,15 +1,15 @@
-//! Pure. Groups whose servers run what its pages have lost.
+//! Pure. Tests groups whose servers run delisted releases.
 
 use super::small::{Small, fleet};
 use super::*;
 use crate::request::{PaperRequest, Running};
 
-/// So many servers that ask for the same and run what it comes to alone, on the Minecraft that they run on and after all pages have lost it;
-/// `None`: it comes to nothing.
+/// Creates servers with the same request that run its solution, on the Minecraft version of that solution, after all
+/// those releases were delisted. `None` if there is no solution.
 fn like_one(seed: u64, servers: usize) -> Option<Small> {
     let mut problem = fleet(seed);
     let mut request = problem.requests.swap_remove(0);
-    // Strategy `latest` leaves plugins behind, and with the pin below nothing is left behind any more.
+    // Strategy `latest` leaves plugins behind, and with the pin below no plugin is left behind any more.
     (request.running, request.paper) = (None, PaperRequest::Auto);
     let lock = crate::resolve(&problem.catalog, &request, problem.now).ok()?.lock;
     for project in &mut problem.catalog.projects {
@@ -22,7 +22,7 @@ fn like_one(seed: u64, servers: usize) -> Option<Small> {
     Some(problem)
 }
 
-/// How many releases pages have lost at the tables of all, and how many sheets there are for how many plugins.
+/// The number of delisted releases in the shared tables, of shared eligibilities, and of plugins.
 fn at_the_tables(problem: &Small) -> (usize, usize, usize) {
     let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
     let listed = fleet.tables.projects.values().map(|listing| listing.releases.len()).sum::<usize>();
@@ -39,7 +39,7 @@ fn a_release_that_many_servers_know_alike_is_at_their_tables_once_and_so_is_what
     let (lost, sheets, plugins) = at_the_tables(&problem);
     assert!(run > 0 && (lost, sheets) == (run, plugins), "{lost} of {run}, {sheets} of {plugins}");
 
-    // What another lock knows otherwise is another one's: of one release two, and of no other any more.
+    // A lock that describes a delisted release differently gets its own entry. Other releases are not affected.
     let mut apart = problem;
     apart.requests[7].running.as_mut().unwrap().lost[0].release.java = Some(8);
     assert_eq!(at_the_tables(&apart).0, run + 1);
@@ -52,7 +52,7 @@ fn servers_that_run_the_same_and_know_the_same_of_it_come_together_to_what_each_
         let Some(problem) = like_one(seed, 3) else { continue };
         let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, Budget::default());
         for ((_, answer), request) in answers.iter().zip(&problem.requests) {
-            // What runs goes together, so there is an answer.
+            // The running releases are compatible, so there is a solution.
             let lock = &answer.as_ref().unwrap_or_else(|no| panic!("seed {seed}: {no:?}")).lock;
             assert_eq!(*lock, crate::resolve(&problem.catalog, request, problem.now).unwrap().lock, "seed {seed}");
             let lost = &request.running.as_ref().unwrap().lost;

@@ -1,4 +1,4 @@
-//! Pure. Small fleets, made from a seed.
+//! Pure. Generates small fleets from a seed.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -76,11 +76,12 @@ fn paper(at: usize, stable: bool) -> PaperVersion {
     }
 }
 
-/// What a fleet is like.
+/// The shape of a fleet.
 #[derive(Debug, Clone, Copy)]
 struct Style {
     projects: usize,
-    /// Each release is for one or two Papers, the next one for the next: servers on different Papers do not go together.
+    /// Each release supports one or two Paper versions, the next release the next ones: servers on different versions
+    /// are incompatible.
     narrow: bool,
 }
 
@@ -141,7 +142,7 @@ pub(super) fn fleet(seed: u64) -> Small {
     });
     let built = built.collect();
     let go_down: Vec<bool> = (0..projects).map(|_| random.percent(35)).collect();
-    // One strategy per object; a second object on a project links or unlinks servers further.
+    // One strategy per object. A second object on a project links or unlinks further servers.
     let mut objects: Vec<(String, usize, VersionRequest)> = Vec::new();
     for (project, &count) in counts.iter().enumerate() {
         let mut strategy = || match random.below(20) {
@@ -224,8 +225,8 @@ pub(super) fn fleet(seed: u64) -> Small {
     Small { catalog, requests, now: day(22) }
 }
 
-/// Gives a server two plugins of its own that chase each other: release `k` of each goes with nothing of the other from
-/// `k` up, so it takes many steps to see that nothing goes with anything.
+/// Gives a server two conflicting plugins of its own: release `k` of each is incompatible with all releases of the
+/// other from `k` up. So the solver needs many steps to find that there is no solution.
 pub(super) fn add_ladder(problem: &mut Small, server: usize) {
     const RELEASES: usize = 200;
     let papers = problem.catalog.paper.len();
@@ -278,12 +279,12 @@ pub(super) fn add_ladder(problem: &mut Small, server: usize) {
 }
 
 impl Small {
-    /// As `resolver explain --problem FILE` reads it.
+    /// The format that `resolver explain --problem FILE` reads.
     pub(super) fn to_saved(&self) -> String {
         saved(&self.catalog, &self.requests, self.now)
     }
 
-    /// Every list of the input in another order.
+    /// Shuffles every list of the input.
     pub(super) fn shuffle(&mut self, random: &mut Random) {
         fn mix<T>(items: &mut [T], random: &mut Random) {
             for at in (1..items.len()).rev() {

@@ -1,11 +1,11 @@
-//! Edge (writes). What goes wrong while a copy is taken, kept or read: power, disk, other writers, and archives that mean harm.
+//! Edge (writes). Checks faults while a backup is taken, kept or read: power, disk, other writers, and malicious archives.
 
 use rustix::io::Errno;
 
 use super::*;
 use crate::staging::fs_ops::faulty::{FaultyFs, told};
 
-/// The power goes after `left` operations. What was written and not brought to the disk by then is empty afterwards.
+/// Simulates a power cut after `left` operations. Files that were written and not synced to disk by then are empty afterwards.
 struct Power {
     left: usize,
     unsynced: Rc<RefCell<BTreeSet<PathBuf>>>,
@@ -15,7 +15,7 @@ struct Power {
 impl FsHook for Power {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
         if what.starts_with("read") {
-            // Changes nothing that a power cut could leave half done.
+            // Reads change no state that a power cut could leave half done.
             return Ok(());
         }
         // The operation before this one has ended.
@@ -168,7 +168,7 @@ fn a_disk_that_is_full_while_it_unpacks_does_not_make_a_copy_a_damaged_one() {
     assert_eq!(only_files(&server.restored(&backup)), files(&NEW_LAYOUT), "what lay half there is gone");
 }
 
-/// A copy of somebody who can write to the shelf: archive, list and record agree with each other.
+/// A forged backup in the repository: archive, list and record agree with each other.
 fn forged(server: &Server, entries: &[(&[u8], tar::EntryType)]) -> Backup {
     let honest = server.take(Contents::Worlds);
     let directory = server.shelf.directory(&honest.id);
@@ -253,7 +253,7 @@ fn a_file_that_grows_or_shrinks_while_it_is_read_makes_no_copy() {
     }
     impl FsHook for Meddles {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
-            // After its size was taken, before it is read: the first block of the archive goes out.
+            // After the size was read, before the content is read: the first block of the archive is written.
             if what == "write" && path.ends_with(ARCHIVE) {
                 fs::File::options().write(true).open(&self.file)?.set_len(self.length)?;
             }

@@ -1,13 +1,13 @@
-//! Edge (writes). A volume for copies that has room for three.
+//! Edge (writes). Checks a backup volume that has space for three backups.
 
 use super::*;
 
-/// What compression makes no smaller is most of each copy.
+/// The size of incompressible data, which is most of each backup.
 const COPY: usize = 300_000;
-/// Less than four copies with what else belongs to them.
+/// Less than four backups with their other files.
 const ROOM: u64 = 1_050_000;
 
-/// A volume of [`ROOM`] bytes, beside those that must stay free on any.
+/// A volume of [`ROOM`] bytes, in addition to the reserve that must stay free.
 struct Small {
     shelf: PathBuf,
 }

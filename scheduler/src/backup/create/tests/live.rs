@@ -1,8 +1,8 @@
-//! Edge (writes). Copies of a server that goes on running: its plugins write while it is read.
+//! Edge (writes). Checks online backups: plugins write while files are read.
 
 use super::*;
 
-/// What somebody else does to the files, right before a piece of one is read.
+/// Changes by another process, right before a chunk of a file is read.
 struct Meanwhile<F>(F);
 
 impl<F: FnMut(&Path)> FsHook for Meanwhile<F> {
@@ -17,7 +17,7 @@ impl<F: FnMut(&Path)> FsHook for Meanwhile<F> {
 const SIZE: usize = 300_000;
 const SHORT: u64 = 200_000;
 
-/// A server with four files that are written to as they are read, and two that go before that.
+/// A server with four files that are written to while they are read, and two that are removed before.
 fn busy() -> (Server, impl FnMut(&Path)) {
     let server = Server::new(&NEW_LAYOUT);
     for name in ["a-first", "grows", "rests", "rewritten", "shrinks"] {
@@ -84,7 +84,7 @@ fn a_server_that_should_not_run_and_writes_all_the_same_gets_no_copy() {
     }
 }
 
-/// Says no from one kind of step on.
+/// Refuses every step of this kind.
 struct Told(&'static str);
 
 impl FsHook for Told {

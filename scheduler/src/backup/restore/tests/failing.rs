@@ -1,5 +1,6 @@
-//! Edge (writes). Each single file operation of a restore fails once, as on a failing or a full disk, and the process lives; and a copy that
-//! cannot be read just now.
+//! Edge (writes). Checks a restore in which each file operation fails once, as on a failing or full disk, and a temporarily unreadable backup.
+//!
+//! The process continues after each failure.
 
 use rustix::io::Errno;
 
@@ -7,8 +8,8 @@ use super::*;
 use crate::backup::retention::Retention;
 use crate::staging::fs_ops::faulty::{FaultyFs, told};
 
-/// For each n: the operation n fails while `part` is put in the place of what `server` makes, whose files are `there`. In the end it is what the
-/// copy holds, and nothing of what was there is lost.
+/// For each n, operation n fails while `part` of `server` is restored over the files in `there`. At the end the files match the backup, and no
+/// previous file is lost.
 fn fail_everywhere(
     part: RestorePart,
     server: impl Fn() -> Server,
@@ -78,7 +79,7 @@ fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_s
         let server = Server::new(Contents::Worlds);
         let (file, away) = (server.shelf.directory(&server.backup.id).join(name), server.directory.path().join("away"));
         fs::rename(&file, &away).unwrap();
-        // What is read of a folder is an error of the system, as on a disk that fails.
+        // Reading a folder as a file returns a system error, as on a failing disk.
         fs::create_dir(&file).unwrap();
         let failed = server.restore(&mut Disk::new(RealFs), 60).unwrap_err();
         assert!(told(&failed).contains(name) && !matches!(failed, Error::Damaged { .. }), "{}", told(&failed));
@@ -98,7 +99,7 @@ fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_s
     }
 }
 
-/// Nothing can be written among the copies, and all else is well.
+/// A repository that is read-only, on an otherwise healthy disk.
 struct ReadOnlyShelf;
 
 impl FsHook for ReadOnlyShelf {
@@ -162,7 +163,7 @@ fn the_older_way_back_that_can_be_read_stays_and_the_newer_one_that_could_not_be
     let left: Vec<String> = server.shelf.list().unwrap().into_iter().map(|copy| copy.id).collect();
     assert_eq!(left, [server.backup.id.clone(), hot.id]);
 
-    // It is the only one that was taken before an update now.
+    // It is now the only backup from before an update.
     server.shelf.mark_unread(&server.backup.id, &Damaged::Seal { what: "x" }, &mut Disk::new(RealFs));
     let gone = server.shelf.prune(retention, &[], at(30), &mut Disk::new(RealFs)).unwrap();
     assert!(gone.is_empty(), "{gone:?}");

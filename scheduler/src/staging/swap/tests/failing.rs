@@ -1,11 +1,13 @@
-//! Edge (writes). Each single file operation of a swap fails once, as on a failing or a full disk, and the process lives.
+//! Edge (writes). Checks a swap in which each file operation fails once, as on a failing or full disk, while the
+//! process continues.
 
 use rustix::io::Errno;
 
 use super::super::super::fs_ops::faulty::{FaultyFs, told};
 use super::*;
 
-/// For each n: the operation n fails on the way from one set to the other. Looked at, and tried again: there, or back.
+/// For each n, operation n fails on the way from one version set to the other. The files are checked, and the swap is
+/// repeated, forward or back.
 fn fail_everywhere(goes_back: bool, links: bool, with_error: Errno) {
     for left in 0.. {
         let (server, old, new) = prepared();

@@ -1,4 +1,4 @@
-//! Edge (writes). JARs of people that are in the way of ours, or were ours.
+//! Edge (writes). Checks unmanaged JARs that conflict with managed ones, or were managed before.
 
 use super::*;
 

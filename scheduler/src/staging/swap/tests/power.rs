@@ -1,4 +1,4 @@
-//! Edge (writes). The power goes, and what nobody brought to the disk goes with it: contents of files, and names in directories.
+//! Edge (writes). Checks power cuts that lose all unsynced data: contents of files, and names in directories.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,19 +7,19 @@ use std::rc::Rc;
 
 use super::*;
 
-/// The files of each directory, as the disk has them.
+/// The files of each directory, as stored on the disk.
 type Names = BTreeMap<PathBuf, BTreeMap<PathBuf, Vec<u8>>>;
 
-/// What is in memory only.
+/// The state that is only in memory.
 #[derive(Default)]
 struct Memory {
-    /// Each directory as it was when its names were brought to the disk last.
+    /// Each directory as of the last sync of its names.
     on_disk: Names,
-    /// Files whose content was not, by inode: they keep it under any name.
+    /// Files with unsynced content, by inode, which stays the same after a rename.
     contents: BTreeSet<u64>,
 }
 
-/// What is lost of it.
+/// The part that is lost.
 #[derive(Debug, Clone)]
 enum Lost {
     Contents,
@@ -29,7 +29,7 @@ enum Lost {
 
 impl Memory {
     fn lose(&self, root: &Path, lost: &Lost) {
-        // First: what comes back below is on the disk, and may get the inode of something that is not.
+        // First: files that are restored below are on disk, and may get the inode of one that is not.
         for path in below(root).filter(|path| path.is_file()) {
             if self.contents.contains(&fs::metadata(&path).unwrap().ino()) {
                 fs::File::options().write(true).truncate(true).open(&path).unwrap();
@@ -48,7 +48,7 @@ impl Memory {
     }
 }
 
-/// Makes the files of a directory what they were.
+/// Restores the files of a directory.
 fn go_back_to(directory: &Path, names: &BTreeMap<PathBuf, Vec<u8>>) {
     for (path, content) in names_in(directory) {
         if names.get(&path) != Some(&content) {
@@ -71,16 +71,16 @@ fn below(root: &Path) -> impl Iterator<Item = PathBuf> {
     walkdir::WalkDir::new(root).into_iter().map(|entry| entry.unwrap().into_path())
 }
 
-/// Lets `left` operations happen.
+/// Allows `left` operations.
 struct Power {
     left: usize,
     memory: Rc<RefCell<Memory>>,
-    /// The operation that is under way. It has ended when the next one is asked for.
+    /// The current operation. It has ended when the next one is requested.
     last: Option<(&'static str, PathBuf)>,
 }
 
 impl Power {
-    /// All that is there now is on the disk.
+    /// All existing data is on disk.
     fn off_after(left: usize, server: &Server) -> Self {
         let directories = below(server.volume.root()).filter(|path| path.is_dir());
         let on_disk = directories.map(|directory| (directory.clone(), names_in(&directory))).collect();
@@ -95,7 +95,7 @@ impl Power {
             ("write" | "copy to", Ok(inode)) => drop(memory.contents.insert(inode)),
             ("bring to the disk", Ok(_)) if path.is_dir() => drop(memory.on_disk.insert(path.clone(), names_in(&path))),
             ("bring to the disk", Ok(inode)) => drop(memory.contents.remove(&inode)),
-            // A new directory has no names on the disk.
+            // A new directory has no names on disk.
             ("make the directory", _) => drop(memory.on_disk.entry(path).or_default()),
             _ => {}
         }
@@ -111,7 +111,7 @@ impl FsHook for Power {
     }
 }
 
-/// For each n, and for each way in which what was in memory can be lost: stop after n operations, look, and go on to either set.
+/// For each n and each kind of loss, stops after n operations, checks the files, and continues to either version set.
 fn cut_everywhere(goes_back: bool, links: bool) {
     for left in 0.. {
         let mut all_ended = true;

@@ -1,4 +1,4 @@
-//! Pure. Every set for some servers, the best first: the first that holds is the answer.
+//! Pure. Enumerates every version set for some servers, best first: the first valid one is the solution.
 
 use super::{Mode, Server};
 use crate::catalog::Release;
@@ -19,10 +19,10 @@ struct Search<'s, 'a> {
 
 pub(super) type Solution<'a> = (Vec<usize>, Vec<Vec<Option<&'a Release>>>);
 
-/// What may be chosen: a Paper (seat and place), or a release for these servers and shelves.
+/// The filter for choices: a Paper version (server and position), or a release for these servers and plugins.
 type May<'m> = dyn Fn(Option<(usize, usize)>, &[(usize, usize)], Option<&Release>) -> bool + 'm;
 
-/// The best for these servers, if there is any.
+/// The best solution for these servers, if there is any.
 pub(super) fn best<'a>(
     servers: &[Server<'a>],
     members: &[usize],
@@ -75,7 +75,7 @@ pub(super) fn best<'a>(
     })
 }
 
-/// All servers and shelves that are one with this, over any number of objects.
+/// All servers and plugins that share this one, over any number of objects.
 pub(super) fn sharers(servers: &[Server<'_>], among: &[usize], server: usize, shelf: usize) -> Vec<(usize, usize)> {
     let mut found = vec![(server, shelf)];
     let mut at = 0;
@@ -144,7 +144,7 @@ impl<'a> Search<'_, 'a> {
         false
     }
 
-    /// Whether the last one chosen goes together with those before it.
+    /// Whether the last choice is compatible with those before it.
     fn agrees(&self, chosen: &[Option<&'a Release>]) -> bool {
         let last = chosen.len() - 1;
         (0..self.servers.len()).all(|seat| {
@@ -156,7 +156,7 @@ impl<'a> Search<'_, 'a> {
         })
     }
 
-    /// Whether a release bears what is chosen for another plugin of the same server.
+    /// Whether a release accepts the choice for another plugin of the same server.
     fn bears(&self, seat: usize, release: Option<&Release>, shelf: usize, there: Option<&Release>) -> bool {
         let Some(release) = release else { return true };
         let id = &self.servers[seat].plugins[shelf].project.id;
