@@ -72,7 +72,7 @@ mod tests {
     const LONGEST: Duration = Duration::from_millis(60);
 
     #[test]
-    fn a_time_is_too_long_when_no_try_of_three_is_short_enough() {
+    fn time_bound_fails_when_all_three_tries_exceed_it() {
         for (tries, says) in [
             (&[60][..], None),
             (&[61, 60], None),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_at_its_bound_is_within_it_and_all_that_is_beyond_is_told() {
+    fn bound_includes_its_limit_and_lists_all_exceeded() {
         let mut bounds = Bounds::of("agent");
         bounds.at_most("memory", 12.0, 12.0, "MiB");
         bounds.at_least("plain encoding", 400.0, 400.0, "times");

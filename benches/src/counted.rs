@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_comes_back() {
+    fn instruction_counts_round_trip_as_text() {
         let all = counts(&[("one server", 7), ("a thousand, sharing", u64::MAX)]);
         assert_eq!(read(&written(&all)), Ok(all));
         assert!(read("seven  one server").is_err());
     }
 
     #[test]
-    fn only_more_than_a_tenth_more_is_loud() {
+    fn count_comparison_flags_only_increases_above_ten_percent() {
         let old = counts(&[("a", 1000), ("b", 1000), ("c", 1000), ("gone", 1)]);
         let new = counts(&[("a", 1100), ("b", 1101), ("c", 500), ("new", 5)]);
         let said = compared(&old, &new);

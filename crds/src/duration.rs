@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_add_up() {
+    fn duration_units_add_up() {
         assert_eq!(parse("1h30m"), Ok(SignedDuration::from_mins(90)));
         assert_eq!(parse("7d"), Ok(SignedDuration::from_hours(168)));
         assert_eq!(parse("0s"), Ok(SignedDuration::ZERO));
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_an_example() {
+    fn invalid_duration_is_refused_with_example() {
         for wrong in ["", "5", "m", "-5m", "5 m", "1.5h", "99999999999999999999s", "5M", "200000d"] {
             let error = parse(wrong).unwrap_err();
             assert!(error.to_string().contains("such as `72h`"), "{wrong}");

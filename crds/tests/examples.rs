@@ -27,7 +27,7 @@ fn objects(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn every_example_is_read_by_the_types_and_written_back_without_a_loss() {
+fn examples_round_trip_through_types_without_loss() {
     for (path, text) in manifests("examples") {
         for object in objects(&text) {
             let kind = object["kind"].as_str().unwrap();
@@ -66,7 +66,7 @@ fn assert_contains(large: &Value, small: &Value, at: &str) {
 }
 
 #[test]
-fn every_refused_manifest_says_in_its_first_line_what_the_api_server_answers() {
+fn refused_examples_state_api_server_answer_in_first_line() {
     let refused = manifests("examples/refused");
     for must in
         ["cron-minute-61", "unknown-strategy", "plugin-unknown-strategy", "plugin-http-url", "pin-without-version"]

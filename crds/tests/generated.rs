@@ -6,7 +6,7 @@ use std::path::Path;
 use crds::crd::generated;
 
 #[test]
-fn generated_files_are_those_of_the_types() {
+fn generated_files_match_types() {
     let differs = |file: &String, text: &String| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
         fs::read_to_string(path).ok().as_ref() != Some(text)

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_to_ask_again_in_a_moment_is_not_told_that_it_was_refused() {
+    fn agent_refusal_not_now_is_retryable() {
         let told = |json: &str| refused("lobby-0".to_owned(), "the announcement", serde_json::from_str(json).unwrap());
         assert!(matches!(told(r#"{"error": "a flush", "not_now": true}"#), AgentError::NotNow { .. }));
         assert!(

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_seen_counts_for_two_minutes_and_not_from_a_future_that_a_clock_made_up() {
+    fn cache_entry_counts_two_minutes_and_never_from_future() {
         let at = |second| Timestamp::from_second(second).unwrap();
         assert!(was_lately(at(100), at(100)) && was_lately(at(100), at(219)));
         assert!(!was_lately(at(100), at(220)));

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_is_past_when_either_clock_says_so() {
+    fn instant_is_past_when_either_clock_says_so() {
         let began: Timestamp = "2026-03-29T02:00:00Z".parse().unwrap();
         let minute = |minute| began + SignedDuration::from_mins(minute);
         let _clocks = simulated::start(began);

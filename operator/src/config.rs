@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origins_for_webhooks_are_scheme_host_and_port_and_nothing_more() {
+    fn notify_origins_accept_only_scheme_host_port() {
         let of = |text: &str| Config::parse_from(["operator", "--notify-origins", text]).notify_origins();
         assert_eq!(of("").unwrap(), Vec::<Url>::new(), "as the chart writes none");
         assert_eq!(of("http://a.chat.svc:8065, https://b.chat.svc").unwrap().len(), 2);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn each_flag_of_the_pace_goes_where_it_belongs_and_half_an_hour_is_given_to_a_newer_minecraft() {
+    fn start_timeout_flags_reach_their_fields() {
         let of = |flags: &[&str]| {
             let StartTimeout { settle, start, first_start } =
                 Config::parse_from([&["operator"][..], flags].concat()).pace();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn docker_hub_is_asked_only_when_the_java_is_ours_to_choose() {
+    fn image_tags_are_read_only_for_default_repository() {
         let config = Config::parse_from(["operator"]);
         assert_eq!(config.image_repository(), Some("docker.io/itzg/minecraft-server"));
         let own = Config::parse_from(["operator", "--game-image", "nightshift.dev/paper-stand-in:dev"]);

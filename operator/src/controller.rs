@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_write_ourselves_is_no_news_and_what_people_write_is() {
+    fn reconcile_ignores_own_status_writes() {
         let before = what_is_asked(&plugin(Some(1), &[], &[], "1"));
         assert_eq!(what_is_asked(&plugin(Some(1), &[], &[], "2")), before, "a status");
         let news = [

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_asked_for_again_and_again_is_woken_once_a_moment_later() {
+    async fn debounce_wakes_each_key_once_per_period() {
         let (ask, asked) = mpsc::unbounded_channel();
         let (wake, mut woken) = mpsc::unbounded_channel();
         tokio::spawn(in_a_moment(asked, wake));

@@ -67,19 +67,19 @@ mod tests {
     }
 
     #[test]
-    fn each_link_speaks_once() {
+    fn error_chain_prints_each_source_once() {
         let error = Apply { name: "lobby", source: Io };
         assert_eq!(ErrorChain(&error).to_string(), "could not write Service `lobby`: connection refused");
     }
 
     #[test]
-    fn of_an_answer_of_the_api_server_only_the_message_is_shown() {
+    fn error_chain_shows_only_message_of_api_error() {
         let status = Status::failure("services \"lobby\" is forbidden", "Forbidden").with_code(403);
         assert_eq!(ErrorChain(&kube::Error::Api(status.boxed())).to_string(), "services \"lobby\" is forbidden");
     }
 
     #[test]
-    fn a_long_note_is_cut_on_a_character_boundary() {
+    fn event_text_is_cut_at_character_boundary() {
         assert_eq!(cut("täglich", 5), "t…");
         assert_eq!(cut("short", 5), "short");
         assert!(cut(&"ä".repeat(2_000), 1_024).len() <= 1_024);

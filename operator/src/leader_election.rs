@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_counts_for_its_holder_alone_and_not_in_its_last_seconds() {
+    fn lease_counts_only_for_holder_until_near_expiry() {
         let lease: Lease = serde_json::from_value(json!({"spec": {
             "holderIdentity": "operator-b", "leaseTransitions": 7, "leaseDurationSeconds": 15,
             "renewTime": "2026-11-22T04:00:00.000000Z",

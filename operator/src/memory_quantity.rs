@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_read_as_kubernetes_means_them() {
+    fn quantity_parses_as_in_kubernetes() {
         assert_eq!(bytes("6Gi"), Some(6 << 30));
         assert_eq!(bytes("1.5Gi"), Some(3 << 29));
         assert_eq!(bytes("512M"), Some(512_000_000));

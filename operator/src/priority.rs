@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_can_wait_waits_for_the_last_who_has_not_acted() {
+    async fn low_priority_pass_waits_for_unfinished_others() {
         let rush = Priority::among(4);
         let (first, second, third) = (rush.enter(), rush.enter(), rush.enter());
         let began = Instant::now();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_all_passes_never_stand_at_the_line() {
+    fn barrier_never_holds_more_than_half_of_passes() {
         let rush = Priority::among(5);
         let places = [rush.place_at_the_line(), rush.place_at_the_line()];
         assert!(places.iter().all(Option::is_some) && rush.place_at_the_line().is_none());
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_is_waited_for_longer_than_a_second() {
+    async fn priority_wait_is_capped_at_one_second() {
         let rush = Priority::among(4);
         let (first, _slow) = (rush.enter(), rush.enter());
         let began = Instant::now();

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_does_not_show_in_debug_output() {
+    fn password_debug_output_hides_value() {
         let password = GeneratedPassword(random_hex::<16>());
         assert!(!format!("{password:?}").contains(&password.0));
     }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_waited_for_exactly_with_two_looks_ahead_but_never_longer_than_a_quarter_of_an_hour() {
+    fn requeue_hits_window_exactly_and_is_capped() {
         let now = Outcome::Waiting { until: Some(at(100 + 6)) };
         assert_eq!(again(now, at(100)), Action::requeue(Duration::from_secs(6)));
         let soon = Outcome::Waiting { until: Some(at(100 + 60)) };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn user_errors_wait_for_the_user_and_other_failures_back_off_to_a_cap() {
+    fn requeue_awaits_user_fix_and_backs_off_other_failures() {
         let user = Outcome::Failed { blame: RetryBlame::User, attempt: 3 };
         assert_eq!(again(user, at(0)), Action::await_change());
         let first = Outcome::Failed { blame: RetryBlame::Upstream, attempt: 0 };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_countdown_is_looked_at_more_often_towards_its_end_which_is_met_exactly() {
+    fn requeue_gets_denser_towards_countdown_end() {
         let left = |seconds| again(Outcome::Counting { until: at(seconds) }, at(0));
         assert_eq!(left(3_600), Action::requeue(Duration::from_secs(15)));
         assert_eq!(left(100), Action::requeue(Duration::from_secs(10)));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_that_has_passed_does_not_spin() {
+    fn requeue_for_past_instant_does_not_spin() {
         let late = Outcome::Waiting { until: Some(at(1)) };
         assert_eq!(again(late, at(100)), Action::requeue(Duration::from_millis(200)));
     }

@@ -172,7 +172,7 @@ fn asked(text: &str) -> Range<u64> {
 }
 
 #[test]
-fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
+fn simulation_of_real_passes_on_volumes_keeps_invariants() {
     let found = walk_all(0..if is_thorough() { 60 } else { 5 });
     // Runs without any event verify nothing.
     let is_all = std::env::var_os("NIGHTSHIFT_WALK").is_none();
@@ -185,26 +185,26 @@ fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
 }
 
 #[test]
-fn an_operator_that_was_replaced_changes_nothing_any_more_whatever_there_is_to_do() {
+fn replaced_operator_makes_no_write() {
     let (passes, writes) = on_this_thread(walk_on_replaced(address()));
     assert!(passes > 10, "{passes}");
     assert_eq!(writes, 0, "in {passes} passes, beside a window and a newer release");
 }
 
 #[test]
-fn an_agent_that_takes_requests_and_never_answers_keeps_no_update_waiting() {
+fn hanging_agent_does_not_block_update() {
     let RunResult { broken, story, end, .. } = on_this_thread(walk_on_a_hanging_agent(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
 }
 
 #[test]
-fn an_order_to_restore_that_another_operator_has_given_meanwhile_is_not_ended_with_the_one_before() {
+fn restore_request_of_other_operator_is_not_removed() {
     assert!(on_this_thread(end_an_order(true, address())));
     assert!(!on_this_thread(end_an_order(false, address())));
 }
 
 #[test]
-fn players_who_count_down_to_what_a_person_suspends_are_told_that_it_does_not_come() {
+fn countdown_is_called_off_when_server_is_suspended() {
     let RunResult { broken, story, end, .. } = on_this_thread(walk_suspended_in_a_countdown(address()));
     assert!(broken.is_empty() && end == "rests on what ran", "{broken:?}: {end}\n{}", story.join("\n"));
     let told: Vec<_> = story.iter().filter(|line| line.contains("are told")).collect();
@@ -213,7 +213,7 @@ fn players_who_count_down_to_what_a_person_suspends_are_told_that_it_does_not_co
 }
 
 #[test]
-fn players_are_told_once_of_what_comes_and_what_is_released_in_their_countdown_comes_after_it() {
+fn update_excludes_release_published_during_countdown() {
     let RunResult { broken, story, end, .. } = on_this_thread(walk_released_in_a_countdown(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
     let places = |what: &str| -> Vec<usize> {
@@ -230,7 +230,7 @@ fn players_are_told_once_of_what_comes_and_what_is_released_in_their_countdown_c
 }
 
 #[test]
-fn a_copy_that_a_person_names_while_another_one_is_taken_is_kept_and_has_its_time_to_be_put_in_place() {
+fn named_backup_is_kept_while_another_is_taken() {
     let (named, kept, seconds, walked) = on_this_thread(walk_named_beside_a_copy(address()));
     let RunResult { broken, story, .. } = walked;
     assert_eq!(kept, Some(named), "{}", story.join("\n"));
@@ -239,7 +239,7 @@ fn a_copy_that_a_person_names_while_another_one_is_taken_is_kept_and_has_its_tim
 }
 
 #[test]
-fn players_who_cannot_be_told_during_the_flush_of_a_copy_are_told_after_it_and_have_their_whole_notice() {
+fn announcement_during_backup_flush_is_repeated_with_full_notice() {
     let (notice, copying, walked) = on_this_thread(walk_copied_as_a_countdown_begins(address()));
     let RunResult { broken, story, end, .. } = walked;
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
@@ -252,7 +252,7 @@ fn players_who_cannot_be_told_during_the_flush_of_a_copy_are_told_after_it_and_h
 }
 
 #[test]
-fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_update_when_it_is_let_go() {
+fn held_server_takes_settings_and_updates_when_released() {
     for (is_let_go, rests) in [(false, "rests on what ran"), (true, "rests on the update")] {
         let RunResult { broken, story, end, .. } = on_this_thread(walk_held(is_let_go, address()));
         assert!(broken.is_empty() && end == rests, "{broken:?}: {end}\n{}", story.join("\n"));
@@ -264,7 +264,7 @@ fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_upd
 }
 
 #[test]
-fn nothing_is_changed_below_a_server_that_goes_on_when_its_pod_was_deleted_by_force() {
+fn force_deleted_pod_keeps_volume_unchanged_while_running() {
     let RunResult { broken, story, end, .. } = on_this_thread(walk_on_a_forced_pod(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
     let has_waited = story.iter().any(|line| line.contains("another server still runs"));
@@ -272,7 +272,7 @@ fn nothing_is_changed_below_a_server_that_goes_on_when_its_pod_was_deleted_by_fo
 }
 
 #[test]
-fn worlds_whose_move_did_not_end_are_those_of_the_copy_from_before_it_when_what_ran_comes_back() {
+fn interrupted_world_migration_is_restored_on_rollback() {
     let mut broken_off = 0;
     for number in 0..8 {
         if broken_off > 0 && !is_thorough() {
@@ -289,7 +289,7 @@ fn worlds_whose_move_did_not_end_are_those_of_the_copy_from_before_it_when_what_
 }
 
 #[test]
-fn nobody_is_stopped_upon_a_look_of_half_an_hour_ago_wherever_a_pass_has_slept() {
+fn server_is_not_stopped_on_stale_observation() {
     let mut slept = 0;
     for request in (0..).step_by(if is_thorough() { 1 } else { 6 }) {
         let (sleeps, walked) = on_this_thread(walk_asleep_before(request, address()));
@@ -305,6 +305,6 @@ fn nobody_is_stopped_upon_a_look_of_half_an_hour_ago_wherever_a_pass_has_slept()
 
 #[test]
 #[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored walks"]
-fn nothing_breaks_in_thousands_of_walks() {
+fn simulation_of_thousands_of_runs_keeps_invariants() {
     walk_all(0..5_000);
 }

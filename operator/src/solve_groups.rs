@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_or_a_jar_that_no_server_has_named_yet_is_more_and_a_jar_without_a_hash_never() {
+    fn request_with_unknown_project_or_hashed_jar_adds_names() {
         let requests = Requests::default();
         let jar = |sha256: Option<&str>| serde_json::from_value(json!({"file": "shop.jar", "sha256": sha256})).unwrap();
         let with = |jars: Vec<UnmanagedJar>| Request { unmanaged: jars, ..request("games/a", &[("via", "auto")]) };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_one_namespace_that_share_a_latest_plugin_are_together_directly_or_through_others() {
+    fn servers_sharing_latest_plugin_form_one_group() {
         let requests = Requests::default();
         let all = [
             ("games", request("games/a", &[("via", "latest")])),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_counts_as_it_is_now_and_one_that_cannot_be_read_only_as_known() {
+    fn unreadable_request_counts_only_as_known() {
         let requests = Requests::default();
         requests.note("games", "a", Some(&request("games/a", &[])));
         assert!(!requests.knows("games", "b"));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_one_server_touches_its_own_group_only() {
+    fn request_change_affects_only_its_own_group() {
         let requests = Requests::default();
         let (a, b) = (request("games/a", &[("via", "latest")]), request("games/b", &[("via", "latest")]));
         let (c, d) = (request("games/c", &[("chat", "latest")]), request("games/d", &[("chat", "latest")]));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_an_unknown_server_waits_once() {
+    fn wait_for_unknown_server_ends_once() {
         let requests = Requests::default();
         requests.note("games", "a", Some(&request("games/a", &[("via", "latest")])));
         requests.note("games", "b", Some(&request("games/b", &[("via", "auto")])));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_entry_has_the_revision_of_the_template_it_keeps() {
+    fn history_entry_has_revision_of_its_template() {
         let mut kept = template("6Gi");
         kept["$patch"] = json!("replace");
         kept["metadata"]["creationTimestamp"] = Value::Null;
@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_memory_limit_is_another_revision() {
+    fn changed_memory_limit_is_another_revision() {
         assert_ne!(revision_of(&parsed(template("6Gi"))), revision_of(&parsed(template("8Gi"))));
     }
 
     #[test]
-    fn another_agent_beside_it_is_the_same_set_and_more_memory_or_another_lock_is_not() {
+    fn newer_agent_image_keeps_lock_identity() {
         let with = |agent: &str, memory: &str, lock: &str| {
             let mut template = template(memory);
             template["metadata"]["annotations"] = json!({"nightshift.dev/lock-digest": lock});
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_that_failed_for_its_copy_is_another_one_when_the_spec_says_something_else_of_copies() {
+    fn changed_backup_settings_allow_failed_update_again() {
         let with = |variable: &str, value: &str| {
             let mut template = template("6Gi");
             template["spec"]["initContainers"] =
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_became_an_empty_dir_is_another_revision() {
+    fn volume_changed_to_empty_dir_is_another_revision() {
         let mut other = template("6Gi");
         other["spec"]["volumes"][0] = json!({"name": "nightshift"});
         assert_ne!(revision_of(&parsed(template("6Gi"))), revision_of(&parsed(other)));

@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_find_their_word_and_other_words_find_none() {
+    fn misspelt_word_finds_nearest_and_unrelated_word_no_match() {
         let strategies = ["latest", "auto", "pin", "build-pin"];
         assert_eq!(first("latset", &strategies), Some("latest"));
         assert_eq!(first("buildPin", &strategies), Some("build-pin"));
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_finds_its_plugin_and_another_word_finds_none() {
+    fn misspelt_plugin_finds_nearest_and_unrelated_plugin_no_match() {
         let known = ["WorldEdit", "WorldGuard", "ViaVersion"];
         assert_eq!(first("Wordedit", &known), Some("WorldEdit"));
         assert_eq!(first("world-edit", &known), Some("WorldEdit"));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_nearest_comes_first_and_of_equally_near_ones_the_first_by_name() {
+    fn suggestions_are_ordered_by_distance_then_name() {
         let known = ["Essentials", "Essential", "Essentialz"];
         assert_eq!(nearest("essentials", known).collect::<Vec<_>>(), ["Essentials", "Essential", "Essentialz"]);
     }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_means_its_file_in_every_version_and_no_other() {
+    fn jar_pattern_matches_only_its_file_in_every_version() {
         for (pattern, file) in [
             ("EssentialsXChat", "EssentialsXChat-2.21.0.jar"),
             ("EssentialsXChat", "EssentialsXChat.jar"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stem_is_a_pattern_for_its_own_file() {
+    fn jar_stem_is_pattern_for_its_file() {
         for (file, wanted) in [
             ("EssentialsXChat-2.21.0.jar", "EssentialsXChat"),
             ("DiscordSRV-Build-1.26.1.jar", "DiscordSRV-Build"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_mean_no_file_is_a_fault() {
+    fn impossible_jar_pattern_is_refused() {
         for good in ["EssentialsX", "*", "worldedit-bukkit", "My Plugin"] {
             assert_eq!(fault(good), None, "{good}");
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_take_no_time_to_speak_of() {
+    fn jar_pattern_with_many_stars_matches_quickly() {
         let name = "a".repeat(5_000);
         assert!(!matches(&"*a".repeat(31).chars().chain(['b']).collect::<String>(), &name));
     }

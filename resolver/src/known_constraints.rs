@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recorded_minimums_parse_and_are_not_all_the_own_number() {
+    fn recorded_minimums_parse_and_differ_from_own_version() {
         let least = |table: &ConstraintTable, release: &str| match table.bound(release).unwrap() {
             Bound::Within(range, _) => range.as_str().to_owned(),
             Bound::Same(..) | Bound::Guess => panic!("{release} is recorded"),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_two_files_declare_or_provide_is_a_clash_whatever_its_case() {
+    fn name_conflict_ignores_case_of_declared_and_provided_names() {
         let found = clashes([
             ("FAWE.jar", vec!["FastAsyncWorldEdit", "WorldEdit"]),
             ("worldedit-7.3.jar", vec!["worldedit"]),

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_text_keeps_its_start_and_its_end() {
+    fn long_text_keeps_start_and_end() {
         assert_eq!(shortened("short", 5), "short");
         assert_eq!(shortened("ééééé", 5), "ééééé");
         assert_eq!(shortened("cannot be `xxxxxxxxxxxxxxxxxxxxxxxx`", 16), "cannot be `x…xxx`");
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_obeys_is_not_shown() {
+    fn terminal_control_characters_are_removed() {
         assert_eq!(visible("Via\u{1b}[2JVersion\n5\u{202e}"), "Via[2JVersion5");
         assert_eq!(visible("Grüße, 世界 ✓"), "Grüße, 世界 ✓");
     }

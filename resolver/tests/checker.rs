@@ -152,13 +152,13 @@ fn page(catalog: &Catalog, plugins: &[&str], day: &str) -> String {
 }
 
 #[test]
-fn every_recorded_paper_has_the_same_set_as_ever_on_twelve_days() {
+fn recorded_paper_locks_stay_same_on_twelve_days() {
     let catalog = mostly_releases();
     saved("chosen-on-twelve-days", &DAYS.map(|day| page(&catalog, &FOUR, day)).concat());
 }
 
 #[test]
-fn more_sets_are_on_every_recorded_paper_what_they_were_on_twelve_days() {
+fn further_plugin_sets_stay_same_on_twelve_days() {
     let all = further::all(mostly_releases());
     let catalogs = DAYS.map(|day| (day, further::as_of(&all, at(day))));
     for (name, plugins) in MORE {
@@ -172,7 +172,7 @@ fn numbers(version: &str) -> Vec<u32> {
 }
 
 #[test]
-fn every_recorded_minimum_of_viabackwards_is_honoured_on_each_day_it_was_out() {
+fn viabackwards_minimums_are_honoured_on_each_listed_day() {
     let catalog = mostly_releases();
     let viabackwards = catalog.projects.iter().find(|project| project.name == "ViaBackwards").unwrap();
     let viaversion = catalog.projects.iter().find(|project| project.name == "ViaVersion").unwrap();
@@ -218,7 +218,7 @@ fn good() -> (Catalog, Request, Timestamp, Lock) {
 type Break<'x> = (&'static str, &'x dyn Fn(&mut Lock), &'static str);
 
 #[test]
-fn the_checker_notices_each_way_to_break_a_lock() {
+fn checker_detects_each_broken_lock() {
     let (catalog, request, now, good) = good();
     assert_eq!(checker::complaints(&catalog, &request, now, &good), [""; 0]);
     let place = |name: &str| good.plugins.iter().position(|plugin| plugin.name == name).unwrap();
@@ -271,7 +271,7 @@ fn guess() -> Guess {
 
 /// Guesses of a lock are computed again, and a fact without a source is detected.
 #[test]
-fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
+fn checker_recomputes_version_facts_of_lock() {
     let (mut catalog, mut request, now, plain) = good();
     assert_eq!(unsaid(&plain, &catalog, &request, now).unwrap(), []);
     assert!(plain.bounds.iter().any(|fact| fact.plugin == "ViaBackwards") && plain.guesses.is_empty());
@@ -308,7 +308,7 @@ fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
 }
 
 #[test]
-fn the_tag_of_a_locked_image_is_read_again() {
+fn checker_rereads_tag_of_locked_image() {
     let (catalog, _, now, mut plain) = good();
     let read = ImageJava { has: 21, pushed: None };
     (plain.image, plain.image_java) = (Some("example.org/paper:2026.1-java21".to_owned()), Some(read));
@@ -329,7 +329,7 @@ fn the_tag_of_a_locked_image_is_read_again() {
 /// A release with a second JAR that its Plugin names. It is part of the lock, and a missing or different one is
 /// detected.
 #[test]
-fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
+fn checker_and_verify_detect_missing_named_jar() {
     let (mut catalog, mut request, now, before) = good();
     let grief = before.plugins.iter().position(|plugin| plugin.name == "GriefPrevention").unwrap();
     let locked = &before.plugins[grief];
@@ -363,7 +363,7 @@ fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
 /// A dependency that is delisted, alone or with its whole project. The query is from files, so no running version is
 /// known, and the removal is the whole answer.
 #[test]
-fn a_dependency_that_its_page_has_lost_is_gone_and_nothing_else() {
+fn delisted_dependency_is_the_only_reported_loss() {
     let (catalog, request, now, lock) = good();
     let via = lock.plugins.iter().find(|plugin| plugin.name == "ViaVersion").unwrap();
     let losses: [&dyn Fn(&Release) -> bool; 2] = [&|release| release.id == via.release_id, &|_| true];

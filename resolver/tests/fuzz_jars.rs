@@ -43,7 +43,7 @@ fn read(path: &Path, bytes: &[u8]) -> Option<PluginFacts> {
 }
 
 #[test]
-fn any_description_is_read_or_refused() {
+fn mutated_descriptor_is_read_or_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.jar");
     for (entry, good) in [("plugin.yml", BUKKIT), ("paper-plugin.yml", PAPER)] {
@@ -61,7 +61,7 @@ fn any_description_is_read_or_refused() {
 }
 
 #[test]
-fn any_bytes_are_a_jar_or_refused() {
+fn mutated_jar_is_read_or_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.jar");
     let mut yml = PluginYml::new("ViaBackwards", "5.7.1");
@@ -80,7 +80,7 @@ fn any_bytes_are_a_jar_or_refused() {
 }
 
 #[test]
-fn long_and_deep_descriptions_are_read_in_time() {
+fn long_and_deep_descriptors_are_read_in_time() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.jar");
     let long = "x".repeat(900_000);
@@ -116,7 +116,7 @@ fn long_and_deep_descriptions_are_read_in_time() {
 }
 
 #[test]
-fn a_name_without_end_is_not_repeated_in_the_error() {
+fn endless_plugin_name_is_not_repeated_in_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.jar");
     std::fs::write(&path, archive(&[Entry::new("plugin.yml", format!("name: {}\n", "x".repeat(900_000)))])).unwrap();
@@ -125,7 +125,7 @@ fn a_name_without_end_is_not_repeated_in_the_error() {
 }
 
 #[test]
-fn archives_that_are_made_to_be_slow_are_not() {
+fn crafted_slow_archives_are_read_in_time() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.jar");
     let good = archive(&[Entry::new("plugin.yml", BUKKIT)]);

@@ -27,7 +27,7 @@ fn answer(catalog: &Catalog, request: &Request, day: &str) -> (String, String) {
 }
 
 #[test]
-fn the_named_days_have_the_answers_that_an_admin_expects() {
+fn recorded_days_have_expected_answers() {
     let catalog = recorded::catalog();
     let four = ["viaversion", "viabackwards", "discordsrv", "griefprevention"];
     for (plugins, day, paper) in [
@@ -44,7 +44,7 @@ fn the_named_days_have_the_answers_that_an_admin_expects() {
 }
 
 #[test]
-fn griefprevention_alone_holds_paper_on_the_20th_of_january() {
+fn griefprevention_alone_blocks_paper_on_20_january() {
     let catalog = recorded::catalog();
     let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2026-01-20")).unwrap();
     assert_eq!(resolution.explanation.held_by(), ["GriefPrevention"]);
@@ -65,7 +65,7 @@ fn griefprevention_alone_holds_paper_on_the_20th_of_january() {
 }
 
 #[test]
-fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
+fn override_adding_version_unblocks_paper_without_other_blockers() {
     let catalog = recorded::catalog();
     for (mode, day, paper) in [
         (OverrideMode::Add, "2026-01-20", "1.21.11"),
@@ -83,7 +83,7 @@ fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
 }
 
 #[test]
-fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
+fn unsatisfiable_pin_is_answered_in_few_lines() {
     let catalog = recorded::catalog();
     let mut request = request(PaperRequest::Auto, &THREE);
     request.paper = PaperRequest::Pin { version: "1.21.11".parse().unwrap() };
@@ -96,7 +96,7 @@ fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
 }
 
 #[test]
-fn two_runs_give_the_same_bytes() {
+fn recorded_answer_is_deterministic() {
     let once = || {
         let catalog = recorded::catalog();
         let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2026-01-20")).unwrap();
@@ -106,7 +106,7 @@ fn two_runs_give_the_same_bytes() {
 }
 
 #[test]
-fn every_hint_was_proven_on_the_real_lists_too() {
+fn hints_are_verified_on_recorded_lists() {
     let catalog = recorded::catalog();
     let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2025-12-20")).unwrap();
     let Explanation::Solved(solved) = &resolution.explanation else { panic!("a resolution explains a yes") };
@@ -120,7 +120,7 @@ fn every_hint_was_proven_on_the_real_lists_too() {
 const ACCEPT_THE_DAY_BEFORE: [&str; 4] = ["4.9.1", "5.3.1", "5.4.1", "5.4.2"];
 
 #[test]
-fn twenty_four_of_28_releases_of_viabackwards_refuse_the_viaversion_of_the_day_before() {
+fn viabackwards_releases_refuse_previous_viaversion_in_24_of_28() {
     let mut catalog = recorded::catalog();
     // Only the relation between the two is tested, without Paper versions, other dependencies and pages.
     for project in &mut catalog.projects {

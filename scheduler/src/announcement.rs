@@ -105,19 +105,19 @@ mod tests {
     }
 
     #[test]
-    fn five_minutes_are_said_at_5_1_half_a_minute_and_each_of_the_last_ten_seconds() {
+    fn five_minute_countdown_ends_with_last_ten_seconds() {
         assert_eq!(said(300), [300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
     }
 
     #[test]
-    fn a_countdown_of_another_length_begins_with_its_own_length() {
+    fn countdown_of_other_length_begins_with_its_own_length() {
         assert_eq!(said(10), [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
         assert_eq!(said(180)[..3], [180, 60, 30]);
         assert_eq!(said(1200)[..4], [1200, 900, 600, 300]);
     }
 
     #[test]
-    fn a_line_that_was_missed_is_not_made_up_for_and_never_says_a_time_that_is_over() {
+    fn missed_announcement_is_skipped_and_never_shows_past_time() {
         let minute = Some(SignedDuration::from_secs(60));
         // The server hung from the first minute on and answers again with 7.4 s left.
         let late = next_line(ENDS, minute, left(8) + SignedDuration::from_millis(600)).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_line_that_comes_late_says_what_is_really_left() {
+    fn late_first_announcement_shows_actual_remaining_time() {
         let first = |seconds| next_line(ENDS, None, left(seconds)).unwrap().left;
         assert_eq!(in_words(first(298)), "5 minutes");
         assert_eq!(in_words(first(245)), "4 minutes 10 seconds");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_one_minute_and_the_last_ten_seconds_are_big() {
+    fn titles_show_first_line_last_minute_and_last_ten_seconds() {
         let big = |notice| -> Vec<i64> {
             lines(notice).iter().filter(|line| line.is_big).map(|line| line.left.as_secs()).collect()
         };
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_had_to_wait_for_another_says_what_is_left_by_then() {
+    fn delayed_announcement_shows_time_remaining_when_sent() {
         let line = next_line(ENDS, Some(SignedDuration::from_secs(60)), left(45)).unwrap();
         let said = |seconds| line.left_at(ENDS, left(seconds)).map(|left| left.as_secs());
         assert_eq!((said(30), said(25), said(0), said(-3)), (Some(30), Some(25), None, None));
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn when_it_is_over_nothing_is_said() {
+    fn finished_countdown_announces_no_more_lines() {
         assert_eq!(next_line(ENDS, Some(SignedDuration::from_secs(1)), left(1)), None);
         assert_eq!(next_line(ENDS, None, ENDS), None);
         assert_eq!(next_line(ENDS, None, left(-60)), None);
     }
 
     #[test]
-    fn times_are_said_as_people_say_them() {
+    fn remaining_times_are_phrased_naturally() {
         let words = |seconds| in_words(SignedDuration::from_secs(seconds));
         assert_eq!(words(300), "5 minutes");
         assert_eq!(words(60), "1 minute");

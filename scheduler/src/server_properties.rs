@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_gets_our_five_keys() {
+    fn missing_file_gets_the_five_managed_keys() {
         assert_eq!(set(""), OURS);
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
@@ -219,21 +219,21 @@ mod tests {
     }
 
     #[test]
-    fn rcon_that_is_switched_off_is_written_so_and_the_rest_is_as_it_would_be() {
+    fn disabled_rcon_is_written_and_other_keys_are_unchanged() {
         let password = RconPassword::new("secret");
         let off = with_keys(b"enable-rcon=true\n", Rcon { enabled: false, ..ours(&password) });
         assert_eq!(String::from_utf8(off).unwrap(), set("enable-rcon=true\n").replace("rcon=true", "rcon=false"));
     }
 
     #[test]
-    fn every_other_line_keeps_its_place_and_its_bytes() {
+    fn unmanaged_lines_keep_position_and_bytes() {
         let before = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port: 25580\nlevel-name=world\n  enable-rcon = false\nrcon.password=old\\\nlonger\nmax-players=20";
         let after = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port=25575\nlevel-name=world\nenable-rcon=true\nrcon.password=secret\nmax-players=20\nbroadcast-rcon-to-ops=false\nrcon.ip=127.0.0.1\n";
         assert_eq!(set(before), after);
     }
 
     #[test]
-    fn the_levels_name_is_read_as_the_game_reads_it() {
+    fn level_name_is_read_as_by_the_game() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(level_name(directory.path()), "world", "no file");
         for (text, name) in [
@@ -249,18 +249,18 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_stands_once_afterwards() {
+    fn duplicate_key_is_written_once() {
         assert_eq!(set("enable-rcon=false\nx=1\nenable-rcon=false\n").matches("enable-rcon").count(), 1);
     }
 
     #[test]
-    fn bytes_that_are_not_utf_8_and_windows_line_ends_survive() {
+    fn non_utf_8_bytes_and_windows_line_ends_survive() {
         let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", ours(&RconPassword::new("secret")));
         assert!(after.starts_with(b"motd=\xa7cred\r\nrcon.port=25575\r\n"), "{after:?}");
     }
 
     #[test]
-    fn the_files_mode_is_kept_and_a_file_that_is_right_is_not_written() {
+    fn file_mode_is_kept_and_correct_file_not_rewritten() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("server.properties");
         fs::write(&path, "motd=x\n").unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_beside_the_file_is_cleared_away_and_what_is_somebodys_own_stays() {
+    fn temporary_file_of_killed_process_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
         // Killed before the rename.
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_could_break_out_of_its_line_is_refused() {
+    fn password_that_could_break_its_line_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         for password in ["", "a\nop=true", "a b", "a\\", "pässword"] {
             assert!(
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_the_file_names_no_secret_on_any_line() {
+    fn redacted_file_contains_no_secret_on_any_line() {
         let file = b"motd=\xa7c\n#rcon.password=old\nrcon.password=new\\\n  goes on\n management-server-secret : x\r\nlevel-name=world";
         assert_eq!(without_secrets(file), b"motd=\xa7c\nlevel-name=world");
         assert_eq!(without_secrets(b""), b"");
@@ -312,7 +312,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn setting_twice_is_setting_once(text in "([a-z.=#:\\\\ -]{0,12}|rcon.port=1|enable-rcon:x|rcon.ip)(\n|\r\n|\\\\\n)?([a-z=\\\\\n]{0,20})") {
+        fn properties_update_is_idempotent(text in "([a-z.=#:\\\\ -]{0,12}|rcon.port=1|enable-rcon:x|rcon.ip)(\n|\r\n|\\\\\n)?([a-z=\\\\\n]{0,20})") {
             let once = set(&text);
             prop_assert_eq!(set(&once), once);
         }

@@ -51,7 +51,7 @@ use scheduler::protocol::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
+async fn server_is_observed_from_first_response_to_saved_exit() {
     let pod = Pod::new("").await;
     assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (503, 503));
     assert_eq!(pod.report().await.server, Server::Absent);
@@ -101,7 +101,7 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
+async fn countdown_shows_correct_times_once_per_disruption() {
     let pod = Pod::new("").await;
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
@@ -131,7 +131,7 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_countdown_is_shown_in_each_place_and_one_that_fails_keeps_no_other_from_being_shown() {
+async fn countdown_is_shown_everywhere_despite_one_failing_place() {
     let pod = Pod::new("").await;
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
@@ -166,7 +166,7 @@ async fn a_countdown_is_shown_in_each_place_and_one_that_fails_keeps_no_other_fr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_after_that_warns_anew() {
+async fn empty_server_countdown_ends_when_player_joins() {
     let pod = Pod::new("").await;
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
@@ -194,7 +194,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_countdown_that_is_called_off_says_so_once_and_no_line_more_and_another_act_goes_on() {
+async fn cancelled_countdown_is_announced_once_and_another_disruption_continues() {
     let pod = Pod::new("").await;
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
@@ -228,7 +228,7 @@ async fn a_countdown_that_is_called_off_says_so_once_and_no_line_more_and_anothe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_joined_a_server_that_was_just_found_empty_is_told_and_disconnected_with_a_reason() {
+async fn player_joining_before_stop_is_warned_and_disconnected() {
     let pod = Pod::new("").await;
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
@@ -247,7 +247,7 @@ async fn who_joined_a_server_that_was_just_found_empty_is_told_and_disconnected_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_that_nobody_asked_for_is_written_down_as_not_saved() {
+async fn unrequested_exit_is_recorded_as_not_saved() {
     let mut pod = Pod::new("").await;
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
     until("ready", || async { pod.probe("/ready").await == 200 }).await;
@@ -264,7 +264,7 @@ async fn an_end_that_nobody_asked_for_is_written_down_as_not_saved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sidecar_that_is_terminated_waits_for_the_end_of_its_server() {
+async fn terminated_sidecar_waits_for_exit_of_its_server() {
     let mut pod = Pod::new("").await;
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
     until("ready", || async { pod.probe("/ready").await == 200 }).await;
@@ -278,7 +278,7 @@ async fn a_sidecar_that_is_terminated_waits_for_the_end_of_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_are_not_signed_for_this_pod_are_refused() {
+async fn requests_not_signed_for_this_pod_are_refused() {
     let pod = Pod::new("").await;
     let url = format!("http://{}/v1/report", pod.agent);
     assert_eq!(pod.client.get(&url).send().await.unwrap().status(), 401);
@@ -300,7 +300,7 @@ async fn requests_that_are_not_signed_for_this_pod_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hook_without_a_sidecar_or_without_a_server_returns_at_once() {
+async fn hook_without_sidecar_or_server_returns_at_once() {
     let empty = tempfile::tempdir().unwrap();
     let asked = config::StopConfig { shared: empty.path().to_owned(), stop_timeout: 60 };
     let begun = Instant::now();

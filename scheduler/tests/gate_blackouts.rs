@@ -110,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_gate_is_windows_without_blackouts_and_nothing_begins_in_a_last_part(
+    fn gate_equals_windows_minus_blackouts_and_closed_last_parts(
         windows in proptest::collection::vec(window(), 1..4),
         again in proptest::collection::vec(blackout_again(), 0..3),
         once in proptest::collection::vec((-DAY..4 * DAY, 1_i64..2 * DAY), 0..3),

@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_gate_is_open_exactly_where_two_oracles_say_so(
+    fn gate_is_open_exactly_as_two_oracles_say(
         expression in expression(),
         zone in proptest::sample::select(&ZONES[..]),
         day in proptest::sample::select(&DAYS[..]),
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn in_every_zone_of_the_world_and_over_fifty_years_the_gate_is_open_where_two_oracles_say_so(
+    fn gate_matches_oracles_in_all_zones_over_fifty_years(
         expression in expression(),
         zone in proptest::sample::select(&TZ_VARIANTS[..]),
         year in 2000_i16..2050,
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn a_start_at_one_fixed_time_is_croners_also_when_the_clocks_change(
+    fn fixed_start_time_matches_croner_across_clock_changes(
         minute in 0_u32..60,
         hour in 0_u32..6,
         // Excludes zones whose clocks are set forward at midnight (Cairo, Havana). croner 3.0.1 begins each examined day there, and takes the end

@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn small_ladders_are_a_no_or_are_given_up_with_what_was_used_up() {
+    fn small_ladder_conflicts_or_reports_used_budget() {
         for (plugins, rungs) in [(2, 1), (2, 2), (2, 5), (2, 20), (2, 60), (3, 1), (3, 5), (3, 20)] {
             ends(&format!("ladder of {plugins} by {rungs}"), &ladder(plugins, rungs), &None);
         }
     }
 
     #[test]
-    fn small_towers_stand_on_their_oldest_releases_or_are_given_up_with_what_was_used_up() {
+    fn small_tower_uses_oldest_releases_or_reports_used_budget() {
         for (plugins, releases) in [(2, 2), (3, 10), (6, 10), (6, 30), (12, 10)] {
             let oldest = Some(vec!["1.0".to_owned(); plugins]);
             ends(&format!("tower of {plugins} by {releases}"), &tower(plugins, releases), &oldest);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_hard_for_its_budget_names_who_clashed() {
+    fn exceeded_budget_names_clashing_plugins() {
         let gave_up = end_within(&ladder(3, 60), Budget { steps: 500, ..usual() }).unwrap_err();
         let BudgetExceeded { steps, limit, clashing } = gave_up;
         assert_eq!((steps, limit), (500, Limit::Steps));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn each_server_of_a_fleet_that_crawls_has_an_answer_or_is_given_up_with_what_was_used_up() {
+    fn crawling_fleet_answers_every_server_or_reports_used_budget() {
         let (catalog, requests) = crawl(6);
         for budget in [Budget { steps: 500, ..usual() }, usual()] {
             let answers = resolve_fleet(&catalog, &requests, at(), budget);

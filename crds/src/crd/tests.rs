@@ -8,7 +8,7 @@ fn schema_in(definition: &Value) -> &Value {
 }
 
 #[test]
-fn plain_kubectl_apply_can_install_both() {
+fn crd_fits_kubectl_apply_annotation_limit() {
     for (file, definition) in definitions() {
         let size = definition.to_string().len();
         assert!(size < ANNOTATION_LIMIT, "{file} has {size} bytes");
@@ -16,7 +16,7 @@ fn plain_kubectl_apply_can_install_both() {
 }
 
 #[test]
-fn everything_outside_the_pod_template_is_bounded() {
+fn crd_schema_bounds_every_field_outside_pod_template() {
     for (file, definition) in definitions() {
         let mut unbounded = Vec::new();
         let properties = &schema_in(&definition)["properties"];
@@ -60,7 +60,7 @@ fn find_unbounded(schema: &Value, path: &str, unbounded: &mut Vec<String>) {
 }
 
 #[test]
-fn no_kind_of_ours_has_a_finalizer_or_an_unknown_field() {
+fn crd_has_no_finalizers_or_preserved_unknown_fields() {
     for (file, definition) in definitions() {
         let text = definition.to_string();
         assert!(!text.contains("finalizers"), "{file}");
@@ -69,7 +69,7 @@ fn no_kind_of_ours_has_a_finalizer_or_an_unknown_field() {
 }
 
 #[test]
-fn nothing_is_nullable_and_no_format_is_unknown_to_kubernetes() {
+fn crd_schema_has_no_nullable_or_unknown_formats() {
     for (file, definition) in definitions() {
         let text = definition.to_string();
         for unwanted in ["\"nullable\"", "\"format\":\"uint", "\"default\":null", "\"oneOf\"", "\"title\""] {
@@ -80,7 +80,7 @@ fn nothing_is_nullable_and_no_format_is_unknown_to_kubernetes() {
 
 /// kubectl reads YAML 1.1, in which `on: x` sets the key `true`. The API server knows no field of that name.
 #[test]
-fn no_name_and_no_value_is_a_truth_value_of_yaml() {
+fn crd_schema_has_no_yaml_boolean_names_or_values() {
     fn find(schema: &Value, found: &mut Vec<String>) {
         let is_truth =
             |word: &&str| ["y", "n", "yes", "no", "on", "off", "true", "false"].contains(&word.to_lowercase().as_str());
@@ -104,7 +104,7 @@ fn no_name_and_no_value_is_a_truth_value_of_yaml() {
 }
 
 #[test]
-fn what_is_committed_is_what_the_types_say() {
+fn committed_crds_match_types() {
     for (file, text) in generated() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&file);
         let committed = std::fs::read_to_string(path).unwrap_or_default();
@@ -128,7 +128,7 @@ fn largest(schema: &Value) -> u64 {
 }
 
 #[test]
-fn no_status_can_become_large() {
+fn status_size_stays_bounded() {
     let status = |schema: Value| largest(&schema["properties"]["status"]);
     let plugin = status(schema_of::<Plugin>());
     assert!(plugin <= 64 * 1024, "a Plugin's: {plugin}");

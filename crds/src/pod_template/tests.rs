@@ -8,14 +8,14 @@ fn template() -> Value {
 }
 
 #[test]
-fn every_part_of_a_pod_may_be_left_out() {
+fn pod_template_fields_are_all_optional() {
     let spec = &template()["properties"]["spec"];
     assert!(spec["properties"]["containers"].is_object());
     assert!(spec.get("required").is_none(), "{}", spec["required"]);
 }
 
 #[test]
-fn lists_merge_by_the_keys_that_the_core_types_have() {
+fn pod_template_lists_merge_by_core_type_keys() {
     let template = template();
     let spec = &template["properties"]["spec"]["properties"];
     let container = &spec["containers"]["items"]["properties"];
@@ -41,7 +41,7 @@ fn lists_merge_by_the_keys_that_the_core_types_have() {
 }
 
 #[test]
-fn a_quantity_has_a_pattern_and_a_port_has_none() {
+fn quantity_schema_has_pattern_and_port_schema_lacks_it() {
     let template = template();
     let spec = &template["properties"]["spec"]["properties"];
     let container = &spec["containers"]["items"]["properties"];
@@ -60,7 +60,7 @@ fn a_quantity_has_a_pattern_and_a_port_has_none() {
 }
 
 #[test]
-fn a_quantity_written_as_a_number_is_read_as_a_text() {
+fn numeric_quantity_is_read_as_text() {
     let server: PaperMCServer = serde_json::from_value(json!({
         "apiVersion": "nightshift.dev/v1alpha1",
         "kind": "PaperMCServer",

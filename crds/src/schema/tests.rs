@@ -8,7 +8,7 @@ fn pattern_of(field: fn(&mut SchemaGenerator) -> Schema) -> Regex {
 }
 
 #[test]
-fn a_schedule_is_five_fields_with_their_real_ranges_or_a_word() {
+fn cron_pattern_accepts_five_fields_in_range_or_keyword() {
     let cron = pattern_of(cron);
     for good in [
         "0 4 * * 0",
@@ -48,7 +48,7 @@ fn a_schedule_is_five_fields_with_their_real_ranges_or_a_word() {
 }
 
 #[test]
-fn a_duration_that_matches_is_one_that_is_read() {
+fn duration_pattern_agrees_with_parser() {
     let duration = pattern_of(duration);
     for text in ["90s", "5m", "72h", "7d", "1h30m", "0s", "", "5", "m", "-5m", "5 m", "1.5h", "2w", "5M", "1h30"] {
         assert_eq!(duration.is_match(text), crate::duration::parse(text).is_ok(), "{text:?}");
@@ -56,7 +56,7 @@ fn a_duration_that_matches_is_one_that_is_read() {
 }
 
 #[test]
-fn a_zone_is_a_name_and_no_offset() {
+fn time_zone_pattern_accepts_names_and_refuses_offsets() {
     let zone = pattern_of(zone);
     for good in ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+3"] {
         assert!(zone.is_match(good), "{good}");
@@ -67,7 +67,7 @@ fn a_zone_is_a_name_and_no_offset() {
 }
 
 #[test]
-fn a_pinned_minecraft_is_one_version() {
+fn minecraft_pin_pattern_accepts_single_version() {
     let minecraft = pattern_of(minecraft);
     for good in ["1.21", "1.21.10", "26.1", "26.1.2", "1.21.9-rc1", "1.21-pre2"] {
         assert!(minecraft.is_match(good), "{good}");
@@ -78,7 +78,7 @@ fn a_pinned_minecraft_is_one_version() {
 }
 
 #[test]
-fn an_address_has_a_host_and_neither_a_user_nor_a_fragment() {
+fn url_pattern_requires_host_and_refuses_user_or_fragment() {
     let url = pattern_of(url);
     for good in [
         "https://example.org/x.jar",
@@ -102,7 +102,7 @@ fn an_address_has_a_host_and_neither_a_user_nor_a_fragment() {
 }
 
 #[test]
-fn a_checksum_is_64_hex_digits_with_or_without_its_name() {
+fn checksum_pattern_accepts_64_hex_digits_with_optional_prefix() {
     let sha256 = pattern_of(sha256);
     let digits = "0123456789abcdefABCDEF0123456789".repeat(2);
     for good in [digits.clone(), format!("sha256:{digits}")] {
@@ -116,7 +116,7 @@ fn a_checksum_is_64_hex_digits_with_or_without_its_name() {
 }
 
 #[test]
-fn an_instant_has_seconds_and_an_offset() {
+fn instant_pattern_requires_seconds_and_offset() {
     let instant = pattern_of(instant);
     for good in ["2026-12-20T00:00:00Z", "2026-12-20T00:00:00+01:00", "2026-12-20T23:59:59-05:30"] {
         assert!(instant.is_match(good), "{good}");
@@ -135,7 +135,7 @@ fn an_instant_has_seconds_and_an_offset() {
 }
 
 #[test]
-fn a_server_holds_plugins_by_the_names_of_their_objects_or_all_that_runs() {
+fn hold_pattern_accepts_object_names_or_star() {
     let hold = hold(&mut SchemaGenerator::default());
     let hold = Regex::new(hold.get("items").unwrap()["pattern"].as_str().unwrap()).unwrap();
     let name = pattern_of(object_name);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_could_not_be_told_is_tried_again_and_told_once() {
+    async fn event_write_is_retried_and_recorded_once() {
         assert_eq!(requests(&[]).await, [1, 1]);
         assert_eq!(requests(&[None]).await, [2, 2], "a request was lost");
         assert_eq!(requests(&[None, Some(409)]).await, [2, 2], "its answer was");

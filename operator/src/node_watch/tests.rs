@@ -15,7 +15,7 @@ fn on(names: &[&str]) -> Changed {
 }
 
 #[test]
-fn a_node_is_marked_when_it_is_cordoned_or_an_autoscaler_has_begun_to_empty_it() {
+fn node_is_marked_when_cordoned_or_drained_by_autoscaler() {
     let mark = |spec| mark_of(&node("a", &spec));
     assert_eq!(mark(json!({})), None);
     assert_eq!(mark(json!({"unschedulable": false})), None);
@@ -29,7 +29,7 @@ fn a_node_is_marked_when_it_is_cordoned_or_an_autoscaler_has_begun_to_empty_it()
 }
 
 #[test]
-fn until_all_nodes_were_read_nothing_is_known_of_any() {
+fn node_state_is_unknown_until_list_is_complete() {
     let nodes = Nodes::new(true);
     nodes.take(Event::Init);
     nodes.take(Event::InitApply(node("a", &json!({"unschedulable": true}))));
@@ -40,7 +40,7 @@ fn until_all_nodes_were_read_nothing_is_known_of_any() {
 }
 
 #[test]
-fn servers_are_looked_at_when_the_mark_of_their_node_changes_and_not_at_each_word_of_it() {
+fn node_mark_change_requeues_its_servers() {
     let mut known = MarkedNode { is_read: true, ..MarkedNode::default() };
     let cordoned = || node("a", &json!({"unschedulable": true}));
     assert_eq!(known.take(Event::Apply(node("a", &json!({})))), on(&[]));

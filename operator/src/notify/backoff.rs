@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_quarter_of_an_hour_and_a_receiver_that_a_person_must_mend_waits_so_long_at_once() {
+    fn backoff_doubles_to_cap_and_permanent_errors_start_there() {
         let pace = DeliveryBackoff::default();
         let of = |failures, code| pace.pause(failures, Some(&DeliveryError::Status(code)), None).as_secs();
         assert_eq!([of(1, 500), of(2, 500), of(5, 503), of(40, 500)], [2, 4, 32, 900]);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_receiver_asks_for_is_honoured_within_reason() {
+    fn backoff_honours_retry_after_within_limits() {
         let pace = DeliveryBackoff::default();
         let asked =
             |seconds| pace.pause(5, Some(&DeliveryError::Status(429)), Some(Duration::from_secs(seconds))).as_secs();

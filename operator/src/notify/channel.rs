@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_of_the_cluster_stands_beside_a_servers_own_of_the_same_name_until_the_server_does_not_want_it() {
+    fn cluster_channel_coexists_with_server_channel_of_same_name() {
         let all = [Channel::of_the_cluster("nightshift-system", written())];
         let seen = |spec| -> Vec<(String, String)> {
             channels_of(&server(spec), &all).into_iter().map(|it| (it.name, it.namespace)).collect()

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_whole_and_an_empty_list_too() {
+    fn channel_file_is_parsed_even_when_empty() {
         let channels = read(ONE, "nightshift-system").unwrap();
         assert_eq!((channels.len(), channels[0].name.as_str()), (1, "cluster/staff"));
         assert_eq!(channels[0].namespace, "nightshift-system");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_its_place_and_a_way_out() {
+    fn channel_file_error_names_place_and_remedy() {
         let long = format!("texts: {{failed: '{}'}}", "x".repeat(1_001));
         for (from, to, says) in [
             ("occasions", "occasion", &["unknown field", "occasion", "line 5"][..]),

@@ -231,7 +231,7 @@ fn all_told(notices: &[NotificationState]) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_told_is_noted_and_neither_the_next_pass_nor_the_next_process_tells_it_again() {
+async fn notification_is_recorded_and_survives_operator_restart() {
     let receiver = Receiver::start([]).await;
     let mut first = Process::to(&receiver);
     let mut status = vec![done("one"), done("two")];
@@ -248,7 +248,7 @@ async fn what_is_told_is_noted_and_neither_the_next_pass_nor_the_next_process_te
 }
 
 #[tokio::test]
-async fn what_was_told_and_could_not_be_noted_is_not_told_again_by_the_process_that_knows() {
+async fn unrecorded_delivery_is_not_repeated_by_same_process() {
     let receiver = Receiver::start([]).await;
     let mut process = Process::to(&receiver);
     process.messenger.offer(&lobby(), &[team()], &[done("one")]);
@@ -258,7 +258,7 @@ async fn what_was_told_and_could_not_be_noted_is_not_told_again_by_the_process_t
 }
 
 #[tokio::test]
-async fn passes_while_a_message_is_under_way_do_not_send_it_twice() {
+async fn notification_in_flight_is_not_sent_twice() {
     let receiver = Receiver::start([Answer::Slower("0.2")]).await;
     let mut process = Process::to(&receiver);
     let mut status = vec![done("one")];
@@ -274,7 +274,7 @@ async fn passes_while_a_message_is_under_way_do_not_send_it_twice() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_fails_is_asked_again_and_one_that_says_when_is_asked_then() {
+async fn delivery_is_retried_and_honours_retry_after() {
     let receiver = Receiver::start([Answer::Status(500), Answer::Status(503), Answer::Slower("0.4")]).await;
     let mut process = Process::to(&receiver);
     let mut status = vec![done("one")];
@@ -287,7 +287,7 @@ async fn a_receiver_that_fails_is_asked_again_and_one_that_says_when_is_asked_th
 }
 
 #[tokio::test]
-async fn a_receiver_that_hangs_is_left_after_a_while_and_keeps_no_other_channel_waiting() {
+async fn hanging_receiver_times_out_without_blocking_other_channels() {
     let (hangs, works) = (Receiver::start([Answer::Silence]).await, Receiver::start([]).await);
     let mut process = Process::new(&hangs.hook(), &[&hangs.base, &works.base]);
     process.set_secret("other", "address", &works.hook());
@@ -311,7 +311,7 @@ async fn a_receiver_that_hangs_is_left_after_a_while_and_keeps_no_other_channel_
 }
 
 #[tokio::test]
-async fn a_process_that_does_not_lead_tells_nothing() {
+async fn notifications_are_sent_only_by_leader() {
     let receiver = Receiver::start([]).await;
     let mut process = Process::to(&receiver);
     process.office.leads.store(false, Ordering::SeqCst);
@@ -329,7 +329,7 @@ async fn a_process_that_does_not_lead_tells_nothing() {
 }
 
 #[tokio::test]
-async fn a_channel_that_is_taken_out_of_the_spec_is_told_nothing_more() {
+async fn removed_channel_gets_no_further_notifications() {
     let receiver = Receiver::start([Answer::Status(404)]).await;
     let mut process = Process::to(&receiver);
     let mut status = vec![done("one")];

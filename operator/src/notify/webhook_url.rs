@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_internet_is_reached_over_https_and_what_lies_inside_only_where_an_admin_said_so() {
+    fn webhook_needs_https_or_allowed_origin() {
         assert_eq!(reach("https://discord.com/api/webhooks/1/t\n"), Ok(ClientKind::Public));
         assert_eq!(reach("http://discord.com/api/webhooks/1/t"), Err(DeliveryError::NotHttps));
         assert_eq!(reach("https://10.0.0.7/hooks/x"), Err(DeliveryError::Inside));
@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told_as_such() {
+    fn webhook_rejects_text_that_is_no_address() {
         for text in ["", "discord", "ftp://example.org/x", "https://", "file:///etc/passwd", "mailto:a@example.org"] {
             assert_eq!(Webhook::parse(text), Err(DeliveryError::NotAnAddress), "{text}");
         }
     }
 
     #[test]
-    fn an_address_does_not_show_in_debug_output() {
+    fn webhook_debug_output_hides_address() {
         let webhook = Webhook::parse("https://discord.com/api/webhooks/1/geheim").unwrap();
         assert_eq!(format!("{webhook:?}"), "Webhook(…)");
     }

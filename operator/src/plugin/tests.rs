@@ -69,7 +69,7 @@ fn words(of: (Option<String>, Option<String>, String, String, String)) -> String
 }
 
 #[test]
-fn a_file_is_shown_by_what_its_jar_says() {
+fn plugin_status_shows_version_from_jar() {
     let status = build_status(&by_url(), Some(&read("2.1")), Vec::new(), at(), &PluginStatus::default());
     assert_eq!(status.available_versions[0].released_at, None, "nobody says when");
     assert_eq!(words(said(&by_url(), &read("2.1"))), "HouseRules 2.1 True Available: HouseRules 2.1, as its JAR says");
@@ -80,7 +80,7 @@ fn a_file_is_shown_by_what_its_jar_says() {
 }
 
 #[test]
-fn a_file_that_cannot_be_had_says_why_in_a_word() {
+fn plugin_status_gives_reason_for_unavailable_file() {
     for (category, reason) in [
         ("wrong-hash", "ChecksumMismatch"),
         ("not-a-plugin", "NotAPlugin"),
@@ -93,7 +93,7 @@ fn a_file_that_cannot_be_had_says_why_in_a_word() {
 }
 
 #[test]
-fn a_spec_that_is_older_than_the_schema_is_told_what_is_wrong() {
+fn plugin_spec_older_than_schema_is_reported_invalid() {
     let without = plugin(&json!({"type": "url", "url": "https://example.org/x.jar"}));
     let said = words(said(&without, &read("2.1")));
     assert!(said.starts_with("x.jar  False Invalid: `spec.source.checksum` is missing"), "{said}");
@@ -102,7 +102,7 @@ fn a_spec_that_is_older_than_the_schema_is_told_what_is_wrong() {
 }
 
 #[test]
-fn a_window_that_never_opens_is_told_and_so_is_the_way_in_which_the_plugin_comes_all_the_same() {
+fn plugin_window_that_never_opens_is_reported() {
     let with = |cron: &str| {
         let mut plugin = by_url();
         plugin.spec.windows = serde_json::from_value(json!([{"name": "night", "cron": cron}])).unwrap();

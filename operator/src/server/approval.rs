@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn another_set_than_the_one_that_runs_needs_an_approval_of_exactly_it_where_that_is_required() {
+    fn approval_must_name_planned_lock_where_required() {
         let required = |annotations: Value| server("Required", &annotations);
         assert!(needs(&required(json!({})), PLANNED, Some(RUNS)));
         assert!(!needs(&server("Automatic", &json!({})), PLANNED, Some(RUNS)));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_approves_a_set_does_not_ask_for_it_by_that() {
+    fn approval_does_not_request_the_update() {
         let says = |annotation: &str, digest: &str| server("Required", &json!({annotation: digest}));
         let approves = says("nightshift.dev/approve", PLANNED);
         assert!(is_named(&approves, PLANNED) && !is_asked_for(&approves, PLANNED));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_back_to_a_set_approves_it_and_opens_the_gate_for_it_and_for_no_other() {
+    fn rollback_to_lock_approves_only_that_lock() {
         let required = server("Required", &json!({"nightshift.dev/apply": PLANNED}));
         let back = |digest: &str, second| PinnedSet::To { digest: digest.to_owned(), since: at(second) };
         let said = |server: &PaperMCServer, undo: &PinnedSet| {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_set_counts_from_when_it_was_first_seen_and_again_when_it_is_written_again() {
+    fn apply_request_counts_from_first_observation() {
         let asks = server("Automatic", &json!({"nightshift.dev/apply": PLANNED}));
         let half = SignedDuration::from_millis(500);
         let since = |before: Option<&HandledRequests>| {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_set_that_is_not_planned_is_told_unless_it_runs() {
+    fn apply_request_for_unplanned_lock_is_reported() {
         let asks = |digest: &str| server("Automatic", &json!({"nightshift.dev/apply": digest}));
         let another = |digest| ApprovalState::of(&asks(digest), None, PLANNED, Some(RUNS), None, at(0)).applies_another;
         assert_eq!(another("333333333333333333"), Some("333333333333333333".to_owned()));

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_runs_is_taken_as_it_is_known_unless_it_would_get_an_older_java() {
+    fn running_jar_facts_are_reused_unless_java_is_older() {
         let lock: Lock = serde_json::from_value(serde_json::json!({
             "server": "games/lobby", "minecraft": "1.21.10", "build": 7, "java": 21,
             "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_with_one_plugin_name_twice_is_refused_whether_it_is_declared_or_provided() {
+    fn lock_with_duplicate_plugin_name_is_refused() {
         let fawe = jar("FAWE.jar", "FastAsyncWorldEdit", &["WorldEdit"]);
         let error = no_name_twice(&[fawe.clone(), jar("we.jar", "worldedit", &[])]).unwrap_err();
         assert_eq!(

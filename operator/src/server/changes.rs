@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_names_paper_first_then_plugins_by_name_and_marks_the_one_way_step() {
+    fn change_summary_lists_paper_first_and_marks_one_way() {
         let from = lock("1.21.10", 130, vec![plugin("ViaVersion", "5.6.0"), plugin("Old", "1")]);
         let to = lock("1.21.11", 132, vec![plugin("ViaVersion", "5.7.1"), plugin("Chat", "2")]);
         assert_eq!(
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_further_file_of_the_same_release_is_a_change() {
+    fn change_summary_includes_extra_file_of_same_release() {
         let from = lock("1.21.10", 130, vec![plugin("EssentialsX", "2.21.0")]);
         let mut to = from.clone();
         to.plugins[0].more.push(file("chat"));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_build_of_the_same_minecraft_is_not_one_way_and_equal_locks_differ_in_nothing() {
+    fn change_summary_of_newer_build_is_not_one_way() {
         let from = lock("1.21.10", 129, Vec::new());
         let to = lock("1.21.10", 130, Vec::new());
         assert_eq!(in_words(&changes(Some(&from), &to)), "Paper 1.21.10-129 -> 1.21.10-130");

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kubelet_knows_without_an_agent_whether_a_process_stays() {
+    fn process_exit_is_read_from_kubelet_without_agent() {
         let settle = SignedDuration::from_mins(1);
         let with = |restarts: u32, state: &Value, exit: i32| {
             let mut pod = serde_json::to_value(pod("a", &crashed(10))).unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn three_crashes_within_an_hour_are_a_loop_and_each_is_counted_once() {
+    fn crash_loop_needs_three_crashes_within_an_hour() {
         let says = |minutes: &[i64]| loop_in_words(after(minutes).as_ref(), &[], None);
         assert_eq!(says(&[0, 10]), None);
         assert!(says(&[0, 10, 59]).unwrap().starts_with("the server's process has ended 3 times within an hour; see"));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_ends_with_an_hour_without_an_end() {
+    fn crash_loop_ends_after_an_hour_without_exit() {
         let says = |before: &[Condition], minutes: &[i64]| loop_in_words(after(minutes).as_ref(), before, None);
         // A memory leak that ends the process every 25 minutes.
         assert_eq!(says(&[], &[0, 25, 65]), None);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_did_is_no_crash_and_another_pod_begins_anew() {
+    fn crash_count_ignores_manual_stops_and_earlier_pods() {
         let before = after(&[0, 1, 2]).unwrap();
         let next = |pod: &Pod| next_crashes(Some(&before), pod, at(3)).map(|crashes| crashes.at.len());
         assert_eq!(next(&pod("a", &crashed(3))), Some(4));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_says_how_the_process_ended_last() {
+    fn crash_loop_message_gives_last_exit() {
         let killed = json!({"exitCode": 137, "reason": "OOMKilled", "finishedAt": at(3).to_string()});
         let words = loop_in_words(after(&[0, 1, 2]).as_ref(), &[], Some(&pod("a", &killed))).unwrap();
         assert!(words.contains("3 times within an hour, last with exit code 137 (OOMKilled); see"), "{words}");

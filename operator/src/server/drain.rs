@@ -109,7 +109,7 @@ mod tests {
     const PATIENT: PlayerPolicy = PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_mins(45) };
 
     #[test]
-    fn who_says_nothing_is_evicted_as_ever_unless_players_are_waited_for_and_nodes_can_be_read() {
+    fn eviction_default_depends_on_player_policy_and_node_access() {
         for reads_nodes in [true, false] {
             assert_eq!(eviction_of(None, PlayerPolicy::Announce, reads_nodes), Ok(EvictionSeen::Always));
             assert_eq!(eviction_of(None, PlayerPolicy::Ignore, reads_nodes), Ok(EvictionSeen::Always));
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_what_needs_nodes_where_they_cannot_be_read_is_told_what_to_set() {
+    fn eviction_that_needs_nodes_names_missing_setting() {
         let said = eviction_of(Some(Wish::OnUpgrade), PlayerPolicy::Announce, false).unwrap_err().to_string();
         assert!(said.starts_with("spec.eviction: `OnUpgrade`"), "{said}");
         assert!(said.contains("`watchNodes: true`") && !said.contains("  "), "{said}");
     }
 
     #[test]
-    fn the_budget_is_open_only_where_the_rollout_waits_for_an_eviction() {
+    fn disruption_budget_opens_only_while_rollout_awaits_eviction() {
         let drain = |eviction, look| Drain { eviction, node: Some("a".to_owned()), look };
         let marked = NodeObservation::Leaves(DrainMark::Cordoned);
         let ready = Step::Wait(WaitingOn::Eviction);

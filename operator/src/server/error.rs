@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_lead_any_more_is_known_however_the_agent_was_asked() {
+    fn deposed_leader_is_detected_in_every_agent_error() {
         let deposed = || AgentError::Deposed { pod: "lobby-0".to_owned(), by: 8 };
         assert!(PassError::Observe(observe::ObserveError::Deposed(deposed())).is_of_a_deposed());
         assert!(PassError::Act { step: "announce", source: deposed().into() }.is_of_a_deposed());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_server_that_is_followed_keeps_no_trial_from_its_end() {
+    fn followed_server_error_does_not_block_rollout_end() {
         assert!(PassError::Follow(garbled()).is_before_the_step());
         assert!(!PassError::Observe(garbled().into()).is_before_the_step(), "of its own nothing is known");
     }

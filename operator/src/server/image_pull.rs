@@ -166,7 +166,7 @@ mod tests {
     use crate::server::image_pull::request::tests::{goal, pod};
 
     #[test]
-    fn a_node_that_could_not_be_asked_is_asked_again_in_time_but_not_once_players_were_told() {
+    fn image_pull_is_retried_but_not_after_announcement() {
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
         let question = PullRequest::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
         let at = |second| Timestamp::from_second(second).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_pod_that_we_made_for_this_question_answers_it_and_a_strangers_is_never_touched() {
+    fn image_pull_accepts_only_own_pod_for_this_request() {
         let server = check(&server(json!({}))).unwrap();
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
         let question = PullRequest::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_by_a_person_is_told_from_a_crash_by_how_the_process_ended() {
+    fn in_game_stop_differs_from_crash_by_exit_code() {
         let runs = json!({"running": {"startedAt": at(115).to_string()}});
         let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
         assert_eq!(stopped_at(&pod(&runs, &ended(0, 114))), Some(at(114)));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_by_a_person_gives_the_proof_its_time_anew_but_not_for_ever() {
+    fn in_game_stop_restarts_verification_time_within_limit() {
         let waits = json!({"waiting": {}});
         let began = |last: &Value| proof_began(&pod(&waits, last)).unwrap();
         assert_eq!(began(&ended(1, 114)), at(100));

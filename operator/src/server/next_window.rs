@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_opening_is_one_that_no_blackout_spoils() {
+    fn next_window_skips_blackouts() {
         let christmas = json!({"name": "event", "from": "2026-11-22T00:00:00Z", "to": "2026-12-01T00:00:00Z"});
         let told = outlook(&json!({"maintenanceWindow": {"cron": "0 4 * * 0"}, "blackouts": [christmas]}));
         let until: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_server_has_no_next_opening_and_that_is_nobodys_fault() {
+    fn suspended_server_has_no_next_window() {
         let spec = json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}}, "suspend": true});
         let server = check(&server(spec)).unwrap();
         let now = "2026-11-22T04:30:00Z".parse().unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn blackouts_that_leave_nothing_are_told_and_windows_that_are_switched_off_are_not_their_fault() {
+    fn blackouts_that_cover_all_windows_are_reported() {
         let always = json!([{"name": "nights", "cron": "0 3 * * *", "duration": "3h"}]);
         let spoilt = outlook(&json!({"maintenanceWindow": {"cron": "0 4 * * 0"}, "blackouts": always}));
         assert!(spoilt.is_spoilt && spoilt.next_opening.is_none() && spoilt.blackout.is_none());

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_named_by_its_digest_by_enough_of_it_or_as_the_one_before() {
+    fn pinned_set_is_named_by_digest_prefix_or_previous() {
         let kept = status(&[RUNS, OLD], None);
         for asked in [OLD, &OLD[..16], "previous", " previous\n"] {
             assert_eq!(PinnedSet::of(&asks(asked), &kept, Some(RUNS), at(5)), Some(to(OLD, 5)), "{asked}");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_holds_its_whole_set_stays_at_what_runs_unless_an_earlier_one_is_asked_for() {
+    fn pinned_set_holds_running_lock_unless_earlier_requested() {
         let kept = status(&[RUNS, OLD], None);
         let of = |hold: &Value, asked: &Value| PinnedSet::of(&holds(hold, asked), &kept, Some(RUNS), at(5));
         let silent = json!({});
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_server_reads_at_which_set_and_how_it_is_let_go() {
+    fn pinned_set_message_names_lock_and_release_command() {
         let told = |others: &[&str]| held(others).in_words("games", "lobby", &[past(RUNS, 0), past(OLD, 0)]);
         let begins = "`spec.hold` of the server has `*`: the set 2222222222222222 (1.21.10-130) stays; updates go on \
                       when it is taken away: `kubectl -n games";
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_before_stays_the_same_set_when_the_server_has_gone_back_to_it() {
+    fn pinned_set_previous_stays_same_after_rollback() {
         let server = asks("previous");
         let first = PinnedSet::of(&server, &status(&[RUNS, OLD], None), Some(RUNS), at(5)).unwrap();
         let noted = first.to_note(&server, None).unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn five_sets_are_kept_and_those_of_a_month_up_to_twenty() {
+    fn history_keeps_five_locks_and_twenty_of_last_month() {
         let day = 24 * 60 * 60;
         let of = |days: &[i64]| -> Vec<HistoryEntry> {
             days.iter().map(|ago| past(&format!("{ago:064}"), (1_000 - ago) * day)).collect()
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_stands_in_front_once() {
+    fn history_lists_running_lock_first_and_once() {
         let lock = serde_json::from_value(json!({
             "server": "games/lobby", "minecraft": "1.21.10", "build": 129, "java": 21,
             "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_a_set_that_is_not_kept_is_told_which_are() {
+    fn pinned_set_unknown_message_lists_kept_locks() {
         let unknown = PinnedSet::Unknown { asked: "abc".to_owned() };
         let told = unknown.in_words("games", "lobby", &[past(RUNS, 0), past(OLD, 0)]);
         assert!(told.contains("`abc`") && told.contains("1111111111111111 (1.21.10-130)"), "{told}");

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_for_a_person_for_days_is_not_looked_at_every_moment() {
+    fn manual_recovery_is_not_requeued() {
         for waiting in [WaitingOn::ServerDown, WaitingOn::NodeLost, WaitingOn::NoBackup, WaitingOn::WorldRefused] {
             assert_eq!(outcome_of(Step::Wait(waiting), false), Outcome::Waiting { until: None });
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_late_for_an_opening_is_looked_at_again_when_that_is_over() {
+    fn update_too_late_for_window_requeues_after_it() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let gate = Gate::Open { opened_at: at(0), until: at(45) };
         let shut = Gate::Shut { opens: None };

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_that_is_missing_is_named_with_the_servers_that_have_copies() {
+    fn missing_seed_claim_message_lists_servers_with_backups() {
         let said = in_words("backup-loby-0", &["lobby".to_owned(), "survival".to_owned()]);
         assert!(said.contains("no claim `backup-loby-0`"), "{said}");
         assert!(said.ends_with("servers with copies here are: lobby, survival"), "{said}");

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_did_not_come_is_asked_for_again_after_half_a_minute_and_nothing_else_waits_for_it() {
+    fn failed_staging_is_retried_after_half_a_minute() {
         let now = Timestamp::UNIX_EPOCH;
         let asked = |step, problem| in_time_to_ask_again(Outcome::Acted, step, problem, now);
         let later = Outcome::Waiting { until: Some(now + SignedDuration::from_secs(30)) };

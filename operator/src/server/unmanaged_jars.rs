@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_agent_names_only_counts_without_a_hash() {
+    fn unmanaged_jar_of_older_agent_has_no_hash() {
         let sha256 = "ab".repeat(32);
         let new = report(&json!({
             "unmanaged": ["Shop.jar", "a.jar"],
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn all_count_and_the_status_keeps_those_first_that_nobody_vouches_for() {
+    fn unmanaged_jars_in_status_list_undeclared_first() {
         let jar = |number: usize| json!({"file": format!("{number:03}.jar"), "sha256": format!("{number:064}")});
         let jars: Vec<_> = (0..150).map(jar).collect();
         let said: Vec<_> = (0..100)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_wrote_is_cut_to_what_the_status_takes() {
+    fn unmanaged_jar_text_is_cut_to_status_limits() {
         let long = format!("{}.jar", "0".repeat(300));
         let found = strangers(&report(&json!({
             "unmanaged": [long.clone(), format!("{long}x")],
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_a_file_of_the_set_and_of_a_jar_of_ones_own_is_found_unless_the_one_takes_the_others_place() {
+    fn name_clash_of_lock_and_unmanaged_jar_is_found() {
         let set: FileSet = serde_json::from_value(json!({
             "lock": "0", "minecraft": "1.21.11", "build": 1, "dataVersion": 1, "support": [],
             "server": {"path": "s.jar", "hash": "sha256:0", "url": "http://localhost/s.jar"},

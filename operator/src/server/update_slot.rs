@@ -136,7 +136,7 @@ mod tests {
     use crate::server::requested_restore::tests::way_back::{FAILED, SETTLED, on_trial};
 
     #[test]
-    fn a_server_whose_passes_fail_keeps_its_turn_only_while_players_were_told_or_a_set_is_on_trial() {
+    fn failing_pass_keeps_update_slot_only_during_disruption() {
         let now: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
         let mut seen = on_trial(&json!(null));
         assert!(is_needed(&seen, now));

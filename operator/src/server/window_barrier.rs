@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_played_on_stands_at_the_line_for_the_last_seconds_before_its_window() {
+    fn barrier_holds_server_with_players_just_before_window() {
         let waits = |opens| waits_for(Some(at(opens)), &played_on(), at(100));
         assert_eq!(waits(105), Some(at(105)));
         assert_eq!(waits(106), None, "that is a look of its own");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_stands_at_the_line_whose_update_is_on_its_way_or_who_has_nobody_to_warn() {
+    fn barrier_skips_empty_server_and_running_rollout() {
         let waits = |seen: &Observed| waits_for(Some(at(105)), seen, at(100)).is_some();
         let mut empty = played_on();
         Arc::make_mut(empty.report.as_mut().unwrap()).players = protocol::PlayerCount::Nobody;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_the_wait_is_enough_for_a_warning_and_for_nothing_that_touches_the_server() {
+    fn observation_before_barrier_allows_only_announcement() {
         let announce = Step::Announce { act: update(), pod: PodUid(7), notice: SignedDuration::ZERO, not_after: at(9) };
         let write = Step::WriteTemplate { revision: Revision(2), not_after: at(9) };
         let start = |stood| ObservedSince { decided: Stopwatch::start(), looked: Stopwatch::start(), stood };

@@ -135,7 +135,7 @@ impl Holder {
         let this = std::env::current_exe().expect("this program has a path");
         let mut child = Command::new(this)
             .args(["--exact", "--ignored", "--nocapture", "--test-threads=1"])
-            .arg("simulation::forced_deletion::locks_are_held_until_the_input_ends")
+            .arg("simulation::forced_deletion::session_locks_are_held_until_input_ends")
             .env(LOCKS, std::env::join_paths(locks).expect("paths without a colon"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -159,7 +159,7 @@ impl Drop for Holder {
 
 #[test]
 #[ignore = "the other process of a walk: it does nothing by itself"]
-fn locks_are_held_until_the_input_ends() {
+fn session_locks_are_held_until_input_ends() {
     let Some(paths) = std::env::var_os(LOCKS) else { return };
     let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();
     let mut locks = scheduler::world::session_lock::SessionLocks::default();

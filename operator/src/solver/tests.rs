@@ -58,7 +58,7 @@ fn count(metrics: &Metrics, what: &str) -> usize {
 }
 
 #[test]
-fn a_group_is_decided_about_once_whoever_asks_in_between() {
+fn group_is_solved_once_for_all_members() {
     let (one, other) = (group(&["games/a", "games/b", "games/c"]), group(&["games/x", "games/y"]));
     let questions = [
         (&one, "games/a", 0),
@@ -71,7 +71,7 @@ fn a_group_is_decided_about_once_whoever_asks_in_between() {
 }
 
 #[test]
-fn a_decision_counts_for_ten_seconds_only_and_not_for_other_requests() {
+fn solution_is_reused_for_ten_seconds_and_same_requests() {
     let one = group(&["games/a", "games/b"]);
     let late = [(&one, "games/a", 0), (&one, "games/b", 9), (&one, "games/b", 10)];
     assert_eq!(answered(&snapshot(), &late), (vec![1, 1, 2], 2), "what a delay held is out of it by then");
@@ -80,7 +80,7 @@ fn a_decision_counts_for_ten_seconds_only_and_not_for_other_requests() {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_until_time_or_what_was_read_or_asked_for_changes_it() {
+async fn solution_is_cached_until_its_inputs_change() {
     let metrics = Metrics::default();
     let solver = Solver::start(metrics.solves.clone()).unwrap();
     let build = async |snapshot: &Arc<Snapshot>, group: &Group, seconds| {

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_used_for_longest_goes_first() {
+    fn eviction_removes_least_recently_used_file_first() {
         let dir = tempfile::tempdir().unwrap();
         let hash = |digit: &str| Hash::of_parts("sha256", &digit.repeat(64)).unwrap();
         for folder in ["sha256", UNFINISHED] {

@@ -121,7 +121,7 @@ fn open(dir: &Path, upstreams: Vec<Url>) -> Arc<Store> {
 }
 
 #[tokio::test]
-async fn many_who_want_a_file_cause_one_download() {
+async fn concurrent_fetches_cause_one_download() {
     let setup = Setup::new().await;
     let wanted = file(setup.cdn.url("file.jar"), sha256(CONTENT));
     let paths = futures::future::join_all((0..50).map(|_| setup.store.fetch(&wanted))).await;
@@ -139,7 +139,7 @@ async fn many_who_want_a_file_cause_one_download() {
 }
 
 #[tokio::test]
-async fn all_three_algorithms_are_checked() {
+async fn store_checks_all_three_hash_algorithms() {
     let setup = Setup::new().await;
     let sha512 = format!("sha512:{}", hex::encode(Sha512::digest(CONTENT)));
     let sha1 = format!("sha1:{}", hex::encode(sha1::Sha1::digest(CONTENT)));
@@ -154,7 +154,7 @@ async fn all_three_algorithms_are_checked() {
 }
 
 #[tokio::test]
-async fn a_wrong_hash_is_final_for_that_file_and_leaves_nothing() {
+async fn wrong_hash_is_final_and_leaves_no_file() {
     let setup = Setup::new().await;
     let announced = sha256(b"something else");
     let wanted = file(setup.cdn.url("file.jar"), announced.clone());
@@ -173,7 +173,7 @@ async fn a_wrong_hash_is_final_for_that_file_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_failure_that_may_pass_is_tried_again_when_somebody_asks_again() {
+async fn transient_download_failure_is_retried_on_next_fetch() {
     let setup = Setup::new().await;
     for (path, category) in [("down.jar", "status"), ("missing.jar", "status"), ("cut-off.jar", "unreachable")] {
         for _ in 0..2 {
@@ -186,7 +186,7 @@ async fn a_failure_that_may_pass_is_tried_again_when_somebody_asks_again() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_and_every_address_on_the_way_is_checked() {
+async fn download_follows_redirects_and_checks_each_address() {
     let setup = Setup::new().await;
     setup.store.fetch(&file(setup.cdn.url("moved.jar"), sha256(CONTENT))).await.unwrap();
     let setup = Setup::new().await;
@@ -205,7 +205,7 @@ async fn redirects_are_followed_and_every_address_on_the_way_is_checked() {
 }
 
 #[tokio::test]
-async fn plain_http_and_this_machine_are_only_for_the_origins_that_an_admin_wrote() {
+async fn plain_http_and_loopback_need_allowed_origin() {
     let setup = Setup::new().await;
     let stranger = Cdn::start().await;
     let other_name = setup.cdn.url("file.jar").replace("127.0.0.1", "localhost");
@@ -233,7 +233,7 @@ async fn plain_http_and_this_machine_are_only_for_the_origins_that_an_admin_wrot
 }
 
 #[tokio::test]
-async fn a_file_that_is_too_large_is_given_up() {
+async fn download_of_too_large_file_is_aborted() {
     let setup = Setup::new().await;
     let error = setup.refused("endless.jar").await;
     assert_eq!(error.category(), "too-large", "{error}");
@@ -245,7 +245,7 @@ async fn a_file_that_is_too_large_is_given_up() {
 }
 
 #[tokio::test]
-async fn files_survive_a_restart_and_what_was_unfinished_does_not() {
+async fn store_keeps_complete_files_across_restart() {
     let setup = Setup::new().await;
     let wanted = file(setup.cdn.url("file.jar"), sha256(CONTENT));
     let path = setup.store.fetch(&wanted).await.unwrap();
@@ -258,7 +258,7 @@ async fn files_survive_a_restart_and_what_was_unfinished_does_not() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_disk_has_changed_is_brought_again() {
+async fn corrupted_file_is_fetched_again() {
     let setup = Setup::new().await;
     let wanted = file(setup.cdn.url("file.jar"), sha256(CONTENT));
     let path = setup.store.fetch(&wanted).await.unwrap();
@@ -272,7 +272,7 @@ async fn a_file_that_the_disk_has_changed_is_brought_again() {
 }
 
 #[tokio::test]
-async fn the_store_stays_within_its_room() {
+async fn store_stays_within_size_limit() {
     let setup = Setup::new().await;
     let policy =
         StorePolicy { room: 0, ..StorePolicy::new(download::DownloadPolicy::new(vec![setup.cdn.base.clone()])) };
@@ -301,7 +301,7 @@ async fn get(url: String) -> (u16, Option<u64>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn agents_get_what_is_here_and_what_a_lock_names_and_nothing_else() {
+async fn store_serves_only_files_named_by_locks() {
     let setup = Setup::new().await;
     let base = served(&setup.store).await;
     let hash = sha256(CONTENT).replace(':', "/");
@@ -327,7 +327,7 @@ async fn agents_get_what_is_here_and_what_a_lock_names_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_why_a_known_file_cannot_be_had() {
+async fn store_error_tells_agent_why_download_failed() {
     let setup = Setup::new().await;
     let base = served(&setup.store).await;
     setup.store.register([&file(setup.cdn.url("down.jar"), sha256(CONTENT))]);
@@ -338,7 +338,7 @@ async fn an_agent_is_told_why_a_known_file_cannot_be_had() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_does_not_keep_the_others_waiting() {
+async fn cancelled_fetch_does_not_block_others() {
     let setup = Setup::new().await;
     let wanted = file(setup.cdn.url("file.jar"), sha256(CONTENT));
     let polled = AtomicU32::new(0);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readiness_lists_the_gates_that_are_still_shut() {
+    fn readiness_lists_closed_gates() {
         let readiness = Readiness::default();
         readiness.open(ReadyGate::Crds);
         readiness.open(ReadyGate::Stores);

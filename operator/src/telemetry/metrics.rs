@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exposition_names_what_was_counted() {
+    fn metrics_output_names_counters() {
         let metrics = Metrics::default();
         metrics.reconcile_total.get_or_create(&PassLabels { controller: "server", outcome: "settled" }).inc();
         let text = metrics.renderer()();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exposition_tells_those_who_have_a_turn_from_those_who_wait_for_one() {
+    fn metrics_output_separates_used_and_queued_update_slots() {
         let metrics = Metrics::default();
         metrics.turns.taken.set(2);
         metrics.turns.waiting.set(7);

@@ -22,7 +22,7 @@ fn not_yet(at_it: usize, before: &[&str]) -> Result<(), SlotUnavailable> {
 }
 
 #[test]
-fn without_a_bound_everybody_begins_at_once() {
+fn update_slots_without_limit_admit_all_servers() {
     let turns = turns(None, None);
     assert!(!turns.are_bounded());
     for name in ["a", "b", "c"] {
@@ -31,7 +31,7 @@ fn without_a_bound_everybody_begins_at_once() {
 }
 
 #[test]
-fn a_server_whose_passes_fail_for_long_keeps_nobody_waiting_whether_it_was_at_it_or_only_in_front() {
+fn update_slot_of_failing_server_is_released() {
     let turns = turns(Some(1), None);
     assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));
     for name in ["b", "c"] {
@@ -44,7 +44,7 @@ fn a_server_whose_passes_fail_for_long_keeps_nobody_waiting_whether_it_was_at_it
 }
 
 #[test]
-fn who_waited_longest_is_next_and_of_those_of_one_window_the_first_by_name() {
+fn update_slot_goes_to_longest_waiting_then_by_name() {
     let turns = turns(Some(1), None);
     assert_eq!(turns.begin(&key("c"), None, at(5), nobody()), Ok(()));
     assert_eq!(turns.begin(&key("b"), None, at(5), nobody()), not_yet(1, &[]));
@@ -60,7 +60,7 @@ fn who_waited_longest_is_next_and_of_those_of_one_window_the_first_by_name() {
 }
 
 #[test]
-fn whoever_asks_again_with_its_turn_keeps_it() {
+fn update_slot_is_kept_when_requested_again() {
     let turns = turns(Some(1), None);
     assert_eq!(turns.begin(&key("a"), None, at(0), nobody()), Ok(()));
     assert_eq!(turns.begin(&key("a"), None, at(0), nobody()), Ok(()));
@@ -69,7 +69,7 @@ fn whoever_asks_again_with_its_turn_keeps_it() {
 }
 
 #[test]
-fn a_server_whose_pod_is_being_replaced_is_a_load_on_its_node() {
+fn update_slot_counts_node_of_replaced_pod() {
     let turns = turns(None, Some(1));
     let full_node = Err(SlotUnavailable { at_it: 1, on_its_node: Some(1), before: Vec::new() });
     assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
@@ -80,7 +80,7 @@ fn a_server_whose_pod_is_being_replaced_is_a_load_on_its_node() {
 }
 
 #[test]
-fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
+fn full_node_blocks_only_its_own_servers() {
     let turns = turns(Some(3), Some(1));
     let full_node = Err(SlotUnavailable { at_it: 1, on_its_node: Some(1), before: Vec::new() });
     assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
@@ -98,7 +98,7 @@ fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
 }
 
 #[test]
-fn a_new_leader_counts_those_that_it_has_not_looked_at_until_it_has() {
+fn new_leader_counts_unobserved_servers_in_update_slots() {
     let turns = turns(Some(1), None);
     let unseen = || [key("b")].into_iter();
     assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), not_yet(1, &[]));
@@ -107,7 +107,7 @@ fn a_new_leader_counts_those_that_it_has_not_looked_at_until_it_has() {
 }
 
 #[test]
-fn who_has_a_turn_and_who_waits_for_one_is_counted_wherever_they_come_from_and_go() {
+fn update_slot_metrics_match_used_and_waiting() {
     let gauges = metrics::UpdateSlotMetrics::default();
     let turns = UpdateSlots::new(Limits { together: Some(2), on_a_node: None }, gauges.clone());
     let counted = || (gauges.taken.get(), gauges.waiting.get());

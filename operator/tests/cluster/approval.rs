@@ -16,7 +16,7 @@ async fn annotate(world: &World, annotation: &str, digest: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_set_that_nobody_has_approved_waits_in_an_open_window_and_comes_when_it_is_approved() {
+async fn unapproved_update_waits_in_open_window() {
     in_a_world("approval", BEFORE, async |world| {
         let mut object = server(LOBBY, ALWAYS);
         object["spec"]["approval"] = json!("Required");
@@ -48,7 +48,7 @@ async fn a_set_that_nobody_has_approved_waits_in_an_open_window_and_comes_when_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_one_exact_set_gets_it_without_a_window_and_a_wrong_digest_is_told() {
+async fn apply_request_for_exact_digest_needs_no_window() {
     in_a_world("apply", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -10,7 +10,7 @@ use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_a_blackout_is_on_an_open_window_and_a_request_change_nothing_and_afterwards_the_update_comes() {
+async fn blackout_blocks_window_and_request_until_it_ends() {
     in_a_world("blackout", BEFORE, async |world| {
         world.apply(&[server(LOBBY, ALWAYS), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

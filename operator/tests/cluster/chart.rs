@@ -38,13 +38,13 @@ pub(super) async fn template(namespace: &str, values: &[&str]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn helm_finds_nothing_wrong_with_the_chart() {
+async fn chart_passes_helm_lint() {
     let said = run("helm", &["lint", "--strict", CHART], "").await;
     assert!(said.contains("0 chart(s) failed"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_operator_may_read_the_secrets_of_the_clusters_channels_where_it_is_itself_and_no_other_there() {
+async fn chart_grants_only_secrets_of_cluster_channels() {
     let channel = |at: usize| {
         ["name=team", "type=Slack", "secret.name=chat", "secret.key=address"]
             .map(|value| format!("notify.channels[{at}].{value}"))
@@ -62,7 +62,7 @@ async fn the_operator_may_read_the_secrets_of_the_clusters_channels_where_it_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_value_that_the_chart_does_not_know_is_refused_with_its_name() {
+async fn chart_rejects_unknown_value_by_name() {
     let output = ask("helm", &["template", RELEASE, CHART, "--set", "watchNamespaces=games"], "").await;
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);

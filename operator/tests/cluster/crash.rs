@@ -91,7 +91,7 @@ async fn partition(server: &Server<'_>) -> i32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_that_is_killed_at_any_of_ten_moments_completes_the_update_with_one_restart() {
+async fn killed_operator_completes_update_with_one_restart() {
     let at_once = 3; // servers that start at the same time on two cores slow each other down
     let all = stream::iter(Moment::ALL).map(|moment| async move {
         let name = format!("killed-{moment:?}").to_lowercase();

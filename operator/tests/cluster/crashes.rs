@@ -13,7 +13,7 @@ use super::world::in_a_world;
 const MARKER: &str = "/data/world/marker.txt";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_settled_server_that_crashes_three_times_is_told_as_a_loop_and_no_update_begins_on_it() {
+async fn crash_looping_server_gets_no_update() {
     in_a_world("crash-loop", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -47,7 +47,7 @@ async fn a_settled_server_that_crashes_three_times_is_told_as_a_loop_and_no_upda
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_loop_of_crashes_is_ended_where_its_owner_wishes_so_until_a_person_says_otherwise() {
+async fn crash_loop_stop_lasts_until_request() {
     in_a_world("crash-loop-stopped", BEFORE, async |world| {
         let mut object = server(LOBBY, FAR);
         object["spec"]["onCrashLoop"] = json!("Stop");
@@ -93,7 +93,7 @@ async fn a_loop_of_crashes_is_ended_where_its_owner_wishes_so_until_a_person_say
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_with_its_agent_is_told_as_not_saved_by_the_agent_that_comes_after_it() {
+async fn server_lost_with_its_agent_is_reported_unsaved() {
     in_a_world("unseen-end", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -9,7 +9,7 @@ use super::wait::{A_START, SOON, until};
 use super::world::{World, in_a_world};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_tells_of_damage_is_told_and_copies_from_after_it_do_not_push_out_the_one_from_before() {
+async fn backup_before_damage_survives_retention() {
     in_a_world("damage", BEFORE, async |world| {
         let mut object = server_with_copies(LOBBY);
         object["spec"]["backup"]["retention"] = json!({"maxCount": 1});

@@ -13,7 +13,7 @@ use super::world::{World, in_a_world};
 pub(super) const AT_ONCE: &str = "--timeout=30s";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_the_operator_there_and_the_server_first_nothing_comes_back_and_nothing_hangs() {
+async fn deletion_under_operator_leaves_no_objects_behind() {
     in_a_world("deletes-heard", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), server("second", FAR), viabackwards()]).await;
         let (lobby, second) = (Server::new(world, LOBBY), Server::new(world, "second"));

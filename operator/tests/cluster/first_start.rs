@@ -5,7 +5,7 @@ use super::server::Server;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_consent_nothing_starts_and_the_condition_says_what_to_write() {
+async fn server_without_eula_does_not_start() {
     in_a_world("no-eula", BEFORE, async |world| {
         let mut object = server(LOBBY, FAR);
         object["spec"].as_object_mut().unwrap().remove("eula");

@@ -22,7 +22,7 @@ fn follower(soak: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_comes_when_the_server_that_goes_first_has_run_it_for_long_enough_and_not_before() {
+async fn follower_updates_after_soak_of_followed_server() {
     in_a_world("follows", BEFORE, async |world| {
         world.apply(&[server(STAGING, FAR), follower("90s"), viabackwards()]).await;
         let (staging, lobby) = (Server::new(world, STAGING), Server::new(world, LOBBY));
@@ -62,7 +62,7 @@ async fn an_update_comes_when_the_server_that_goes_first_has_run_it_for_long_eno
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_follows_a_server_that_is_not_there_or_goes_in_a_circle_is_told_and_who_asks_by_name_gets_it() {
+async fn follow_errors_are_reported_and_apply_request_overrides() {
     in_a_world("follows-nobody", BEFORE, async |world| {
         world.apply(&[follower("48h"), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -54,7 +54,7 @@ fn open_with_newer(world: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn worlds_that_the_settled_minecraft_cannot_open_any_more_are_opened_by_a_newer_one_in_the_next_window() {
+async fn refused_worlds_are_opened_by_newer_minecraft_in_window() {
     in_a_world("too-old", OLDER_MINECRAFT, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -79,7 +79,7 @@ async fn worlds_that_the_settled_minecraft_cannot_open_any_more_are_opened_by_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_no_way_back_a_corrected_set_comes_in_the_next_window_and_the_worlds_go_on() {
+async fn corrected_lock_rolls_forward_in_next_window() {
     in_a_world("forward", OLDER_MINECRAFT, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

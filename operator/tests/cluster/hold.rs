@@ -10,7 +10,7 @@ use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_held_keeps_its_whole_set_and_takes_other_settings_until_it_is_let_go() {
+async fn held_server_keeps_lock_and_takes_pod_settings() {
     in_a_world("hold", BEFORE, async |world| {
         // The other server shows when the newer releases are known.
         world.apply(&[server(LOBBY, ALWAYS), small_server("arena"), viabackwards()]).await;

@@ -10,7 +10,7 @@ use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_clock_and_nobody_leaves() {
+async fn online_backup_runs_on_request_then_on_schedule() {
     in_a_world("hot-backup", BEFORE, async |world| {
         world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -79,8 +79,7 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_only_what_was_played_is_copied_an_instant_passes_over_an_empty_server_and_the_next_is_taken_after_a_player()
- {
+async fn scheduled_backup_skips_server_without_players() {
     in_a_world("hot-backup-played", BEFORE, async |world| {
         let mut object = server_with_copies(LOBBY);
         object["spec"]["backup"]["schedule"] =

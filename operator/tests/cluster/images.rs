@@ -17,7 +17,7 @@ pub(super) const PULL: &str = "lobby-images";
 pub(super) const THERE: &str = "nightshift.dev/busybox:dev";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_that_takes_no_further_pod_gets_its_updates_all_the_same_and_its_owner_reads_why_nobody_asked() {
+async fn full_pod_quota_does_not_block_update() {
     in_a_world("image-quota", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -9,7 +9,7 @@ use super::server::Server;
 use super::world::{RELEASE, in_a_world};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_impossible_request_leaves_the_running_server_alone_and_condition_event_and_explain_say_the_same() {
+async fn impossible_request_leaves_server_running_and_is_explained() {
     in_a_world("impossible", OLDER_MINECRAFT, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -41,7 +41,7 @@ const ALL: Duration = Duration::from_mins(25);
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "fifty updates by twos, and a machine that does nothing else"]
-async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernetes_alone() {
+async fn measure_update_downtime_against_plain_restart() {
     let at_a_time = format!("maxConcurrentUpdates={AT_A_TIME}");
     alone_in_a_world("downtime", BEFORE, &["refreshSeconds=30", &at_a_time], async |world| {
         let servers = settle(world, "server", UPDATES, &json!({"players": {"policy": "Ignore"}})).await;
@@ -80,7 +80,7 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "two hundred servers, and a machine that does nothing else"]
-async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() {
+async fn measure_announcement_delay_after_window_opens() {
     alone_in_a_world("announced", BEFORE, &["refreshSeconds=30"], async |world| {
         let servers =
             settle(world, "server", WARNED, &json!({"players": {"policy": "Announce", "notice": "5m"}})).await;

@@ -32,7 +32,7 @@ pub(super) async fn built_and_copied(world: &World) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_server_begins_with_a_copy_of_another_one_and_goes_its_own_way() {
+async fn new_server_starts_from_backup_of_another() {
     in_a_world("moved", BEFORE, async |world| {
         let backup = json!({"storage": {"size": "64Mi"}});
         world.apply(&[with(LOBBY, &json!({"backup": backup})), viabackwards()]).await;

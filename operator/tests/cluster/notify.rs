@@ -66,7 +66,7 @@ pub(super) async fn another_operator(world: &World, lobby: &Server<'_>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_channel_is_told_of_an_update_once_also_by_an_operator_that_is_killed_in_between() {
+async fn notification_is_sent_once_despite_killed_operator() {
     in_a_world_with("notify", BEFORE, &OF_THE_CLUSTER, async |world| {
         let mut object = server(LOBBY, FAR);
         object["spec"]["notify"] =

@@ -20,7 +20,7 @@ fn opportunistic() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_comes_when_nobody_is_on_and_who_joins_in_its_countdown_calls_it_off() {
+async fn opportunistic_update_is_called_off_by_joining_player() {
     in_a_world("opportunistic", BEFORE, async |world| {
         world.apply(&[opportunistic(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -61,7 +61,7 @@ async fn an_update_comes_when_nobody_is_on_and_who_joins_in_its_countdown_calls_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_sleeps_wakes_with_the_update() {
+async fn scaled_to_zero_server_starts_with_opportunistic_update() {
     in_a_world("opportunistic-asleep", BEFORE, async |world| {
         world.apply(&[opportunistic(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -89,7 +89,7 @@ async fn a_server_that_sleeps_wakes_with_the_update() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_minecraft_waits_for_a_window_although_nobody_is_on() {
+async fn newer_minecraft_waits_for_window_on_empty_server() {
     in_a_world("opportunistic-one-way", OLDER_MINECRAFT, async |world| {
         world.apply(&[opportunistic(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

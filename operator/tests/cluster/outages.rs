@@ -13,7 +13,7 @@ use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room() {
+async fn full_volume_delays_update_until_space_is_free() {
     in_a_world("full-volume", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -39,7 +39,7 @@ async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_cannot_be_asked_to_save_is_not_stopped_for_an_update_and_a_deleted_pod_saves_by_itself() {
+async fn server_that_cannot_save_is_not_stopped_for_update() {
     in_a_world("firewall", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -68,7 +68,7 @@ async fn a_server_that_cannot_be_asked_to_save_is_not_stopped_for_an_update_and_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clocks_that_differ_are_told_and_nothing_is_stopped_until_they_agree() {
+async fn clock_skew_is_reported_and_blocks_stops() {
     in_a_world("clocks", BEFORE, async |world| {
         let mut patient = server(LOBBY, FAR);
         patient["spec"]["gracefulShutdown"]["timeout"] = json!("10m");

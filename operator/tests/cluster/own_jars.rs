@@ -16,7 +16,7 @@ const SHOP: &str = "Shop.jar";
 const CLAIMS: &str = "claims.jar";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jar_that_modrinth_knows_by_its_bytes_waits_only_for_a_minecraft_that_its_page_does_not_list() {
+async fn unmanaged_jar_known_to_modrinth_blocks_only_unlisted_minecraft() {
     in_a_world("own-jars", BEFORE, async |world| {
         let mut pinned = server(LOBBY, FAR);
         pinned["spec"]
@@ -43,7 +43,7 @@ async fn a_jar_that_modrinth_knows_by_its_bytes_waits_only_for_a_minecraft_that_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_a_jar_of_ones_own_needs_stays_when_the_plugin_that_brought_it_is_deleted() {
+async fn dependency_of_unmanaged_jar_stays_when_plugin_is_deleted() {
     in_a_world("needed-by-file", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -72,7 +72,7 @@ async fn what_only_a_jar_of_ones_own_needs_stays_when_the_plugin_that_brought_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jar_of_the_name_of_a_managed_plugin_makes_room_at_the_next_start_and_its_owner_is_told_where_it_lies() {
+async fn unmanaged_jar_with_managed_name_is_displaced_at_start() {
     in_a_world("set-aside", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -104,7 +104,7 @@ async fn a_jar_of_the_name_of_a_managed_plugin_makes_room_at_the_next_start_and_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_jar_in_the_folder_that_bukkit_yml_names_is_not_installed_over_a_managed_plugin() {
+async fn update_folder_jar_does_not_replace_managed_plugin() {
     in_a_world("update-folder", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -124,7 +124,7 @@ async fn a_jar_in_the_folder_that_bukkit_yml_names_is_not_installed_over_a_manag
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_plugin_asks_for_any_more_because_a_label_is_gone_stays_until_the_window_and_goes_in_it() {
+async fn unlabelled_plugin_stays_until_window() {
     in_a_world("unlabelled", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

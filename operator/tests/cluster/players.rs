@@ -50,7 +50,7 @@ fn assert_alice_was_told(witness: &ServerObserver) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_waits_for_who_is_on_without_a_word_and_comes_when_they_have_left() {
+async fn update_waits_for_players_to_leave() {
     in_a_world("wait-for-empty", BEFORE, async |world| {
         let lobby = with_alice_and_an_update(world, patient("30m")).await;
         let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
@@ -81,7 +81,7 @@ async fn an_update_waits_for_who_is_on_without_a_word_and_comes_when_they_have_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_stays_is_told_when_the_deadline_is_over_and_then_the_update_comes() {
+async fn remaining_players_are_warned_at_deadline() {
     in_a_world("wait-deadline", BEFORE, async |world| {
         let lobby = with_alice_and_an_update(world, patient("1m")).await;
         let witness = ServerObserver::of(&lobby).await;
@@ -100,7 +100,7 @@ async fn who_stays_is_told_when_the_deadline_is_over_and_then_the_update_comes()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_on_a_server_that_hides_its_players_is_told_as_long_as_anybody() {
+async fn hidden_players_get_full_notice() {
     in_a_world("hidden-players", BEFORE, async |world| {
         let object = server_for(&json!({"notice": "20s", "emptyNotice": "3s"}));
         let lobby = with_alice_and_an_update(world, object).await;

@@ -9,7 +9,7 @@ use super::world::in_a_world;
 const VERSIONS: &str = "ViaVersion/stand-in-versions.txt";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_fails_leaves_its_data_as_they_were_before_it() {
+async fn failed_plugin_update_restores_plugin_data() {
     in_a_world("plugin-data", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

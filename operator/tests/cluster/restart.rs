@@ -14,7 +14,7 @@ use super::witness::{Line, ServerObserver};
 use super::world::{in_a_world, uid_of};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_waiting_for_its_window() {
+async fn scheduled_restart_keeps_lock_while_update_waits() {
     in_a_world("restart", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -66,7 +66,7 @@ async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stop_in_the_game_is_a_restart_by_a_person_of_the_same_pod_and_nothing_is_held_against_the_set() {
+async fn in_game_stop_restarts_same_pod_without_failure() {
     in_a_world("stop-in-game", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -15,7 +15,7 @@ use super::world::in_a_world;
 pub(super) const MARKER: &str = "/data/world/marker.txt";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_word_that_it_may_be_overwritten() {
+async fn requested_restore_runs_once_and_needs_overwrite() {
     in_a_world("restore", BEFORE, async |world| {
         world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -90,8 +90,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_back_on_the_old_set_by_the_command_that_is_told()
- {
+async fn reported_command_restores_old_world_on_old_lock() {
     in_a_world("would-lose", OLDER_MINECRAFT, async |world| {
         world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -161,7 +160,7 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_copy_that_a_person_names_is_not_pushed_out_by_that_of_an_update_which_goes_first() {
+async fn requested_restore_backup_survives_update_backup() {
     in_a_world("named-copy", OLDER_MINECRAFT, async |world| {
         let mut object = server_with_copies(LOBBY);
         object["spec"]["backup"]["retention"] = json!({"maxCount": 2});

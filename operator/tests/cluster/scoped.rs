@@ -32,7 +32,7 @@ fn pair(viaversion: &str, viabackwards: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_plugin_comes_alone_when_somebody_asks_for_it_and_another_because_it_may_not_wait() {
+async fn partial_update_applies_requested_then_urgent_plugin() {
     in_a_world("scoped", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), plugin("viaversion"), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -81,7 +81,7 @@ fn in_three_hours() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_plugin_comes_alone_in_a_window_of_its_own_and_is_what_is_planned_before_it_opens() {
+async fn plugin_window_updates_that_plugin_alone() {
     in_a_world("own-window", BEFORE, async |world| {
         let window = async |cron: &str| {
             let windows = json!({"spec": {"windows": [{"name": "own", "cron": cron}]}});

@@ -13,7 +13,7 @@ const SHARED: &str = "16.18.4";
 const NEWEST: &str = "16.18.5";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_latest_plugin_is_one_release_on_all_its_servers_and_with_auto_each_gets_its_own() {
+async fn latest_plugin_is_shared_and_auto_is_per_server() {
     in_a_world("shared", BEFORE, async |world| {
         let (newer, older) = newer_and_older(world).await;
         let auto = Patch::Merge(json!({"spec": {"updateStrategy": "auto"}}));
@@ -26,7 +26,7 @@ async fn a_latest_plugin_is_one_release_on_all_its_servers_and_with_auto_each_ge
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_deleted_has_no_say_any_more_and_the_others_learn_it_at_once() {
+async fn deleted_server_leaves_its_group_at_once() {
     in_a_world("widow", BEFORE, async |world| {
         let (newer, _) = newer_and_older(world).await;
         world.api::<crds::PaperMCServer>().delete("older", &DeleteParams::background()).await.unwrap();

@@ -10,7 +10,7 @@ use super::witness::ServerObserver;
 use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_suspended_server_is_planned_for_and_left_alone_until_somebody_asks() {
+async fn suspended_server_is_planned_but_updates_only_on_request() {
     in_a_world("suspended", BEFORE, async |world| {
         world.apply(&[server(LOBBY, ALWAYS), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

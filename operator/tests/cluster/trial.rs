@@ -43,7 +43,7 @@ async fn ended_under_a_wrong_spec(server: &Server<'_>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_spec_that_goes_wrong_in_the_middle_keeps_a_good_set_from_nothing_and_a_bad_one_from_no_way_back() {
+async fn rollout_ends_correctly_under_invalid_spec() {
     in_a_world("wrong-spec", BEFORE, async |world| {
         world.apply(&[small_server(LOBBY), small_server("second"), viabackwards()]).await;
         let (good, bad) = (Server::new(world, LOBBY), Server::new(world, "second"));
@@ -98,7 +98,7 @@ async fn is_unproven(server: &Server<'_>) -> Option<bool> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_restart_has_put_them_right() {
+async fn drifted_update_stays_unverified_until_restart_repairs_it() {
     in_a_world("unproven", BEFORE, async |world| {
         world.apply(&[slow_server(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -150,7 +150,7 @@ async fn impatient(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_set_that_never_comes_up_is_given_up_at_its_deadline_and_the_status_says_why() {
+async fn failed_start_is_rolled_back_at_its_deadline() {
     impatient("never-up", BEFORE, async |world| {
         world.apply(&[small_server(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -181,7 +181,7 @@ async fn a_set_that_never_comes_up_is_given_up_at_its_deadline_and_the_status_sa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_start_that_moves_the_world_for_longer_than_its_deadline_is_left_alone_as_long_as_something_moves() {
+async fn long_world_migration_outlasts_deadline_while_progressing() {
     impatient("slow-move", MOVES_WORLDS, async |world| {
         let mut object = small_server(LOBBY);
         object["spec"]["updateStrategy"] = json!("pin");

@@ -12,7 +12,7 @@ use super::wait::{AN_UPDATE, until};
 use super::world::{World, in_a_world_with};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_a_bound_of_one_servers_are_updated_one_after_the_other_and_the_others_say_whose_turn_it_is() {
+async fn update_slot_limit_of_one_serializes_updates() {
     in_a_world_with("turns", BEFORE, &["maxConcurrentUpdates=1"], async |world| {
         update_in_turn(world, &["a", "b", "c"], "`maxConcurrentUpdates`").await;
     })
@@ -20,7 +20,7 @@ async fn with_a_bound_of_one_servers_are_updated_one_after_the_other_and_the_oth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_only_each_node_has_a_bound_the_second_server_of_a_node_waits_for_the_first_one() {
+async fn update_slot_limit_per_node_serializes_its_servers() {
     in_a_world_with("turns-of-a-node", BEFORE, &["maxConcurrentUpdatesPerNode=1"], async |world| {
         update_in_turn(world, &["a", "b"], "on its node (`maxConcurrentUpdatesPerNode`)").await;
     })

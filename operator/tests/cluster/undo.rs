@@ -24,7 +24,7 @@ async fn runs_again(lobby: &Server<'_>, lock: &String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it_is_let_go() {
+async fn rollback_to_previous_lock_holds_until_released() {
     in_a_world("undo", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -38,7 +38,7 @@ pub(super) async fn updated(world: &World, server: &Server<'_>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_countdown_is_cut_short_when_the_last_player_leaves() {
+async fn countdown_is_shortened_when_last_player_leaves() {
     in_a_world("cut-short", BEFORE, async |world| {
         let mut patient = server(LOBBY, FAR);
         patient["spec"]["players"] = json!({"notice": "10m", "emptyNotice": "5s"});
@@ -68,7 +68,7 @@ async fn a_countdown_is_cut_short_when_the_last_player_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_an_update_now_gets_it_once_and_an_old_request_starts_nothing() {
+async fn apply_request_runs_once_and_expires() {
     in_a_world("now", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -113,7 +113,7 @@ pub(super) async fn first_stop(world: &World) -> Timestamp {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ping_that_comes_and_goes_never_leads_to_a_stop_that_nobody_was_told_of() {
+async fn flapping_ping_never_leads_to_unannounced_stop() {
     in_a_world("flapping", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

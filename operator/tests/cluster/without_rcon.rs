@@ -19,8 +19,7 @@ fn server_without_rcon() -> Value {
 const ASK_RCON: &str = "nc -w 2 127.0.0.1 25575 </dev/null >/dev/null 2>&1 && echo open || echo refused";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_without_rcon_stops_by_sigterm_is_saved_by_the_servers_own_word_and_rcon_comes_back_when_it_is_wanted()
- {
+async fn update_without_rcon_stops_by_sigterm_and_saves() {
     in_a_world("without-rcon", BEFORE, async |world| {
         world.apply(&[server_without_rcon(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -65,7 +64,7 @@ async fn an_update_without_rcon_stops_by_sigterm_is_saved_by_the_servers_own_wor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_does_not_enable_is_found_in_the_log_where_rcon_cannot_be_asked_and_what_ran_before_comes_back() {
+async fn failed_plugin_without_rcon_is_found_in_log() {
     in_a_world("without-rcon-bad", BEFORE, async |world| {
         world.apply(&[server_without_rcon(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -26,7 +26,7 @@ async fn opened_by_a_start(world: &World, lobby: &Server<'_>, which: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_set_after_which_a_world_and_a_datapack_are_missing_goes_back_and_both_are_there_again() {
+async fn missing_world_and_datapack_cause_rollback() {
     in_a_world("worlds", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_must_fit_into_what_is_made_of_them() {
+    fn server_name_must_fit_derived_names() {
         assert_eq!(complaints("lobby-2", &json!({})), "");
         for wrong in ["2b2t", "Lobby", "lobby-", &"a".repeat(41)] {
             assert!(complaints(wrong, &json!({})).contains("at most 40"), "{wrong}");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_of_copies_needs_copies_and_a_zone_that_exists() {
+    fn backup_schedule_requires_backups_and_existing_zone() {
         let of = |enabled: bool, zone: &str| {
             let schedule = json!({"cron": "@daily", "timeZone": zone});
             complaints("lobby", &json!({"backup": {"enabled": enabled, "schedule": schedule}}))
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_has_as_long_as_a_tick_may_take() {
+    fn stop_timeout_must_cover_longest_tick() {
         let of = |timeout: &str| complaints("lobby", &json!({"gracefulShutdown": {"timeout": timeout}}));
         assert_eq!([of("60s"), of("1m")].concat(), "");
         for short in ["30s", "59s"] {
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_follows_themselves() {
+    fn server_cannot_follow_itself() {
         let of = |server: &str| complaints("lobby", &json!({"follows": {"server": server}}));
         assert_eq!(of("staging"), "");
         assert!(of("lobby").contains("`spec.follows.server` is the server itself"), "{}", of("lobby"));
     }
 
     #[test]
-    fn a_misspelt_zone_gets_the_nearest_real_one() {
+    fn misspelt_time_zone_gets_nearest_suggestion() {
         assert_eq!(complaints("lobby", &json!({"timeZone": "Europe/Berlin"})), "");
         let window = json!({"maintenanceWindow": {"cron": "@daily", "timeZone": "America/NewYork"}});
         insta::assert_snapshot!(complaints("lobby", &json!({"timeZone": "Europe/Berlim", "updateSchedule": window})), @r##"

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_one_server_and_one_that_means_none_gets_the_nearest() {
+    fn server_name_matches_one_server_or_suggests_nearest() {
         let here = servers(&["games/arena", "games/lobby"]);
         assert_eq!(said(&here, "lobby", Some("games")), r#"{"games/lobby"}"#);
         assert_eq!(
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_two_namespaces_is_not_guessed() {
+    fn server_name_in_two_namespaces_is_ambiguous() {
         let all = servers(&["games/lobby", "test/lobby"]);
         assert_eq!(
             said(&all, "lobby", None),

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_copies_the_worlds_unless_the_spec_says_so() {
+    fn backup_before_update_is_off_unless_spec_enables_it() {
         let no_copy = |backup: Option<Value>| {
             let mut server = server(&json!({"maintenanceWindow": {"enabled": false, "cron": "@daily"}}), 3);
             server.spec.backup = backup.map(|backup| serde_json::from_value(backup).unwrap());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_named_as_they_are_written_and_the_next_as_the_operator_tells_it() {
+    fn windows_are_listed_as_written_with_next_from_operator() {
         let schedule = json!({
             "maintenanceWindow": {"cron": "0 4 * * 0", "duration": "2h"},
             "windows": [{"name": "night", "cron": "@daily", "timeZone": "UTC", "latestStart": "20m"}],
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_missing_is_told_of_all_that_is_planned_and_of_the_spec_as_it_is() {
+    fn image_problem_applies_to_full_update_and_current_spec() {
         let mut server = server(&json!({}), 3);
         let planned =
             json!({"digest": "00", "version": "1.21.10", "build": 1, "summary": "", "imageProblem": "not found"});
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_come_outside_of_windows_is_told_unless_nothing_comes_by_itself() {
+    fn opportunistic_restart_is_reported_unless_window_is_disabled() {
         let told = |enabled: bool| {
             let window = json!({"cron": "@daily", "enabled": enabled});
             of(&server(&json!({"maintenanceWindow": window, "opportunistic": {}}), 3)).or_empty_for
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn restarts_by_the_clock_are_told_as_they_are_written_with_the_next_as_the_operator_tells_it() {
+    fn scheduled_restarts_are_listed_with_next_from_operator() {
         let off = json!({"maintenanceWindow": {"enabled": false}});
         let mut server = server(&off, 3);
         let restart = |zone: &Value| serde_json::from_value(json!({"cron": "0 5 * * *", "timeZone": zone})).unwrap();
@@ -307,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_suspended_is_told_as_such_whatever_its_windows_are() {
+    fn suspended_server_is_reported_regardless_of_windows() {
         let mut suspended = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         suspended.spec.suspend = true;
         assert!(of(&suspended).is_suspended);
     }
 
     #[test]
-    fn a_server_that_somebody_took_back_is_told_as_held_until_the_request_is_taken_away() {
+    fn rolled_back_server_is_held_until_request_is_removed() {
         let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         for (asked, is_held) in [(Some("previous"), true), (Some(" "), false), (None, false)] {
             let annotation = asked.map(|asked| ("nightshift.dev/rollback-to".to_owned(), asked.to_owned()));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_holds_its_whole_set_is_told_as_such_and_one_that_holds_a_plugin_is_not() {
+    fn server_hold_covers_all_only_with_star() {
         for enabled in [true, false] {
             let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily", "enabled": enabled}}), 3);
             for (hold, holds_all) in [("*", true), ("maps *", true), ("maps", false), ("", false)] {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn where_approval_is_required_the_set_that_the_operator_plans_needs_it_by_its_own_digest() {
+    fn required_approval_names_digest_of_planned_lock() {
         let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         assert_eq!(of(&server).unapproved, None);
         server.spec.approval = Approval::Required;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_that_goes_first_is_told_with_what_the_operator_misses_there() {
+    fn followed_server_is_reported_with_wait_reason_of_operator() {
         let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         server.spec.follows = serde_json::from_value(json!({"server": "staging", "soak": "48h"})).unwrap();
         let told = |server: &PaperMCServer| of(server).follows.unwrap();
@@ -370,13 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_switched_off_means_never_by_itself() {
+    fn disabled_window_means_no_automatic_update() {
         let off = of(&server(&json!({"maintenanceWindow": {"enabled": false}}), 3));
         assert_eq!(off, Schedule { no_copy: true, ..Schedule::default() });
     }
 
     #[test]
-    fn what_comes_alone_is_told_by_its_plugins_and_the_operators_words_are_about_what_it_plans() {
+    fn partial_update_is_reported_by_its_plugins() {
         let plugin = |name: &str, more: &Value| -> Plugin {
             let mut spec = json!({"source": {"type": "modrinth", "project": name}, "instanceSelector": {}});
             spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

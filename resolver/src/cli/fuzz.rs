@@ -96,7 +96,7 @@ fn comes_back(manifests: &Manifests) {
 }
 
 #[test]
-fn what_the_changes_start_from_is_right() {
+fn fuzz_seed_manifest_is_valid() {
     let good = checked(GOOD);
     assert!(good.mistakes.is_empty(), "{:?}", good.mistakes);
     assert_eq!((good.servers.len(), good.plugins.len()), (1, 2));
@@ -104,7 +104,7 @@ fn what_the_changes_start_from_is_right() {
 }
 
 #[test]
-fn any_text_is_manifests_or_a_mistake_with_its_place() {
+fn manifest_text_is_read_or_refused_with_its_place() {
     always(300, &text(), |text| {
         comes_back(&checked(&text));
         Ok(())
@@ -122,7 +122,7 @@ fn any_text_is_manifests_or_a_mistake_with_its_place() {
 }
 
 #[test]
-fn any_yaml_is_the_same_when_it_is_written_as_json_and_read_again() {
+fn yaml_round_trips_through_json() {
     always(500, &(text(), edits()), |(other, edits)| {
         let text = String::from_utf8_lossy(&mutated(GOOD.as_bytes(), other.as_bytes(), &edits)).into_owned();
         for text in [text, other] {
@@ -238,7 +238,7 @@ fn said(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_nested_deeper_than_any_manifest_is_refused_before_the_stack_is_used_up() {
+fn manifest_nested_too_deep_is_refused_before_stack_overflow() {
     let nested = |depth: usize| format!("kind: {}{}\n", "[".repeat(depth), "]".repeat(depth));
     assert_eq!(
         said(&nested(60)),
@@ -248,7 +248,7 @@ fn what_is_nested_deeper_than_any_manifest_is_refused_before_the_stack_is_used_u
 }
 
 #[test]
-fn a_megabyte_in_a_field_is_not_repeated_in_what_is_said_of_it() {
+fn manifest_error_truncates_megabyte_field() {
     let long = "x".repeat(1 << 20);
     let said = said(&server("a", &format!(", channel: {long}")));
     let shown = format!(
@@ -260,7 +260,7 @@ fn a_megabyte_in_a_field_is_not_repeated_in_what_is_said_of_it() {
 }
 
 #[test]
-fn of_thousands_of_mistakes_in_one_object_a_hundred_are_named() {
+fn manifest_errors_per_object_stop_at_hundred() {
     let said = said(&server("a", &many(5_000, |at| format!(", field{at}: 1"))));
     assert_eq!(said.len(), 101);
     assert!(
@@ -270,7 +270,7 @@ fn of_thousands_of_mistakes_in_one_object_a_hundred_are_named() {
 }
 
 #[test]
-fn of_a_list_that_is_too_long_only_what_may_be_there_is_looked_at() {
+fn manifest_list_beyond_maximum_is_checked_up_to_it() {
     let windows = many(50, |at| format!("{{name: n{at}, cron: nonsense}},"));
     let said = said(&server("a", &format!(", updateSchedule: {{windows: [{windows}]}}")));
     let most =
@@ -281,7 +281,7 @@ fn of_a_list_that_is_too_long_only_what_may_be_there_is_looked_at() {
 }
 
 #[test]
-fn aliases_that_multiply_are_refused_at_once() {
+fn yaml_aliases_that_multiply_are_refused_at_once() {
     let mut rows = String::new();
     for (this, last) in ('b'..='j').zip('a'..) {
         writeln!(rows, "{this}: &{this} [*{last}, *{last}, *{last}, *{last}, *{last}, *{last}]").unwrap();
@@ -313,7 +313,7 @@ fn problem() -> String {
 }
 
 #[test]
-fn any_file_is_a_saved_problem_or_refused_with_its_line() {
+fn saved_query_file_is_read_or_refused_with_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("problem.json");
     let good = problem();

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_its_first_moment_and_a_time_is_itself() {
+    fn date_is_its_first_instant_and_timestamp_is_kept() {
         let read = |text| parse(text).map(|instant| instant.to_string());
         assert_eq!(read("2026-12-24"), Ok("2026-12-24T00:00:00Z".to_owned()));
         assert_eq!(read("2026-12-24T18:00:00+01:00"), Ok("2026-12-24T17:00:00Z".to_owned()));

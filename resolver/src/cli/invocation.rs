@@ -101,14 +101,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_fit_together() {
+    fn command_arguments_are_consistent() {
         for called in [Invocation::Resolver, Invocation::Kubectl] {
             command(called).debug_assert();
         }
     }
 
     #[test]
-    fn kubectl_calls_it_by_its_plugin_name_wherever_it_is() {
+    fn kubectl_plugin_name_is_detected_on_any_path() {
         let by = |program: &str| Invocation::by(Some(&program.into()));
         assert_eq!(by("/usr/local/bin/kubectl-nightshift"), Invocation::Kubectl);
         assert_eq!(by("kubectl-nightshift.exe"), Invocation::Kubectl);

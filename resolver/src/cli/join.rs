@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_listed_as_in_a_sentence() {
+    fn words_are_joined_as_in_sentence() {
         assert_eq!(listed(["a"]), "`a`");
         assert_eq!(listed(["a", "b", "c"]), "`a`, `b` or `c`");
         assert_eq!(listed([]), "");

@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_that_the_servers_node_cannot_pull_is_told_with_the_plan() {
+    fn plan_reports_image_that_node_cannot_pull() {
         let plan = ServerPlan {
             server: "games/lobby".to_owned(),
             stopped: None,
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_nothing_changes_may_still_be_restarted_by_the_clock() {
+    fn plan_without_changes_may_still_have_scheduled_restart() {
         let plan = |when, by_the_clock: Option<&str>| ServerPlan {
             server: "games/lobby".to_owned(),
             stopped: None,

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_project_gets_the_nearest_one_that_exists() {
+    fn misspelt_project_slug_gets_nearest_existing_one() {
         let stored = [key(Source::Modrinth, "clickvillagers")];
         let fix = |source, project| fix(&key(source, project), &stored);
         assert_eq!(fix(Source::Modrinth, "viabackward"), "did you mean `viabackwards`?");

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_newer_operator_wrote_is_left_out_and_the_rest_is_read() {
+    fn status_of_newer_operator_is_read_without_unknown_parts() {
         let status = status(json!({
             "currentVersion": "1.21.10", "currentBuild": "a hundred", "unheardOf": {"a": 1},
             "plugins": [

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lose_what_may_be_secret_wherever_they_stand() {
+    fn saved_query_urls_lose_secrets_everywhere() {
         let mut value = json!({
             "file": {"url": "https://user:secret@mirror.example/a/b.jar?token=secret#secret"},
             "unread": {"url/https://secret@a.example/x": "could not be reached at https://a:secret@b.example: timed out"},

@@ -94,7 +94,7 @@ mod tests {
                         allow it  on Plugin via:  compatibilityOverride: {enabled: true, mode: Add, releases: [\"5.7.1\"]}\n";
 
     #[test]
-    fn colour_marks_headings_and_changes_no_word() {
+    fn colour_marks_headings_without_changing_words() {
         let colored = dressed(TEXT, true, None);
         let marked: Vec<&str> = colored.lines().filter(|line| line.contains('\u{1b}')).collect();
         assert_eq!(
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_go_on_below_their_column_and_what_is_copied_stays_whole() {
+    fn long_lines_wrap_below_column_and_snippets_stay_whole() {
         let narrow = dressed(TEXT, false, Some(40));
         assert!(
             narrow.contains(

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_text_and_lines_end_with_text() {
+    fn table_columns_fit_widest_text_without_trailing_spaces() {
         let rows = [vec!["a".to_owned(), "long".to_owned()], vec!["\u{e4}\u{e4}".to_owned(), String::new()]];
         assert_eq!(table("  ", &rows), "  a   long\n  \u{e4}\u{e4}\n");
         assert_eq!(table("", &[]), "");

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_or_the_glob_of_a_line_can_be_checked() {
+    fn trust_accepts_version_or_release_line_glob() {
         for good in ["1.21.11", "26.2", "1.21.9-rc1", "1.21.x", "26.1.*"] {
             assert_eq!(check_versions(good), Ok(()), "{good}");
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_other_bytes_lapses_and_what_was_said_of_these_stays() {
+    fn trust_lapses_for_changed_bytes_and_stays_for_same() {
         let of = |file: &str, sha256: &str, version: &str| TrustedFile {
             file: file.to_owned(),
             sha256: sha256.to_owned(),

@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_is_when_the_operator_said_and_never_earlier_than_now() {
+    fn restart_time_comes_from_operator_and_is_never_past() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let opens = at("2026-01-25T03:00:00Z");
         let schedule = Schedule {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_follows_another_says_so_where_the_operator_does_or_has_said_nothing() {
+    fn follower_is_reported_when_operator_waits_or_is_silent() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
         let follows = |waits: Option<&str>| {
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_wait_for_a_window_says_so_and_what_has_to_does_not() {
+    fn opportunistic_update_is_reported_unless_bound_to_windows() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
         let mut schedule = Schedule {
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_alone_is_urgent_or_in_its_own_window_and_approval_comes_before_both() {
+    fn partial_update_is_urgent_or_in_its_own_window() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
         let own = ["0 3 * * 3 UTC, for 1h".to_owned()];

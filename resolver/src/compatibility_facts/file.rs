@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_whole_and_empty_ones_too() {
+    fn facts_file_is_read_whole_even_when_empty() {
         let facts = CompatibilityFacts::read(ONE).unwrap();
         assert!(facts.all()[0].releases.has("7.0.12") && !facts.all()[0].requires.version.has("7.4"));
         assert_eq!(CompatibilityFacts::read("facts: []").unwrap(), CompatibilityFacts::default());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_named_with_its_place() {
+    fn facts_error_names_its_place() {
         for (from, to, says) in [
             ("<7.4", "<<7.4", &["line 4: `facts[0].requires.version`", "    >=7.3, <<7.4\n            ^"][..]),
             ("releases", "release", &["unknown field", "release", "line 3"]),

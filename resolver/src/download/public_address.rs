@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_inside_is_inside() {
+    fn private_addresses_are_not_public() {
         let inside = [
             "0.0.0.0",
             "0.1.2.3",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_internet_is_outside() {
+    fn internet_addresses_are_public() {
         let outside = [
             "1.1.1.1",
             "100.63.255.255",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_means_this_machine_is_not_looked_up_to_it() {
+    async fn localhost_is_refused_by_public_resolver() {
         let refused = PublicOnly.resolve("localhost".parse().unwrap()).await.err().unwrap();
         assert_eq!(refused.downcast_ref(), Some(&NotPublic("localhost".to_owned())));
     }

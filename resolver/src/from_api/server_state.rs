@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_the_status_is_left_out_of_it_and_not_cut() {
+    fn status_omits_overlong_delisted_release_instead_of_cutting() {
         let mut lost = vault();
         lost.release.file.as_mut().unwrap().url = "x".repeat(2049);
         assert_eq!(lost_in_status(&lost), None);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_or_a_name_that_the_status_does_not_take_keeps_nothing_else_from_being_written() {
+    fn status_omits_overlong_id_and_keeps_the_rest() {
         let mut known = known();
         let running = known.running.as_mut().unwrap();
         let whole = running.clone();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_into_the_status_is_what_is_read_from_it() {
+    fn server_state_round_trips_through_status() {
         let whole = known();
         for known in
             [whole.clone(), ServerState { running: None, ..whole.clone() }, ServerState { floor: None, ..whole }]
@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn an_older_status_knows_the_version_only() {
+    fn older_status_yields_only_version_floor() {
         let known = ServerState::of(&server(&json!({"currentVersion": "1.21.10", "currentBuild": 129})));
         assert_eq!(known, ServerState { floor: Some("1.21.10".parse().unwrap()), ..ServerState::default() });
         assert_eq!(ServerState::of(&server(&json!({}))), ServerState::default());
     }
 
     #[test]
-    fn the_request_holds_what_is_known_and_the_servers_own_image_wins() {
+    fn request_takes_known_state_and_image_of_server() {
         let mut server = server(&json!({}));
         let asked = known().ask(&server, []).unwrap();
         assert!(asked.image_is_given);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_may_not_be_started_or_is_going_has_no_say() {
+    fn server_without_eula_or_being_deleted_is_excluded() {
         let mut server = server(&json!({}));
         assert!(has_a_say(&server));
         server.spec.eula = None;

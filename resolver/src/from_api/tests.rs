@@ -33,7 +33,7 @@ fn complaints(server: &PaperMCServer, plugins: &[Plugin]) -> Vec<String> {
 }
 
 #[test]
-fn a_proxy_is_asked_for_without_what_is_known_of_a_world() {
+fn proxy_request_omits_world_state() {
     let opened = || Some("26.1".parse().unwrap());
     let asked = |software: &str| {
         let mut server = server(&json!({"updateStrategy": "auto", "software": software}));
@@ -48,7 +48,7 @@ fn a_proxy_is_asked_for_without_what_is_known_of_a_world() {
 }
 
 #[test]
-fn a_requirement_that_cannot_be_read_is_pointed_at() {
+fn requirement_error_points_at_position() {
     let requires = json!([
         {"plugin": "WorldEdit", "version": ">=7.4, <<7.5"}, {"plugin": "LuckPerms", "version": "*"},
         {"plugin": "luckperms", "version": ">=5"}, {"plugin": " ", "version": "*"},
@@ -69,7 +69,7 @@ fn a_requirement_that_cannot_be_read_is_pointed_at() {
 }
 
 #[test]
-fn a_hold_of_a_plugin_that_is_not_there_is_told_with_those_that_are() {
+fn hold_of_unknown_plugin_is_refused_with_known_names() {
     let asks = server(&json!({"updateStrategy": "auto", "hold": ["claims", "clams"]}));
     let plugins = [plugin("claims", "games", &json!({})), plugin("maps", "games", &json!({}))];
     let problem = "PaperMCServer games/lobby: `spec.hold[1]` names `clams`, which is no Plugin for this server";
@@ -79,7 +79,7 @@ fn a_hold_of_a_plugin_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
-fn a_hold_of_the_whole_set_is_no_name_of_a_plugin_and_the_request_is_what_comes_when_it_is_let_go() {
+fn hold_of_star_is_no_plugin_in_request() {
     let asks = |hold: &Value| server(&json!({"updateStrategy": "auto", "hold": hold}));
     let plugins = [plugin("claims", "games", &json!({})), plugin("maps", "games", &json!({}))];
     let asked = |hold: &Value| request(&asks(hold), &plugins, None, None).unwrap();
@@ -93,7 +93,7 @@ fn a_hold_of_the_whole_set_is_no_name_of_a_plugin_and_the_request_is_what_comes_
 }
 
 #[test]
-fn a_server_and_its_plugins_become_a_request() {
+fn server_and_plugins_become_request() {
     let server = server(&json!({
         "updateStrategy": "build-pin", "version": "1.21.10", "build": 130, "updateDelay": "72h", "channel": "Beta",
         "dependencies": "Propose", "hold": ["claims"], "hotfixSiblings": "Ask", "unlisted": "Refuse", "image": "itzg/minecraft-server:java21",
@@ -187,7 +187,7 @@ fn a_server_and_its_plugins_become_a_request() {
 }
 
 #[test]
-fn what_is_urgent_waits_for_no_age_whatever_plugin_and_server_say() {
+fn urgent_plugin_ignores_all_update_delays() {
     let server = server(&json!({"updateStrategy": "auto", "updateDelay": "72h"}));
     let delay =
         |more: &Value| request(&server, &[plugin("geyser", "games", more)], None, None).unwrap().plugins[0].delay;
@@ -199,7 +199,7 @@ fn what_is_urgent_waits_for_no_age_whatever_plugin_and_server_say() {
 }
 
 #[test]
-fn the_image_policy_is_read_and_says_nothing_about_an_image_that_is_pinned() {
+fn image_policy_is_read_and_refused_with_pinned_image() {
     let policy = |spec: Value| request(&server(&spec), [], None, None).map(|request| request.image_policy);
     assert_eq!(policy(json!({"updateStrategy": "auto"})), Ok(ImagePolicy::Follow));
     assert_eq!(policy(json!({"updateStrategy": "auto", "imagePolicy": "SameJava"})), Ok(ImagePolicy::SameJava));
@@ -212,14 +212,14 @@ fn the_image_policy_is_read_and_says_nothing_about_an_image_that_is_pinned() {
 }
 
 #[test]
-fn an_override_that_is_switched_off_says_nothing() {
+fn disabled_override_has_no_effect() {
     let plugins = [plugin("warps", "games", &json!({"compatibilityOverride": {"minecraftVersions": ["1.21.11"]}}))];
     let request = request(&server(&json!({"updateStrategy": "auto"})), &plugins, None, None).unwrap();
     assert_eq!(request.plugins[0].compatibility, None);
 }
 
 #[test]
-fn plugins_of_other_namespaces_and_for_other_servers_stay_away() {
+fn plugins_of_other_namespaces_and_servers_are_ignored() {
     let plugins = [
         plugin("near", "games", &json!({"instanceSelector": {"matchLabels": {"tier": "survival"}}})),
         plugin("far", "shop", &json!({})),
@@ -232,7 +232,7 @@ fn plugins_of_other_namespaces_and_for_other_servers_stay_away() {
 }
 
 #[test]
-fn selectors_match_as_kubernetes_has_it() {
+fn selectors_match_like_kubernetes() {
     let labels: BTreeMap<String, String> = [("tier".to_owned(), "survival".to_owned())].into();
     let with = |expression: Value| {
         let selector: LabelSelector = serde_json::from_value(json!({"matchExpressions": [expression]})).unwrap();
@@ -258,7 +258,7 @@ fn selectors_match_as_kubernetes_has_it() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once_with_what_to_write() {
+fn request_errors_are_all_reported_with_fixes() {
     let server = server(&json!({"updateStrategy": "build-pin", "updateDelay": "5 minutes"}));
     let plugins =
         [plugin("warps", "games", &json!({"source": {"type": "hangar", "project": ""}, "updateStrategy": "pin"}))];
@@ -272,7 +272,7 @@ fn everything_that_is_wrong_is_said_at_once_with_what_to_write() {
 }
 
 #[test]
-fn a_pin_to_no_version_is_refused() {
+fn pin_without_valid_version_is_refused() {
     let server = server(&json!({"updateStrategy": "pin", "version": "\u{1F600}"}));
     insta::assert_snapshot!(complaints(&server, &[]).join("\n"), @r##"
     PaperMCServer games/lobby: `spec.version` is `😀`, which is no Minecraft version; write one such as `1.21.10` or `26.1`
@@ -289,7 +289,7 @@ fn of_url(more: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_url_with_a_checksum_is_a_project_of_its_own_for_each_checksum() {
+fn url_source_is_own_project_per_checksum() {
     let key = |checksum: &str| {
         let source = json!({"type": "url", "url": "https://example.org/x.jar", "checksum": checksum});
         project_key(&serde_json::from_value(source).unwrap()).unwrap()
@@ -315,7 +315,7 @@ fn a_url_with_a_checksum_is_a_project_of_its_own_for_each_checksum() {
 }
 
 #[test]
-fn an_address_has_to_be_https_with_a_host_and_nothing_that_no_server_is_sent() {
+fn url_source_requires_https_and_plain_host() {
     assert_eq!(of_url(&json!({})), Vec::<String>::new());
     for good in ["https://example.org", "HTTPS://example.org:8443/a/b?c=d@e", "https://[2606:4700::1]/x"] {
         assert_eq!(of_url(&json!({"url": good})), Vec::<String>::new(), "{good}");
@@ -338,7 +338,7 @@ fn an_address_has_to_be_https_with_a_host_and_nothing_that_no_server_is_sent() {
 }
 
 #[test]
-fn a_url_is_one_release_and_needs_its_hash() {
+fn url_source_is_one_release_and_requires_hash() {
     for (more, what) in [
         (json!({"checksum": null}), "spec.source.checksum is missing"),
         (json!({"checksum": "md5:00"}), "spec.source.checksum is `md5:00`, which is no sha256"),

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_hash_of_a_known_algorithm_is_one() {
+    fn hash_parses_only_when_complete_with_known_algorithm() {
         let sha256 = "AB".repeat(32);
         let hash = Hash::parse(&format!("sha256:{sha256}")).unwrap();
         assert_eq!(hash.to_string(), format!("sha256:{}", "ab".repeat(32)));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_algorithms_are_the_usual_ones() {
+    fn hash_algorithms_match_published_vectors() {
         let of = |algorithm, bytes: &[u8]| {
             let mut hasher = Hasher::new(algorithm);
             hasher.update(bytes);

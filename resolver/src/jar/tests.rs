@@ -24,7 +24,7 @@ fn of_plugin(entries: &[Entry]) -> Result<plugin_descriptor::PluginFacts, FactsE
 }
 
 #[test]
-fn a_plugin_yml_is_read() {
+fn plugin_yml_is_read() {
     let mut yml = PluginYml::new("ViaBackwards", "5.7.1");
     yml.depend = vec!["ViaVersion".to_owned()];
     yml.soft_depend = vec!["Zed".to_owned(), "Alpha".to_owned()];
@@ -52,7 +52,7 @@ fn a_plugin_yml_is_read() {
 }
 
 #[test]
-fn numbers_without_quotes_stay_as_they_were_written() {
+fn plugin_yml_keeps_unquoted_numbers_as_written() {
     let yml = "\u{feff}name: Foo\nversion: 1.10\napi-version: 1.20\nmain: a.B\ndepend: Vault\nsoftdepend: []\nloadbefore:\nname: Bar\ncommands:\n  x: {aliases: [y]}\n";
     let facts = of_plugin(&[Entry::new("plugin.yml", yml)]).unwrap();
     assert_eq!(facts.name, "Bar", "the last one counts, as in SnakeYAML");
@@ -63,7 +63,7 @@ fn numbers_without_quotes_stay_as_they_were_written() {
 }
 
 #[test]
-fn a_paper_plugin_yml_comes_first() {
+fn paper_plugin_yml_takes_precedence() {
     let paper = "name: New\nversion: '2'\nmain: a.B\napi-version: '1.21'\ndependencies:\n  bootstrap:\n    Boot: {}\n  server:\n    \
                  Hard:\n      load: BEFORE\n      required: true\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";
     let entries = [Entry::new("plugin.yml", "name: Old\nmain: a.B\n"), Entry::new("paper-plugin.yml", paper)];
@@ -74,7 +74,7 @@ fn a_paper_plugin_yml_comes_first() {
 }
 
 #[test]
-fn what_is_no_plugin_is_told_apart() {
+fn non_plugin_jars_are_distinguished() {
     assert!(matches!(plugin_descriptor::facts(&written(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
     assert!(matches!(plugin_descriptor::facts(&written(b"<html>").path), Err(FactsError::NotAJar(_))));
     assert!(matches!(of_plugin(&[Entry::new("README", "")]), Err(FactsError::NoDescription)));
@@ -94,14 +94,14 @@ fn what_is_no_plugin_is_told_apart() {
 }
 
 #[test]
-fn what_unpacks_to_too_much_is_not_unpacked() {
+fn oversized_jar_entry_is_not_unpacked() {
     let huge = "a".repeat((1 << 20) + 1);
     let error = of_plugin(&[Entry::new("plugin.yml", huge)]).unwrap_err();
     assert!(matches!(error, FactsError::EntryTooLarge { .. }), "{error}");
 }
 
 #[test]
-fn a_description_that_explodes_is_refused() {
+fn exploding_plugin_yml_is_refused() {
     let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
     for (this, last) in ('b'..='j').zip('a'..) {
         let row = format!("*{last},").repeat(9);

@@ -49,7 +49,7 @@ fn guess() -> Guess {
 }
 
 #[test]
-fn the_digest_stays_when_nothing_that_runs_changes() {
+fn lock_digest_stays_when_running_parts_stay() {
     let digest = lock().digest();
     let mut other = lock();
     other.server = "games/arena".to_owned();
@@ -66,7 +66,7 @@ fn the_digest_stays_when_nothing_that_runs_changes() {
 }
 
 #[test]
-fn the_digest_changes_with_each_thing_that_runs() {
+fn lock_digest_changes_with_each_running_part() {
     let changes: [fn(&mut Lock); 10] = [
         |lock| lock.software = Software::Folia,
         |lock| lock.plugins[0].more.push(LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }),
@@ -89,14 +89,14 @@ fn the_digest_changes_with_each_thing_that_runs() {
 }
 
 #[test]
-fn the_json_is_read_back_as_the_same_lock() {
+fn lock_json_is_read_back_as_same_lock() {
     let text = lock().to_json();
     assert_eq!(serde_json::from_str::<Lock>(&text).unwrap(), lock());
     assert!(text.ends_with("}\n"));
 }
 
 #[test]
-fn further_files_are_kept_and_a_lock_without_any_is_written_as_before_there_were_some() {
+fn lock_keeps_extra_files_and_omits_empty_list() {
     assert!(!lock().to_json().contains("more"));
     assert_eq!(lock().digest().short(), "0a05d94063a91dd9", "another one restarts every server");
     let mut lock = lock();
@@ -106,7 +106,7 @@ fn further_files_are_kept_and_a_lock_without_any_is_written_as_before_there_were
 }
 
 #[test]
-fn a_lock_of_paper_does_not_name_its_software_and_other_software_is_a_one_way_step() {
+fn lock_omits_paper_software_and_changing_is_one_way() {
     assert!(!lock().to_json().contains("software"));
     let folia = Lock { software: Software::Folia, ..lock() };
     assert_eq!(serde_json::from_str::<Lock>(&folia.to_json()).unwrap(), folia);
@@ -120,7 +120,7 @@ fn a_lock_of_paper_does_not_name_its_software_and_other_software_is_a_one_way_st
 }
 
 #[test]
-fn a_file_name_from_outside_is_one_safe_path_component() {
+fn external_file_name_becomes_safe_path_component() {
     for (outside, inside) in [
         ("ViaVersion-5.7.2-SNAPSHOT.jar", "ViaVersion-5.7.2-SNAPSHOT.jar"),
         ("../../etc/passwd", "_.._etc_passwd.jar"),
@@ -137,7 +137,7 @@ fn a_file_name_from_outside_is_one_safe_path_component() {
 const FORMAT_1: &str = include_str!("format-1.lock.json");
 
 #[test]
-fn a_lock_of_format_1_is_read_named_and_written_as_it_was() {
+fn lock_of_format_1_is_read_and_written_unchanged() {
     let old: Lock = serde_json::from_str(FORMAT_1).unwrap();
     assert_eq!(old.to_json(), FORMAT_1, "what is written again is what stands in an immutable object");
     assert_eq!(old.digest().short(), "873907b0be674812", "another one restarts every server");
@@ -150,7 +150,7 @@ fn a_lock_of_format_1_is_read_named_and_written_as_it_was() {
 }
 
 #[test]
-fn a_lock_without_a_format_is_of_the_first_and_an_unknown_one_is_refused() {
+fn lock_without_format_is_of_format_1() {
     let without = FORMAT_1.replace("  \"formatVersion\": 1,\n", "");
     assert_eq!(serde_json::from_str::<Lock>(&without).unwrap().to_json(), FORMAT_1);
     for unknown in ["0", "3"] {
@@ -164,7 +164,7 @@ fn a_lock_without_a_format_is_of_the_first_and_an_unknown_one_is_refused() {
 }
 
 #[test]
-fn a_difference_is_empty_exactly_when_the_digest_stays() {
+fn lock_difference_is_empty_exactly_when_digest_stays() {
     let changes: [fn(&mut Lock); 16] = [
         |lock| lock.software = Software::Folia,
         |lock| lock.plugins[0].more.push(LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }),
@@ -195,7 +195,7 @@ fn a_difference_is_empty_exactly_when_the_digest_stays() {
 }
 
 #[test]
-fn a_newer_minecraft_is_one_way_and_an_older_one_backwards() {
+fn lock_difference_marks_newer_minecraft_as_one_way() {
     let mut newer = lock();
     newer.minecraft = "1.21.11".parse().unwrap();
     let ways = |old: &Lock, new: &Lock| old.difference(new).paper.map(|paper| (paper.one_way, paper.backwards));
@@ -207,7 +207,7 @@ fn a_newer_minecraft_is_one_way_and_an_older_one_backwards() {
 }
 
 #[test]
-fn plugins_are_told_apart_by_project_and_then_by_name() {
+fn lock_difference_matches_plugins_by_project_then_name() {
     let mut new = lock();
     let before = lock().plugins[0].clone();
     new.plugins = vec![

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_clashed_most_is_first_then_the_name_decides_over_all_searches() {
+    fn clashing_plugins_are_ordered_by_count_then_name() {
         let meter = BudgetMeter::new(Budget::default());
         let names = ["warps", "shop", "claims", "motd", "chat"];
         let search = |counts: [u32; 5]| {

@@ -19,7 +19,7 @@ fn solved(problem: &Problem) -> Result<Resolution, Unsolvable> {
 }
 
 #[test]
-fn each_further_server_of_a_group_brings_a_hundredth_of_the_steps_and_the_time_and_a_five_hundredth_of_the_words() {
+fn group_budget_grows_with_each_further_server() {
     let alone = Budget::default();
     assert_eq!(alone.of_a_group(1), alone);
     assert_eq!(alone.of_a_group(11), Budget { steps: 220_000, words: 8_160_000, time: Duration::from_millis(2200) });
@@ -27,7 +27,7 @@ fn each_further_server_of_a_group_brings_a_hundredth_of_the_steps_and_the_time_a
 
 proptest! {
     #[test]
-    fn the_answer_is_the_one_that_trying_everything_finds(problem in problems()) {
+    fn resolution_matches_brute_force(problem in problems()) {
         let found = match solved(&problem) {
             Ok(resolution) => Some(small::named(&resolution.lock)),
             Err(Unsolvable::NoSolution(impossible)) => {
@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn time_alone_changes_no_answer_before_the_instant_that_is_named(mut problem in problems(), hours in 0..24_i64 * 14) {
+    fn answer_stays_until_next_change_instant(mut problem in problems(), hours in 0..24_i64 * 14) {
         problem.request.delay = jiff::SignedDuration::from_hours(30);
         let from = problem.now - jiff::SignedDuration::from_hours(hours);
         let next = crate::next_change(&problem.catalog, std::slice::from_ref(&problem.request), from);
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lock_meets_its_request_and_its_facts_hold(problem in problems()) {
+    fn lock_satisfies_its_request_and_facts(problem in problems()) {
         if let Ok(resolution) = solved(&problem) {
             let Problem { catalog, request, now } = &problem;
             prop_assert_eq!(crate::lock_check::broken_facts(&resolution.lock, catalog, *now), Vec::new());
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lock_with_another_release_in_it_meets_the_request_only_if_a_pin_to_it_does(
+    fn lock_with_swapped_release_satisfies_request_like_its_pin(
         problem in problems(),
         which in any::<proptest::sample::Index>(),
         other in any::<proptest::sample::Index>(),
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_found_without_a_search_is_what_the_search_finds(problem in problems(), kept in any::<u8>()) {
+    fn solver_fast_path_matches_search(problem in problems(), kept in any::<u8>()) {
         let Problem { catalog, request, now } = &problem;
         let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
         let meter = BudgetMeter::new(Budget::default());
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_world_is_the_one_that_is_made_anew(
+    fn changed_candidate_index_equals_rebuilt_one(
         problem in problems(), change in 0..changed::CHANGES.len(), which in any::<proptest::sample::Index>(),
     ) {
         let Problem { catalog, request, now } = &problem;
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_input_never_changes_the_answer(problem in problems(), seed in any::<u64>()) {
+    fn resolution_is_independent_of_input_order(problem in problems(), seed in any::<u64>()) {
         let shuffled = problem.shuffled(seed);
         match (solved(&problem), solved(&shuffled)) {
             (Ok(a), Ok(b)) => {
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn an_unrelated_project_never_changes_the_lock(problem in problems()) {
+    fn lock_is_independent_of_unrelated_project(problem in problems()) {
         let mut more = problem.clone();
         more.catalog.projects.push(small::unrelated());
         let lock = |problem: &Problem| solved(problem).ok().map(|resolution| resolution.lock.to_json());
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn asking_for_what_runs_already_changes_nothing(problem in problems()) {
+    fn resolution_of_running_versions_changes_no_release(problem in problems()) {
         if let Ok(first) = solved(&problem) {
             let mut again = problem.clone();
             again.request.running = Some(crate::request::Running {
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_held_stays_although_its_page_has_lost_it_and_nobody_else_gets_it(problem in problems(), held in any::<u8>()) {
+    fn held_delisted_release_stays_and_is_unavailable_to_others(problem in problems(), held in any::<u8>()) {
         let Ok(first) = solved(&problem) else { return Ok(()) };
         let mut after = problem.clone();
         after.request.paper = PaperRequest::Pin { version: first.lock.minecraft.clone() };
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_speaks_the_language_of_the_search(problem in problems()) {
+    fn explanation_text_avoids_solver_terms(problem in problems()) {
         let text = match solved(&problem) {
             Ok(resolution) => text::render(&resolution.explanation, problem.now),
             Err(unsolvable) => text::render(&unsolvable.explanation(), problem.now),
@@ -201,7 +201,7 @@ proptest! {
 }
 
 #[test]
-fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
+fn unusable_releases_form_one_fact_of_derivation() {
     // Guards the encoding of `index_set::Index::Bulk`. If pubgrub stopped building custom facts with `singleton`, a
     // reason would cover one release only. The search would continue with the next release, and this test would count
     // them.
@@ -230,7 +230,7 @@ fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
 }
 
 #[test]
-fn a_changed_world_takes_over_the_shelves_that_did_not_change() {
+fn changed_candidate_index_reuses_unchanged_parts() {
     let problem = small::strangers();
     let Problem { catalog, request, now } = &problem;
     let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
@@ -242,7 +242,7 @@ fn a_changed_world_takes_over_the_shelves_that_did_not_change() {
 }
 
 #[test]
-fn a_search_beyond_its_budget_is_given_up_and_says_so() {
+fn search_beyond_step_budget_reports_exceeded_budget() {
     let problem = small::many_betas(5);
     let answer = resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3, ..ENDLESS });
     // Too early for a conflict.
@@ -251,7 +251,7 @@ fn a_search_beyond_its_budget_is_given_up_and_says_so() {
 }
 
 #[test]
-fn a_search_beyond_its_memory_is_given_up_after_few_steps() {
+fn search_beyond_memory_budget_stops_after_few_steps() {
     let problem = small::ladder(60);
     let answer = |budget| resolve_within(&problem.catalog, &problem.request, problem.now, budget);
     let plenty = ENDLESS;
@@ -265,7 +265,7 @@ fn a_search_beyond_its_memory_is_given_up_after_few_steps() {
 }
 
 #[test]
-fn a_search_beyond_its_time_is_given_up_and_says_so() {
+fn search_beyond_time_budget_reports_exceeded_budget() {
     let problem = small::ladder(60);
     let answer = |time| resolve_within(&problem.catalog, &problem.request, problem.now, Budget { time, ..ENDLESS });
     assert!(matches!(answer(ENDLESS.time), Err(Unsolvable::NoSolution(_))));
@@ -284,7 +284,7 @@ fn a_search_beyond_its_time_is_given_up_and_says_so() {
 }
 
 #[test]
-fn what_was_given_up_names_who_was_in_the_way_most_often() {
+fn exceeded_budget_names_most_frequent_clashes() {
     let problem = small::ladder(60);
     for steps in [200, 500] {
         let budget = Budget { steps, ..ENDLESS };

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_comes_back_as_it_was_and_a_newer_one_replaces_it() {
+    fn disk_cache_page_round_trips_and_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
         assert!(store.read::<String>("names", "a").is_none());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_page_is_a_miss() {
+    fn disk_cache_damaged_page_is_a_miss() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
         store.write("names", "a", &held("one"));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_in_their_folder_and_apart() {
+    fn disk_cache_names_stay_in_folder_and_distinct() {
         assert_eq!(file_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd");
         assert_ne!(file_name("P1OZGk5p"), file_name("p1ozgk5p"));
         assert_eq!(file_name(&"!".repeat(300)).len(), 64);

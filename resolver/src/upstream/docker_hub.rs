@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_releases_with_a_plain_java_count() {
+    fn image_release_requires_plain_java_tag() {
         for good in ["2026.8.1-java21", "2026.10.1-java8"] {
             assert!(is_release(good), "{good}");
         }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_on_docker_hub_or_nowhere() {
+    fn docker_hub_repository_refuses_other_registries() {
         let full = |text| DockerHubRepository::parse(text).map(|repository| repository.full());
         let ours = Some("docker.io/itzg/minecraft-server".to_owned());
         assert_eq!(full("itzg/minecraft-server"), ours);

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_put_in_order_and_builds_too() {
+    fn fill_versions_and_builds_are_sorted() {
         let text = r#"{"versions":[
             {"version":{"id":"1.21.10","support":{"status":"SUPPORTED"},
               "java":{"version":{"minimum":21},"flags":{"recommended":["-XX:+UseG1GC"]}}},"builds":[130,61,99]},
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_of_an_unknown_channel_is_the_least_stable_and_one_without_a_jar_is_only_counted() {
+    fn fill_build_of_unknown_channel_is_least_stable() {
         let sha = "ab".repeat(32);
         let text = format!(
             r#"[{{"id":9,"time":"2026-01-02T00:00:00Z","channel":"NIGHTLY","downloads":{{"server:default":

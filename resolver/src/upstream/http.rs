@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_understood_in_all_three_spellings() {
+    fn retry_after_is_read_in_three_formats() {
         let until = |text: &str| Some(RetryWait::Until(text.parse().unwrap()));
         assert_eq!(wait("retry-after", "121"), Some(RetryWait::For(Duration::from_secs(121))));
         assert_eq!(wait("retry-after", "Wed, 21 Jan 2026 12:00:00 GMT"), until("2026-01-21T12:00:00Z"));
@@ -417,13 +417,13 @@ mod tests {
     }
 
     #[test]
-    fn a_date_that_is_past_is_no_pause() {
+    fn retry_after_in_past_is_no_pause() {
         let past = RetryWait::Until("2026-01-21T12:00:00Z".parse().unwrap());
         assert_eq!(past.from("2026-01-21T12:00:01Z".parse().unwrap()), Duration::ZERO);
     }
 
     #[test]
-    fn pauses_double_within_their_bounds_and_differ_by_seed() {
+    fn retry_pauses_double_within_bounds_and_vary_by_seed() {
         let patience = RetryPolicy {
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(3),
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_agent_says_who_and_where_and_cannot_break_the_header() {
+    fn user_agent_names_contact_and_cannot_break_header() {
         let plain = user_agent(None);
         assert!(
             plain.starts_with("nightshift/") && plain.ends_with(" (+https://github.com/nightshift-mc/nightshift)"),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn no_client_is_made_before_somebody_asks() {
+    fn http_client_is_created_on_first_request() {
         let http = Http::new(None, RetryPolicy::default());
         let caller = http.caller.as_ref().unwrap();
         assert!(caller.client.get().is_none());
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_is_one_short_line() {
+    fn error_excerpt_is_one_short_line() {
         assert_eq!(excerpt(b"rate limit\n  of \x07blocked"), "rate limit of blocked");
         let page = "a page for browsers, as of a proxy in front of it";
         assert_eq!(

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_leave_its_place_in_an_address_is_no_name() {
+    fn project_name_that_could_escape_url_path_is_refused() {
         for good in ["viaversion", "P1OZGk5p", "31", "essentials.x", "a+b", "it's"] {
             assert!(can_be_a_name(good), "{good}");
         }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_that_cannot_be_checked_is_none() {
+    fn unverifiable_hash_is_ignored() {
         let sha = "AB".repeat(32);
         assert_eq!(hash("sha256", 32, Some(&sha)), Some(format!("sha256:{}", "ab".repeat(32))));
         assert_eq!(hash("sha256", 32, Some("d3bd99c2")), None);

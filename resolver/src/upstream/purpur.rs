@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_put_in_order_and_what_is_none_is_left_aside() {
+    fn purpur_versions_are_sorted_and_invalid_ones_skipped() {
         let url = versions_url(&Upstreams::default());
         let read = |body: &str| versions_of(&url, body.as_bytes());
         let listed = read(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_that_failed_is_only_counted_and_one_without_an_md5_cannot_be_verified() {
+    fn purpur_failed_build_is_only_counted() {
         let md5 = "9E107D9D372BB6826BD81D3542A419D6";
         let all = format!(
             r#"[{{"build":"2621","result":"SUCCESS","timestamp":1760000000000,"metadata":{{}},"md5":"{md5}","commits":[]}},
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_everybody_is_the_least_stable() {
+    fn purpur_experimental_build_is_least_stable() {
         let channel = |metadata: &str| {
             let all = format!(r#"[{{"build":"1","result":"SUCCESS","timestamp":0,"metadata":{metadata}}}]"#);
             builds(&all).unwrap().builds[0].channel
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_alone_are_not_what_was_asked_for_and_the_place_is_named() {
+    fn purpur_build_numbers_alone_are_unreadable_with_url() {
         let error = builds(r#"["2620","2621"]"#).unwrap_err();
         assert_eq!(error.category(), "unreadable");
         assert!(error.to_string().contains("https://api.purpurmc.org/v2/purpur/26.2?detailed=true"), "{error}");

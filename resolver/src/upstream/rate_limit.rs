@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_goes_at_once_and_the_rest_is_spaced() {
+    fn rate_limiter_allows_burst_then_spaces_requests() {
         let pace = RateLimiter::of(Upstream::Hangar);
         let now = Instant::now();
         let waits: Vec<Duration> = (0..68).map(|_| pace.take(now)).collect();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_comes_back() {
+    fn rate_limiter_restores_unused_capacity() {
         let pace = RateLimiter::of(Upstream::DockerHub);
         let now = Instant::now();
         for _ in 0..10 {

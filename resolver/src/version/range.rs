@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_holds_what_lies_between_its_ends_and_no_preview_of_the_upper_one() {
+    fn range_excludes_previews_of_its_upper_bound() {
         for version in ["7.4", "7.4.0", "7.4.2", "7.4.9+build.3", "v7.4.1", "7.4.2-beta-01"] {
             assert!(has(">=7.4, <7.5", version), "{version}");
         }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_write_a_condition_means_what_the_table_says() {
+    fn range_comparators_match_documented_table() {
         assert!(has("7.4.1", "7.4.1") && has("=7.4", "7.4.0") && !has("7.4", "7.4.1"));
         assert!(has(">7.4", "7.4.1") && !has(">7.4", "7.4.0"));
         assert!(has("<=7.4", "7.4.0") && !has("<=7.4", "7.4.1"));
@@ -366,14 +366,14 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_told_apart_and_ordered_as_they_are_written() {
+    fn ranges_compare_by_written_text() {
         let range = |text: &str| text.parse::<Range>().unwrap();
         assert_eq!(range(" >=7.4 "), range(">=7.4"));
         assert!(range("7.4") < range(">=7.4") && range("7.4") != range("=7.4"));
     }
 
     #[test]
-    fn a_mistake_is_pointed_at() {
+    fn range_parse_error_points_at_position() {
         for (text, at, says) in [
             ("", 0, "a condition is missing"),
             (">=7.4,", 6, "a condition is missing"),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_written_as_it_was_read() {
+    fn range_serialises_as_written() {
         let range: Range = serde_json::from_str("\" >=7.4,  <7.5 \"").unwrap();
         assert_eq!(serde_json::to_string(&range).unwrap(), "\">=7.4,  <7.5\"");
         assert!(serde_json::from_str::<Range>("\"~7\"").unwrap_err().to_string().contains("`~` begins neither"));
@@ -413,7 +413,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_the_parser_panic(text in "\\PC*", version in "\\PC*") {
+        fn range_parser_never_panics(text in "\\PC*", version in "\\PC*") {
             if let Ok(range) = text.parse::<Range>() {
                 let _ = range.has(&version);
             } else if let Err(error) = text.parse::<Range>() {
@@ -422,7 +422,7 @@ mod tests {
         }
 
         #[test]
-        fn among_many_versions_a_range_finds_those_that_it_has(
+        fn range_finds_its_versions_among_many(
             mut versions in proptest::collection::vec(A_VERSION, 0..30),
             terms in proptest::collection::vec((0_usize..7, A_VERSION), 1..4),
         ) {
@@ -443,7 +443,7 @@ mod tests {
         }
 
         #[test]
-        fn where_all_is_semver_the_answer_is_semvers(
+        fn range_agrees_with_semver(
             low in (0_u64..4, 0_u64..4, 0_u64..4), high in (4_u64..8, 0_u64..4, 0_u64..4),
             version in (0_u64..9, 0_u64..4, 0_u64..4),
         ) {

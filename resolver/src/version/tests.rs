@@ -12,7 +12,7 @@ fn minecraft(text: &str) -> Minecraft {
 }
 
 #[test]
-fn minecraft_versions_are_ordered_by_what_they_mean() {
+fn minecraft_versions_are_ordered_by_meaning() {
     let ascending = [
         "3D Shareware v1.34",
         "23w31a",
@@ -43,7 +43,7 @@ fn minecraft_versions_are_ordered_by_what_they_mean() {
 }
 
 #[test]
-fn a_snapshot_of_velocity_comes_before_its_release_without_a_number_of_its_own() {
+fn velocity_snapshot_precedes_its_release() {
     let ascending = ["3.1.0", "3.1.1-SNAPSHOT", "3.1.1", "3.4.0-SNAPSHOT", "3.4.0", "4.1.0-SNAPSHOT"];
     for pair in ascending.windows(2) {
         assert!(minecraft(pair[0]) < minecraft(pair[1]), "{} < {}", pair[0], pair[1]);
@@ -53,7 +53,7 @@ fn a_snapshot_of_velocity_comes_before_its_release_without_a_number_of_its_own()
 }
 
 #[test]
-fn a_version_is_printed_as_it_was_written_and_equals_its_longer_form() {
+fn minecraft_version_prints_as_written_and_equals_longer_form() {
     assert_eq!(minecraft("26.1"), minecraft("26.1.0"));
     assert_eq!(minecraft("26.1.0").to_string(), "26.1.0");
     assert_eq!(serde_json::to_string(&minecraft("26.1")).unwrap(), "\"26.1\"");
@@ -63,7 +63,7 @@ fn a_version_is_printed_as_it_was_written_and_equals_its_longer_form() {
 }
 
 #[test]
-fn what_looks_like_a_number_or_a_week_and_is_none_is_told_apart_by_its_text() {
+fn malformed_versions_are_compared_by_text() {
     for (other, known) in [("24w05B", "24w01a"), ("24x05b", "24w01a"), ("1.+21", "0.1"), ("1.-21", "0.1")] {
         assert!(minecraft(other) < minecraft(known), "{other} follows no scheme");
         assert_eq!(minecraft(other), minecraft(other));
@@ -72,7 +72,7 @@ fn what_looks_like_a_number_or_a_week_and_is_none_is_told_apart_by_its_text() {
 }
 
 #[test]
-fn a_set_holds_a_version_once_however_it_is_written_and_finds_it_by_what_it_means() {
+fn minecraft_version_hash_agrees_with_equality() {
     let hashed = |text: &str| BuildHasherDefault::<DefaultHasher>::default().hash_one(minecraft(text));
     assert_eq!(hashed("26.1"), hashed("26.1.0"));
     assert_eq!(hashed("3D Shareware v1.34"), hashed("3D Shareware v1.34"));
@@ -82,7 +82,7 @@ fn a_set_holds_a_version_once_however_it_is_written_and_finds_it_by_what_it_mean
 }
 
 #[test]
-fn a_version_has_48_letters_at_most() {
+fn minecraft_version_has_48_characters_at_most() {
     assert!("1".repeat(48).parse::<Minecraft>().is_ok());
     let refused = "1".repeat(49).parse::<Minecraft>().unwrap_err().to_string();
     assert!(refused.contains(&format!("`{}`", "1".repeat(48))), "no more of it is shown: {refused}");
@@ -90,7 +90,7 @@ fn a_version_has_48_letters_at_most() {
 
 /// `javaVersion.majorVersion` of Mojang's manifests.
 #[test]
-fn the_java_of_each_minecraft_is_that_of_mojangs_manifest() {
+fn minecraft_java_matches_mojang_manifests() {
     let known = [("26.1", 25), ("1.21.11", 21), ("1.20.5", 21), ("1.20.4", 17), ("1.18", 17), ("1.17.1", 16)];
     for (version, java) in known.into_iter().chain([("1.17", 16), ("1.16.5", 8), ("26w05a", 25)]) {
         assert_eq!(minecraft(version).vanilla_java(), java, "{version}");
@@ -98,7 +98,7 @@ fn the_java_of_each_minecraft_is_that_of_mojangs_manifest() {
 }
 
 #[test]
-fn only_releases_are_releases() {
+fn minecraft_release_excludes_snapshots_and_candidates() {
     for release in ["1.7.10", "1.21", "26.1", "26.1.2"] {
         assert!(minecraft(release).is_release(), "{release}");
     }
@@ -113,7 +113,7 @@ fn only_releases_are_releases() {
 }
 
 #[test]
-fn siblings_share_a_protocol_and_neighbours_do_not() {
+fn hotfix_siblings_share_protocol_and_other_neighbours_do_not() {
     for (a, b) in
         [("1.20.3", "1.20.4"), ("1.21.2", "1.21.3"), ("1.21.7", "1.21.8"), ("1.21.9", "1.21.10"), ("26.1", "26.1.1")]
     {
@@ -129,7 +129,7 @@ fn siblings_share_a_protocol_and_neighbours_do_not() {
 const FIRST_OF_THE_TABLE: &str = "1.16";
 
 #[test]
-fn siblings_are_just_the_neighbours_with_one_recorded_protocol() {
+fn hotfix_siblings_match_recorded_protocols() {
     #[derive(serde::Deserialize)]
     struct Recorded {
         minecraft: Minecraft,
@@ -152,7 +152,7 @@ fn siblings_are_just_the_neighbours_with_one_recorded_protocol() {
 }
 
 #[test]
-fn globs_mean_a_line_of_releases() {
+fn version_glob_matches_release_line() {
     for (pattern, version, meant) in [
         ("1.21.x", "1.21", true),
         ("1.21.x", "1.21.11", true),
@@ -169,7 +169,7 @@ fn globs_mean_a_line_of_releases() {
 }
 
 #[test]
-fn plugin_versions_are_ordered_with_their_build() {
+fn plugin_versions_are_ordered_with_build_numbers() {
     let ascending = [
         "4.10.0-24w05b-SNAPSHOT+210",
         "4.10.0",
@@ -196,7 +196,7 @@ fn plugin_versions_are_ordered_with_their_build() {
 
 proptest! {
     #[test]
-    fn the_own_order_agrees_with_semver_where_both_are_semver(
+    fn lenient_order_agrees_with_semver(
         a in "[0-9]\\.[0-9]\\.[0-3](-[a-c]{1,3}(\\.[1-9])?)?(\\+[1-9][0-9]?)?",
         b in "[0-9]\\.[0-9]\\.[0-3](-[a-c]{1,3}(\\.[1-9])?)?(\\+[1-9][0-9]?)?",
         same in any::<bool>(),
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn the_own_order_is_an_order(texts in prop::collection::vec("[v]?[0-9]{0,2}[.+-]?[0-9a-z]{0,2}[.+-]?[0-9a-zA-Z]{0,3}", 3)) {
+    fn lenient_order_is_consistent(texts in prop::collection::vec("[v]?[0-9]{0,2}[.+-]?[0-9a-z]{0,2}[.+-]?[0-9a-zA-Z]{0,3}", 3)) {
         let [a, b, c] = [&texts[0], &texts[1], &texts[2]];
         prop_assert_eq!(lenient::compare(a, b), lenient::compare(b, a).reverse());
         if lenient::compare(a, b).is_le() && lenient::compare(b, c).is_le() {
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_at_all_is_read_without_a_panic(text in ".{0,60}") {
+    fn minecraft_version_parser_never_panics(text in ".{0,60}") {
         if let Ok(version) = text.parse::<Minecraft>() {
             prop_assert_eq!(version.to_string(), text);
         }

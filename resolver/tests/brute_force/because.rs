@@ -358,7 +358,7 @@ fn all_is_true(problem: &Problem, lock: &Lock, solved: &SolvedExplanation, tried
 }
 
 #[test]
-fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is_said() {
+fn reasons_for_blocked_releases_and_paper_are_true() {
     let tried = [Tried::default(), Tried::default()];
     always(18_000_000, |problem| {
         if let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) {

@@ -73,7 +73,7 @@ fn same(one: &str, other: &str, but: &str) -> Result<(), String> {
 }
 
 #[test]
-fn the_order_of_servers_plugins_and_releases_changes_no_byte() {
+fn group_answer_bytes_are_independent_of_input_order() {
     joint::always(21_000_000..21_000_000 + share_of(SEEDS), |pair| {
         let requests = group(pair);
         let mut others = requests.clone();
@@ -90,7 +90,7 @@ fn the_order_of_servers_plugins_and_releases_changes_no_byte() {
 }
 
 #[test]
-fn an_unrelated_project_changes_no_byte_of_what_a_group_is_told() {
+fn group_answer_bytes_are_independent_of_unrelated_project() {
     joint::always(22_000_000..22_000_000 + share_of(SEEDS), |pair| {
         let more = Pair { catalog: with_an_unrelated_project(&pair.catalog), ..pair.clone() };
         let requests = group(pair);
@@ -99,7 +99,7 @@ fn an_unrelated_project_changes_no_byte_of_what_a_group_is_told() {
 }
 
 #[test]
-fn servers_of_another_namespace_change_no_byte() {
+fn group_answer_bytes_are_independent_of_other_namespaces() {
     joint::always(23_000_000..23_000_000 + share_of(SEEDS), |pair| {
         let requests = group(pair);
         let mut more = requests.clone();
@@ -120,7 +120,7 @@ fn servers_of_another_namespace_change_no_byte() {
 }
 
 #[test]
-fn what_a_group_is_told_survives_json_and_is_not_spoiled() {
+fn group_explanation_round_trips_through_json() {
     let (shared, held) = (Cell::new(0_u64), Cell::new(0_u64));
     joint::always(24_000_000..24_000_000 + share_of(SEEDS), |pair| {
         let (_, explained) = answers(pair, &group(pair));

@@ -80,7 +80,7 @@ fn holders_hold(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) ->
 }
 
 #[test]
-fn who_holds_a_newer_paper_really_does() {
+fn paper_blockers_really_block() {
     let tried = Tried::default();
     always(6_000_000, |problem| match answer(problem) {
         Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => holders_hold(problem, &solved, &tried),
@@ -90,7 +90,7 @@ fn who_holds_a_newer_paper_really_does() {
 }
 
 #[test]
-fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
+fn release_not_chosen_cannot_be_forced() {
     let tried = Tried::default();
     always(7_000_000, |problem| {
         let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
@@ -191,7 +191,7 @@ fn target_is_true(problem: &Problem, why: &WhyNot, tried: &Tried) -> Result<(), 
 }
 
 #[test]
-fn every_why_not_is_true() {
+fn why_not_answers_are_true() {
     let tried = Tried::default();
     always(8_000_000, |problem| {
         for version in &problem.catalog.paper {

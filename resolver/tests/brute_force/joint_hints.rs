@@ -103,7 +103,7 @@ fn said(pair: &Pair) -> String {
 }
 
 #[test]
-fn each_hint_to_one_of_two_servers_leads_to_what_it_promises() {
+fn joint_hint_leads_to_promised_result() {
     let (of_yes, of_no, per_server) = (Cell::new(0_u64), Cell::new(0_u64), Cell::new(0_u64));
     let count = |cell: &Cell<u64>, one: bool| cell.set(cell.get() + u64::from(one));
     joint::always(17_000_000..17_000_000 + share_of(PAIRS), |pair| {

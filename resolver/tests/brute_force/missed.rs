@@ -129,7 +129,7 @@ fn pin_is_true(problem: &Problem, with_it: &Problem, why: &WhyNotRelease, tried:
 }
 
 #[test]
-fn what_keeps_a_release_out_is_so_and_with_a_pin_comes_what_is_told() {
+fn missed_release_reason_and_pin_outcome_are_true() {
     let tried = Tried::default();
     always(26_000_000, |problem| {
         let lock = answer(problem).ok().map(|yes| yes.lock);

@@ -176,7 +176,7 @@ fn yes_is_true(
 }
 
 #[test]
-fn one_version_on_two_servers_is_what_keeps_one_of_them_where_that_is_said() {
+fn shared_version_reason_is_true_for_two_servers() {
     let tried = [Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0)];
     joint::always(25_000_000..25_000_000 + SEEDS, |pair| {
         let answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget());

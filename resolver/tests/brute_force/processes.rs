@@ -28,7 +28,7 @@ fn problem(place: u64) -> Problem {
 }
 
 #[test]
-fn eight_threads_at_once_say_the_same_bytes() {
+fn answer_bytes_are_identical_across_eight_threads() {
     // Each thread begins at another problem, so that no two solve the same one at the same time.
     let asked = |from: u64| {
         let mut answers: Vec<(u64, String)> = (0..QUESTIONS)
@@ -50,7 +50,7 @@ fn eight_threads_at_once_say_the_same_bytes() {
 }
 
 #[test]
-fn every_process_says_the_same_bytes() {
+fn answer_bytes_are_identical_across_processes() {
     let desk = tempfile::tempdir().unwrap();
     let (mut yes, mut no) = (0, 0);
     for place in (0..QUESTIONS).step_by(usize::try_from(ONE_IN).unwrap()) {

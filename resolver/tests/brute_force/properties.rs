@@ -89,7 +89,7 @@ pub(super) fn shuffled(problem: &Problem, seed: u64) -> Problem {
 }
 
 #[test]
-fn the_order_of_the_input_changes_no_byte_of_lock_json_and_text() {
+fn answer_bytes_are_independent_of_input_order() {
     always_with_lost(1_000_000, |problem| {
         let (one, other) = (said(problem), said(&shuffled(problem, 7)));
         if one == other { Ok(()) } else { Err(format!("{one}\n-- and in another order --\n{other}")) }
@@ -111,7 +111,7 @@ pub(super) fn with_an_unrelated_project(catalog: &Catalog) -> Catalog {
 }
 
 #[test]
-fn an_unrelated_project_changes_no_byte_of_lock_json_and_text() {
+fn answer_bytes_are_independent_of_unrelated_project() {
     always_with_lost(2_000_000, |problem| {
         let more = Problem { catalog: with_an_unrelated_project(&problem.catalog), ..problem.clone() };
         let (one, other) = (said(problem), said(&more));
@@ -148,7 +148,7 @@ fn forget_what_may_be_meant(told: &mut Value) {
 }
 
 #[test]
-fn what_projects_are_called_changes_nothing_but_their_names_in_lock_and_json() {
+fn answer_is_independent_of_project_names() {
     let said = |problem: &Problem| {
         let answer = answer(problem);
         let mut told = serde_json::to_value(explanation(&answer)).unwrap();
@@ -273,7 +273,7 @@ pub(super) fn left_behind(solved: &SolvedExplanation) -> usize {
 }
 
 #[test]
-fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
+fn hint_for_resolution_changes_answer_as_stated() {
     let tried = Tried::default();
     always(4_000_000, |problem| {
         let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
@@ -299,7 +299,7 @@ fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
 }
 
 #[test]
-fn every_hint_of_a_no_makes_it_a_yes() {
+fn hint_for_conflict_resolves_it() {
     let tried = Tried::default();
     always(5_000_000, |problem| {
         let Err(Unsolvable::NoSolution(impossible)) = answer(problem) else { return Ok(()) };
@@ -309,7 +309,7 @@ fn every_hint_of_a_no_makes_it_a_yes() {
 }
 
 #[test]
-fn no_step_of_a_hint_can_be_left_out() {
+fn hint_steps_are_all_necessary() {
     let tried = Tried::default();
     always(14_000_000, |problem| {
         let (hints, now) = match answer(problem) {
@@ -395,7 +395,7 @@ fn names_enough(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Resu
 }
 
 #[test]
-fn a_no_names_all_that_rule_it_out() {
+fn conflict_names_all_its_causes() {
     let tried = Tried::default();
     always(9_000_000, |problem| match answer(problem) {
         Err(Unsolvable::NoSolution(impossible)) => names_enough(problem, &impossible, &tried),
@@ -405,7 +405,7 @@ fn a_no_names_all_that_rule_it_out() {
 }
 
 #[test]
-fn every_explanation_survives_json() {
+fn explanation_round_trips_through_json() {
     always_with_lost(10_000_000, |problem| {
         let explanation = explanation(&answer(problem));
         let text = serde_json::to_string(&explanation).unwrap();
@@ -441,6 +441,6 @@ pub(super) fn spoiled(text: &str) -> Result<(), String> {
 }
 
 #[test]
-fn no_text_is_spoiled() {
+fn explanation_text_is_well_formed() {
     always(11_000_000, |problem| spoiled(&text::render(&explanation(&answer(problem)), problem.now)));
 }

@@ -325,7 +325,7 @@ fn each_is_true(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Resu
 }
 
 #[test]
-fn each_reason_of_a_no_is_true_and_keeps_what_it_is_said_to_keep() {
+fn conflict_reasons_are_true_and_effective() {
     let tried = Tried::default();
     always(19_000_000, |problem| match answer(problem) {
         Err(Unsolvable::NoSolution(impossible)) => each_is_true(problem, &impossible, &tried),

@@ -124,7 +124,7 @@ fn brief(answer: &Result<Resolution, Unsolvable>) -> Result<String, String> {
 }
 
 #[test]
-fn a_held_release_may_be_used_from_its_instant_on_and_not_before() {
+fn delayed_release_becomes_eligible_exactly_at_its_instant() {
     let (said, came) = (Cell::new(0_u64), Cell::new(0_u64));
     always(15_000_000, |problem| {
         let still = still(problem);
@@ -177,7 +177,7 @@ fn only(problem: &Problem, lock: &Lock) -> Problem {
 }
 
 #[test]
-fn what_may_be_used_now_is_held_at_no_later_time() {
+fn eligible_release_is_never_delayed_later() {
     let looked_at = Cell::new(0_u64);
     always(16_000_000, |problem| {
         let mut still = still(problem);
@@ -240,7 +240,7 @@ fn none_goes_down(now: &Lock, then: &Lock, later: &Problem, tried: &Tried) -> Re
 }
 
 #[test]
-fn waiting_never_takes_a_release_away() {
+fn waiting_never_removes_a_release() {
     let tried = Tried::default();
     always(3_000_000, |problem| {
         let mut still = still(problem);

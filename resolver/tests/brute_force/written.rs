@@ -30,7 +30,7 @@ pub(crate) fn scenario(name: &str, catalog: &Catalog, requests: &[Request], now:
 }
 
 #[test]
-fn what_is_written_of_a_question_is_read_as_the_same_question() {
+fn scenario_text_is_read_back_as_same_query() {
     let pairs = (0..200).filter_map(lost::pair).map(|pair| (pair.catalog, pair.requests.to_vec(), pair.now));
     let alone = (0..200).map(lost::problem).map(|problem| (problem.catalog, vec![problem.request], problem.now));
     let mut servers = [0, 0];

@@ -63,7 +63,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 }
 
 #[test]
-fn each_recorded_plugin_alone_is_on_every_paper_what_it_was_on_twelve_days() {
+fn recorded_plugins_alone_stay_same_on_twelve_days() {
     let all = further::all(mostly_releases());
     let name = |slug: &&str| {
         let key = further::wish(slug).key;

@@ -70,7 +70,7 @@ fn tiny(catalog: &Catalog, viabackwards: &str, viaversions: &[&str], now: Timest
 }
 
 #[test]
-fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() {
+fn viabackwards_row_accepts_least_viaversion_and_refuses_one_below() {
     let (catalog, now) = (mostly_releases(), at("2026-01-20"));
     let tags: Vec<Row> = read("plugins/facts.json");
     let of = |repo: &'static str| tags.iter().filter(move |tag| tag.repo == repo);
@@ -112,7 +112,7 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
 }
 
 #[test]
-fn each_row_of_worldguard_is_what_its_tag_is_built_against_and_no_tag_lacks_a_row() {
+fn worldguard_rows_match_tags_they_are_built_against() {
     let tags: Vec<Row> = read("plugins/facts.json");
     let table: Table = serde_json::from_str(include_str!("../../src/known_constraints/worldguard.json")).unwrap();
     let of_worldguard = tags.iter().filter(|tag| tag.repo == "EngineHub/WorldGuard");
@@ -123,7 +123,7 @@ fn each_row_of_worldguard_is_what_its_tag_is_built_against_and_no_tag_lacks_a_ro
 }
 
 #[test]
-fn each_row_of_viarewind_is_what_its_tag_is_built_against_and_no_tag_that_requires_it_lacks_a_row() {
+fn viarewind_rows_match_tags_they_are_built_against() {
     let tags: Vec<Row> = read("plugins/viarewind.json");
     for (other, table, rows) in [
         ("ViaVersion", include_str!("../../src/known_constraints/viarewind-viaversion.json"), 26),

@@ -92,7 +92,7 @@ fn everything(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_is_solved_to_exactly_the_files_that_are_there() {
+fn adopt_manifests_resolve_to_existing_files() {
     let desk = server();
     install_from_modrinth(&desk, "viaversion", "5.5.1");
     install_from_modrinth(&desk, "viabackwards", "5.5.1");
@@ -135,7 +135,7 @@ fn what_is_written_is_solved_to_exactly_the_files_that_are_there() {
 }
 
 #[test]
-fn what_no_site_knows_is_guessed_by_name_and_version_or_left_as_it_is() {
+fn adopt_guesses_unknown_jar_by_name_and_version() {
     let desk = server();
     // The authors' own build, with other bytes than the one on Modrinth.
     put(&desk, "plugins/gp.jar", &jar::plugin(&PluginYml::new("GriefPrevention", "16.18.5")));
@@ -145,7 +145,7 @@ fn what_no_site_knows_is_guessed_by_name_and_version_or_left_as_it_is() {
 }
 
 #[test]
-fn a_dependency_that_is_there_and_not_managed_is_said_to_come_twice() {
+fn adopt_reports_unmanaged_dependency_as_duplicate() {
     let desk = server();
     install_from_modrinth(&desk, "viabackwards", "5.5.1");
     put(&desk, "plugins/Via.jar", &jar::plugin(&PluginYml::new("ViaVersion", "99.0-custom")));
@@ -153,7 +153,7 @@ fn a_dependency_that_is_there_and_not_managed_is_said_to_come_twice() {
 }
 
 #[test]
-fn what_paper_does_not_load_is_left_out_and_a_link_is_followed() {
+fn adopt_ignores_unloadable_files_and_follows_links() {
     let desk = server();
     install_from_modrinth(&desk, "griefprevention", "16.18.5");
     put(&desk, "plugins/broken.jar", &jar::corrupt());
@@ -174,7 +174,7 @@ fn what_paper_does_not_load_is_left_out_and_a_link_is_followed() {
 }
 
 #[test]
-fn two_files_of_one_plugin_are_refused_before_anything_is_asked() {
+fn adopt_refuses_duplicate_plugin_files_before_requests() {
     let desk = server();
     let mut fawe = PluginYml::new("FastAsyncWorldEdit", "2.12.0");
     fawe.provides = vec!["WorldEdit".to_owned()];
@@ -186,7 +186,7 @@ fn two_files_of_one_plugin_are_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn what_is_no_server_of_paper_is_refused_with_the_way_out() {
+fn adopt_refuses_directory_without_paper_server_with_advice() {
     let desk = desk(&[
         ("../empty/readme.txt", b"hello"),
         ("../purpur/version_history.json", br#"{"currentVersion":"git-Purpur-2416 (MC: 1.21.4)"}"#),
@@ -208,7 +208,7 @@ fn what_is_no_server_of_paper_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn paper_is_told_by_other_files_when_it_has_no_history() {
+fn adopt_finds_paper_version_without_history_file() {
     let itzg = desk(&[(".papermc-manifest.json", br#"{"minecraftVersion":"1.21.10","build":129,"project":"paper"}"#)]);
     let manifest = Entry::new("META-INF/MANIFEST.MF", "Implementation-Version: 1.21.10-129-8043efd\r\n");
     let unpacked = desk(&[("versions/1.21.10/paper-1.21.10.jar", &jar::archive(&[manifest]))]);
@@ -239,7 +239,7 @@ fn paper_is_told_by_other_files_when_it_has_no_history() {
 }
 
 #[test]
-fn offline_the_projects_that_are_stored_are_known() {
+fn adopt_knows_cached_projects_offline() {
     let desk = server();
     install_from_modrinth(&desk, "griefprevention", "16.18.5");
     put(&desk, "plugins/ShopGUIPlus.jar", &jar::plugin(&PluginYml::new("ShopGUIPlus", "1.80.0")));
@@ -255,7 +255,7 @@ fn offline_the_projects_that_are_stored_are_known() {
 }
 
 #[test]
-fn a_site_that_cannot_be_asked_is_named_and_the_answer_is_no_yes() {
+fn adopt_names_unreachable_site_and_exits_with_1() {
     let desk = server();
     install_from_modrinth(&desk, "griefprevention", "16.18.5");
     let mut command = desk.command(&["adopt", "lobby"]);

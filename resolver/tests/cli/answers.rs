@@ -5,20 +5,20 @@ use resolver::explain::Explanation;
 use super::{Desk, assert_shown, lobby, plugin, server};
 
 #[test]
-fn a_yes_says_what_runs_who_holds_and_what_can_be_done() {
+fn explain_shows_versions_blockers_and_hints() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("yes", &desk.run(&["explain", "-f", "lobby.yaml"]));
 }
 
 #[test]
-fn the_same_question_gets_the_same_bytes() {
+fn explain_json_is_deterministic() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let once = desk.run(&["explain", "-f", "lobby.yaml", "--format", "json"]);
     assert_eq!(once, desk.run(&["explain", "-f", "lobby.yaml", "--format", "json"]));
 }
 
 #[test]
-fn json_is_the_explanation_and_nothing_else() {
+fn explain_json_contains_only_explanation() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let output = desk.command(&["explain", "-f", "lobby.yaml", "--format", "json"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -29,19 +29,19 @@ fn json_is_the_explanation_and_nothing_else() {
 }
 
 #[test]
-fn why_not_names_who_is_not_ready_and_exits_with_1() {
+fn why_not_names_blockers_and_exits_with_1() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("why-not", &desk.run(&["explain", "-f", "lobby.yaml", "--why-not", "1.21.11"]));
 }
 
 #[test]
-fn why_not_something_that_can_be_had_exits_with_0() {
+fn why_not_possible_version_exits_with_0() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("why-not-possible", &desk.run(&["explain", "-f", "lobby.yaml", "--why-not", "1.21.10"]));
 }
 
 #[test]
-fn a_release_that_is_missed_is_asked_about_with_its_plugin() {
+fn why_not_accepts_release_of_plugin() {
     let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 72h");
     let desk = Desk::new(&[("lobby.yaml", &lobby()), ("slow.yaml", &slow)]);
     let why = |file: &str, missed: &str| desk.run(&["explain", "-f", file, "--why-not", missed]);
@@ -55,7 +55,7 @@ fn a_release_that_is_missed_is_asked_about_with_its_plugin() {
 }
 
 #[test]
-fn a_target_says_of_each_plugin_whether_it_is_ready_and_since_when_it_is_silent() {
+fn target_shows_readiness_of_each_plugin() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let target = |version: &str, more: &[&str]| {
         desk.run(&[&["explain", "-f", "lobby.yaml", "--target", version], more].concat())
@@ -71,13 +71,13 @@ fn a_target_says_of_each_plugin_whether_it_is_ready_and_since_when_it_is_silent(
 }
 
 #[test]
-fn a_past_instant_is_answered_from_lists_as_read_later_and_says_so() {
+fn past_instant_is_answered_from_later_lists_with_note() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("at-past", &desk.run(&["explain", "-f", "lobby.yaml", "--at", "2025-10-20"]));
 }
 
 #[test]
-fn a_coming_instant_shows_what_delays_will_allow() {
+fn future_instant_shows_releases_after_delay() {
     let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
     let desk = Desk::new(&[("lobby.yaml", &slow)]);
     assert_shown("delayed", &desk.run(&["explain", "-f", "lobby.yaml"]));
@@ -85,14 +85,14 @@ fn a_coming_instant_shows_what_delays_will_allow() {
 }
 
 #[test]
-fn an_impossible_request_is_explained_on_stdout_and_exits_with_1() {
+fn impossible_request_is_explained_and_exits_with_1() {
     let manifests = server("  updateStrategy: pin\n  version: 1.21.11\n") + &plugin("griefprevention", "");
     let desk = Desk::new(&[("lobby.yaml", &manifests)]);
     assert_shown("impossible", &desk.run(&["explain", "-f", "lobby.yaml"]));
 }
 
 #[test]
-fn a_directory_is_read_as_kubectl_reads_it_and_every_server_is_answered() {
+fn directory_is_read_like_kubectl_for_every_server() {
     let second = server("  updateStrategy: pin\n  version: 1.21.8\n").replace("name: lobby", "name: arena");
     let json = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "motd"}}"#;
     let desk = Desk::new(&[
@@ -106,7 +106,7 @@ fn a_directory_is_read_as_kubectl_reads_it_and_every_server_is_answered() {
 }
 
 #[test]
-fn stdin_takes_a_list_as_kubectl_prints_it() {
+fn stdin_accepts_kubectl_list() {
     let list = r#"{"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
          "metadata": {"name": "lobby", "namespace": "games", "uid": "1", "managedFields": [{"manager": "kubectl"}]},
@@ -121,14 +121,14 @@ fn stdin_takes_a_list_as_kubectl_prints_it() {
 }
 
 #[test]
-fn a_plugin_for_no_server_is_noted() {
+fn plugin_matching_no_server_is_noted() {
     let elsewhere = plugin("discordsrv", "").replace("namespace: games", "namespace: shop");
     let desk = Desk::new(&[("lobby.yaml", &(server("  updateStrategy: auto\n") + &elsewhere))]);
     assert_shown("no-match", &desk.run(&["explain", "-f", "lobby.yaml"]));
 }
 
 #[test]
-fn help_is_short_and_an_answer() {
+fn help_is_short_and_exits_with_0() {
     let desk = Desk::new(&[]);
     assert_shown("help", &desk.run(&["--help"]));
     assert_shown("help-explain", &desk.run(&["explain", "--help"]));
@@ -136,7 +136,7 @@ fn help_is_short_and_an_answer() {
 }
 
 #[test]
-fn colour_is_decoration_asked_for_or_for_a_terminal_and_never_in_json() {
+fn colour_is_optional_and_never_in_json() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let run = |arguments: &[&str], variable: Option<(&str, &str)>| {
         let mut command = desk.command(&[&["explain", "-f", "lobby.yaml"], arguments].concat());

@@ -3,7 +3,7 @@
 use super::{Desk, assert_shown, lobby, plugin, server};
 
 #[test]
-fn what_is_behind_is_listed_with_its_reason() {
+fn outdated_lists_lagging_versions_with_reason() {
     let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
     let newest =
         server("  updateStrategy: auto\n").replace("name: lobby, namespace: games", "name: hub, namespace: main");
@@ -13,7 +13,7 @@ fn what_is_behind_is_listed_with_its_reason() {
 }
 
 #[test]
-fn what_runs_is_told_when_the_object_comes_from_a_cluster() {
+fn outdated_shows_running_versions_from_status() {
     let status = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  plugins:\n  \
                   - {name: DiscordSRV, currentVersion: 1.30.3, state: PendingUpdate}\n  \
                   - {name: GriefPrevention, currentVersion: 16.18.5, state: Installed}\n";
@@ -23,7 +23,7 @@ fn what_runs_is_told_when_the_object_comes_from_a_cluster() {
 }
 
 #[test]
-fn latest_leaves_behind_and_pins_hold_and_both_are_told_in_few_words() {
+fn outdated_explains_latest_strategy_and_pins_briefly() {
     let manifests = server("  updateStrategy: latest\n")
         + &plugin("griefprevention", "")
         + &plugin("discordsrv", ", updateStrategy: pin, version: 1.30.3");
@@ -32,7 +32,7 @@ fn latest_leaves_behind_and_pins_hold_and_both_are_told_in_few_words() {
 }
 
 #[test]
-fn the_board_says_who_is_ready_and_since_when_the_others_are_silent() {
+fn ready_lists_ready_and_silent_plugins() {
     let arena = server("  updateStrategy: pin\n  version: 1.21.8\n").replace("name: lobby", "name: arena");
     let desk = Desk::new(&[("all.yaml", &(lobby() + "---\n" + &arena))]);
     assert_shown("ready", &desk.run(&["ready", "1.21.11", "-f", "all.yaml"]));
@@ -41,7 +41,7 @@ fn the_board_says_who_is_ready_and_since_when_the_others_are_silent() {
 }
 
 #[test]
-fn a_plugin_that_waits_for_one_thing_here_and_for_another_there_has_a_row_for_each() {
+fn ready_shows_row_for_each_wait_of_plugin() {
     let only = |tier: &str, object: &str, more: &str| {
         let plugin = plugin("griefprevention", more).replace("name: griefprevention,", &format!("name: {object},"));
         plugin.replace("instanceSelector: {}", &format!("instanceSelector: {{matchLabels: {{tier: {tier}}}}}"))
@@ -55,7 +55,7 @@ fn a_plugin_that_waits_for_one_thing_here_and_for_another_there_has_a_row_for_ea
 }
 
 #[test]
-fn a_version_that_is_not_out_yet_has_a_board_and_one_that_never_was_has_none() {
+fn ready_answers_unreleased_version_but_not_unknown_one() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("ready-to-come", &desk.run(&["ready", "26.2", "-f", "lobby.yaml"]));
     assert_shown("ready-before-it-was-out", &desk.run(&["ready", "1.21.11", "-f", "lobby.yaml", "--at", "2025-10-20"]));

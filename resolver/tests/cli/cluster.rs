@@ -198,7 +198,7 @@ fn arena() -> String {
 }
 
 #[test]
-fn a_server_of_a_cluster_is_answered_as_its_objects_are_and_however_it_is_named() {
+fn cluster_server_answer_matches_its_objects_under_any_name() {
     let manifests = lobby_in_cluster();
     let api = ApiServer::with(&manifests);
     let desk = api.desk();
@@ -223,7 +223,7 @@ fn a_server_of_a_cluster_is_answered_as_its_objects_are_and_however_it_is_named(
 }
 
 #[test]
-fn facts_are_given_for_a_server_of_a_cluster_too() {
+fn cluster_server_accepts_facts() {
     let manifests = lobby_in_cluster();
     let desk = ApiServer::with(&manifests).desk();
     fs::write(desk.0.path().join("facts.yaml"), FACTS).unwrap();
@@ -233,7 +233,7 @@ fn facts_are_given_for_a_server_of_a_cluster_too() {
 }
 
 #[test]
-fn what_the_status_knows_is_part_of_the_question() {
+fn cluster_status_is_part_of_query() {
     // Without its basis the server has no world and no running version, so a pin below is allowed.
     let pinned = |status: &str| {
         let server = accepted(&server("  updateStrategy: pin\n  version: 1.21.8\n"));
@@ -244,7 +244,7 @@ fn what_the_status_knows_is_part_of_the_question() {
 }
 
 #[test]
-fn servers_that_share_a_plugin_are_decided_about_together_and_only_the_one_asked_about_is_answered() {
+fn cluster_servers_sharing_plugin_are_resolved_jointly() {
     let shared = |eula: &str| {
         let arena = arena().replace("1.21.8", "1.20.4").replace("  eula: Accepted\n", eula);
         format!("{}---\n{arena}", accepted(&lobby()))
@@ -263,7 +263,7 @@ fn servers_that_share_a_plugin_are_decided_about_together_and_only_the_one_asked
 }
 
 #[test]
-fn a_jar_is_vouched_for_by_its_hash_in_the_cluster() {
+fn trust_in_cluster_names_jar_by_hash() {
     let sha256 = "ab".repeat(32);
     let unmanaged = format!("  unmanaged: [{{file: Shop.jar, sha256: {sha256}}}]\n");
     let api = ApiServer::with(&lobby_in_cluster().replacen("  basis:", &format!("{unmanaged}  basis:"), 1));
@@ -284,7 +284,7 @@ fn a_jar_is_vouched_for_by_its_hash_in_the_cluster() {
 }
 
 #[test]
-fn all_servers_of_a_namespace_or_of_all_are_asked_about_when_none_is_named() {
+fn cluster_query_without_name_covers_all_servers() {
     let elsewhere = arena().replace("namespace: games", "namespace: test");
     let unaccepted = server("  updateStrategy: auto\n").replace("name: lobby", "name: waiting");
     let api = ApiServer::with(&[lobby_in_cluster(), arena(), elsewhere, unaccepted].join("---\n"));
@@ -299,14 +299,14 @@ fn all_servers_of_a_namespace_or_of_all_are_asked_about_when_none_is_named() {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_is_named_and_hides_nobody() {
+fn cluster_object_unreadable_is_named_and_hides_no_server() {
     let newer = arena().replace("updateStrategy: pin", "updateStrategy: dream");
     let api = ApiServer::with(&[lobby_in_cluster(), newer].join("---\n"));
     assert_shown("cluster-newer", &api.desk().run(&["outdated"]));
 }
 
 #[test]
-fn what_keeps_a_cluster_from_answering_is_told_with_the_way_out() {
+fn cluster_errors_explain_how_to_fix_them() {
     let api = ApiServer::with(&[lobby_in_cluster(), arena()].join("---\n"));
     let desk = api.desk();
     let cases: [(&str, &[&str]); 12] = [
@@ -337,13 +337,13 @@ fn what_keeps_a_cluster_from_answering_is_told_with_the_way_out() {
 }
 
 #[test]
-fn a_plugin_that_is_misspelt_is_named_without_a_file() {
+fn cluster_plugin_misspelt_is_named_without_file() {
     let api = ApiServer::with(&[lobby_in_cluster(), plugin("viaversoin", "").replace("---\n", "")].join("---\n"));
     assert_shown("cluster-misspelt", &api.desk().run(&["explain", "lobby"]));
 }
 
 #[test]
-fn the_plan_of_a_cluster_tells_what_comes_alone_as_the_operator_told_it_and_of_the_rest_what_is_written() {
+fn cluster_plan_reports_partial_update_of_operator() {
     let told = "  nextWindow: Thu 22 Jan 03:00 UTC\n  nextWindowAt: 2026-01-22T03:00:00Z\n  plugins:\n  \
                 - {name: ViaVersion, neededBy: ViaBackwards, currentVersion: 5.7.0, state: PendingUpdate}\n  \
                 availableUpdate: {digest: \"22\", version: 1.21.10, build: 100, oneWay: false, summary: x, staged: true, \
@@ -359,7 +359,7 @@ fn the_plan_of_a_cluster_tells_what_comes_alone_as_the_operator_told_it_and_of_t
 }
 
 #[test]
-fn the_plan_of_a_cluster_knows_what_runs_and_when_the_next_window_opens() {
+fn cluster_plan_shows_running_versions_and_next_window() {
     let told = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n  plugins:\n  \
                 - {name: ViaVersion, currentVersion: 5.7.0, state: PendingUpdate}\n  \
                 availableUpdate: {digest: \"22\", version: 1.21.10, build: 129, oneWay: false, summary: x, cost: about 25 s}\n";

@@ -7,7 +7,7 @@ const STATUS: &str = "status:\n  currentVersion: 1.20.4\n  currentBuild: 499\n  
                       version: 1.20.4\n    build: 499\n    releases: [iaJtn30B]\n";
 
 #[test]
-fn a_plugin_goes_below_what_the_status_says_runs_only_where_its_manifest_allows_it() {
+fn plugin_downgrade_requires_allow_downgrade() {
     let explain = |status: &str, more: &str| {
         let pinned = server("  updateStrategy: pin\n  version: 1.20.4\n");
         let all = format!("{pinned}{status}{}", plugin("griefprevention", more));

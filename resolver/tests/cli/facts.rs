@@ -17,7 +17,7 @@ fn desk(facts: &str) -> Desk {
 const EXPLAIN: [&str; 5] = ["explain", "-f", "lobby.yaml", "--facts", "facts.yaml"];
 
 #[test]
-fn a_fact_of_the_cluster_binds_and_is_named_with_who_says_it() {
+fn facts_bind_and_name_their_source() {
     let desk = desk(FACTS);
     let answer = desk.run(&EXPLAIN);
     assert_shown("facts", &answer);
@@ -28,7 +28,7 @@ fn a_fact_of_the_cluster_binds_and_is_named_with_who_says_it() {
 }
 
 #[test]
-fn a_saved_problem_and_a_lock_take_the_facts_along() {
+fn facts_are_kept_in_saved_query_and_lock() {
     // The fact is about every release, so it constrains two chosen ones.
     let desk = desk(&FACTS.replace("  releases: '>=1.28'\n", ""));
     let answer = desk.run(&[&EXPLAIN[..], &["--save-problem", "problem.json"]].concat());
@@ -46,7 +46,7 @@ fn a_saved_problem_and_a_lock_take_the_facts_along() {
 }
 
 #[test]
-fn facts_that_cannot_be_read_are_refused_with_their_place_and_nothing_is_answered() {
+fn invalid_facts_are_refused_with_place() {
     assert_shown("facts-range", &desk(&FACTS.replace("<=16.18.3", ">=16, <<17")).run(&EXPLAIN));
     assert_shown("facts-form", &desk(&FACTS.replace("source:", "sauce:")).run(&EXPLAIN));
     assert_shown("facts-missing", &Desk::new(&[("lobby.yaml", &lobby())]).run(&EXPLAIN));

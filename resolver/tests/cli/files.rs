@@ -43,38 +43,38 @@ fn yml() -> PluginYml {
 }
 
 #[test]
-fn a_file_is_solved_with_plugins_of_a_site_that_it_needs_by_name() {
+fn file_plugin_resolves_with_dependency_from_site() {
     let mut yml = yml();
     yml.depend = vec!["GriefPrevention".to_owned()];
     shown("file", &(file(&cached(&yml)) + &plugin("griefprevention", "")));
 }
 
 #[test]
-fn a_plugin_that_a_file_needs_and_nobody_asks_for_is_named() {
+fn file_plugin_missing_dependency_is_named() {
     let mut yml = yml();
     yml.depend = vec!["Vault".to_owned()];
     shown("file-needs-vault", &file(&format!("sha256:{}", cached(&yml).to_uppercase())));
 }
 
 #[test]
-fn a_file_over_plain_http_is_refused() {
+fn file_plugin_over_http_is_refused() {
     let http = file(&"ab".repeat(32)).replace("https://", "http://");
     shown("file-http", &http);
 }
 
 #[test]
-fn a_file_without_a_checksum_is_refused() {
+fn file_plugin_without_checksum_is_refused() {
     shown("file-without-checksum", &rules("type: url, url: \"https://example.org/HouseRules.jar\""));
 }
 
 #[test]
-fn a_password_in_an_address_is_refused_and_not_printed() {
+fn file_plugin_url_password_is_refused_and_not_printed() {
     let secret = file(&"ab".repeat(32)).replace("https://", "https://me:hunter2@");
     shown("file-with-password", &secret);
 }
 
 #[test]
-fn everything_that_does_not_go_together_is_said_at_once() {
+fn file_plugin_errors_are_all_reported() {
     let wrong = rules("type: url, project: warps") + &plugin("viaversion", "");
     shown("file-many", &wrong);
     let wrong =
@@ -84,7 +84,7 @@ fn everything_that_does_not_go_together_is_said_at_once() {
 }
 
 #[test]
-fn a_file_that_cannot_be_had_leaves_the_question_open() {
+fn file_plugin_unavailable_leaves_answer_open() {
     // Addresses in a private network are never downloaded, so no request is sent.
     let inside = file(&"cd".repeat(32)).replace("example.org", "10.0.0.1");
     shown("file-inside", &inside);
@@ -101,7 +101,7 @@ fn both(more: &str) -> String {
 }
 
 #[test]
-fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_lock() {
+fn duplicate_plugin_name_is_first_error_and_prevents_lock() {
     let with_both = |more: &str| server(&format!("  updateStrategy: auto\n{more}")) + &both("");
     let manifests = [("lobby.yaml", with_both("")), ("runs.yaml", with_both(STATUS))];
     let [lobby, runs] = manifests.each_ref().map(|(name, text)| (*name, text.as_str()));
@@ -128,7 +128,7 @@ fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_loc
 }
 
 #[test]
-fn two_files_of_one_plugin_name_stand_on_every_board_with_the_way_out() {
+fn duplicate_plugin_name_is_in_every_listing_with_fix() {
     let with_both = |more: &str| server(&format!("  updateStrategy: auto\n{more}")) + &both("");
     let manifests = [("lobby.yaml", with_both("")), ("runs.yaml", with_both(STATUS))];
     let desk = Desk::new(&manifests.each_ref().map(|(name, text)| (*name, text.as_str())));
@@ -146,7 +146,7 @@ fn two_files_of_one_plugin_name_stand_on_every_board_with_the_way_out() {
 }
 
 #[test]
-fn what_comes_alone_is_planned_also_where_nothing_comes_as_a_whole() {
+fn partial_update_is_planned_when_full_update_is_impossible() {
     let auto = server("  updateStrategy: auto\n");
     let urgent = plugin("discordsrv", ", urgent: true");
     let before = auto.clone() + &urgent + &file(&cached(&yml()));

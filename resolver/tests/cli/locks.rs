@@ -19,7 +19,7 @@ fn lock_of(desk: &Desk, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_lock_is_the_same_bytes_each_time_and_is_read_back() {
+fn lock_command_output_is_deterministic_and_round_trips() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let text = lock_of(&desk, &["-f", "lobby.yaml"]);
     assert_eq!(text, lock_of(&desk, &["-f", "lobby.yaml"]));
@@ -30,7 +30,7 @@ fn a_lock_is_the_same_bytes_each_time_and_is_read_back() {
 }
 
 #[test]
-fn of_several_servers_one_is_to_be_named() {
+fn lock_command_requires_server_name_among_several() {
     let desk = Desk::new(&[("all.yaml", &two())]);
     assert_shown("lock-several", &desk.run(&["lock", "-f", "all.yaml"]));
     assert_shown("lock-no-such-server", &desk.run(&["lock", "-f", "all.yaml", "--server", "arenas"]));
@@ -43,7 +43,7 @@ fn of_several_servers_one_is_to_be_named() {
 }
 
 #[test]
-fn a_directory_gets_a_whole_file_for_each_server_and_keeps_that_of_one_without_an_answer() {
+fn lock_directory_keeps_file_of_unresolved_server() {
     let impossible = server("  updateStrategy: pin\n  version: 1.21.11\n").replace("name: lobby", "name: castle");
     let desk = Desk::new(&[("all.yaml", &(two() + "---\n" + &impossible)), ("locks/games.castle.lock.json", "{}")]);
     assert_shown("lock-directory", &desk.run(&["lock", "-f", "all.yaml", "-o", "locks"]));
@@ -57,14 +57,14 @@ fn a_directory_gets_a_whole_file_for_each_server_and_keeps_that_of_one_without_a
 }
 
 #[test]
-fn a_request_without_an_answer_has_no_lock() {
+fn lock_command_fails_for_impossible_request() {
     let manifests = server("  updateStrategy: pin\n  version: 1.21.11\n") + &plugin("griefprevention", "");
     let desk = Desk::new(&[("lobby.yaml", &manifests)]);
     assert_shown("lock-impossible", &desk.run(&["lock", "-f", "lobby.yaml"]));
 }
 
 #[test]
-fn plugins_that_cannot_follow_are_named_when_they_are_left_out() {
+fn lock_command_names_plugins_left_out() {
     let manifests = server("  updateStrategy: latest\n") + &plugin("griefprevention", "");
     let desk = Desk::new(&[("lobby.yaml", &manifests)]);
     let output = desk.command(&["lock", "-f", "lobby.yaml"]).output().unwrap();
@@ -73,7 +73,7 @@ fn plugins_that_cannot_follow_are_named_when_they_are_left_out() {
 }
 
 #[test]
-fn a_difference_is_paper_first_and_then_plugins_by_name() {
+fn diff_lists_paper_first_then_plugins_by_name() {
     let old = lobby().replace("updateStrategy: auto", "updateStrategy: pin\n  version: 1.21.8")
         + &plugin("multiverse-core", "");
     let desk = Desk::new(&[("old.yaml", &old), ("new.yaml", &lobby())]);
@@ -89,7 +89,7 @@ fn a_difference_is_paper_first_and_then_plugins_by_name() {
 }
 
 #[test]
-fn a_file_that_is_no_lock_is_trouble_and_named_with_its_line() {
+fn diff_refuses_invalid_lock_file_with_line() {
     let desk = Desk::new(&[
         ("cut.json", "{\n  \"server\": \"lobby\",\n"),
         ("other.json", "{\"kind\": \"ConfigMap\"}"),

@@ -11,28 +11,28 @@ fn refused(name: &str, text: &str) {
 }
 
 #[test]
-fn a_misspelt_field_gets_the_nearest_real_one() {
+fn misspelt_field_gets_nearest_suggestion() {
     refused("misspelt-field", &server("  updateStrateg: auto\n  updateStrategy: auto\n"));
 }
 
 #[test]
-fn an_unknown_strategy_gets_the_nearest_real_one() {
+fn unknown_strategy_gets_nearest_suggestion() {
     refused("unknown-strategy", &server("  updateStrategy: latset\n"));
 }
 
 #[test]
-fn a_misspelt_project_gets_the_nearest_real_one() {
+fn misspelt_project_gets_nearest_suggestion() {
     let manifests = server("  updateStrategy: auto\n") + &plugin("viabackward", "");
     refused("misspelt-project", &manifests);
 }
 
 #[test]
-fn a_version_that_yaml_takes_for_a_number_is_to_be_quoted() {
+fn numeric_yaml_version_must_be_quoted() {
     refused("version-number", &server("  updateStrategy: pin\n  version: 1.20\n"));
 }
 
 #[test]
-fn mistakes_of_several_objects_are_said_at_once_in_the_order_of_the_file() {
+fn errors_of_several_objects_are_reported_in_file_order() {
     let manifests = lobby()
         .replace(
             "updateStrategy: auto",
@@ -44,13 +44,13 @@ fn mistakes_of_several_objects_are_said_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn wrong_pins_are_found_once_the_shape_is_right() {
+fn pin_errors_are_reported_once_schema_is_valid() {
     let manifests = server("  updateStrategy: build-pin\n") + &plugin("discordsrv", ", updateStrategy: pin");
     refused("pins", &manifests);
 }
 
 #[test]
-fn files_that_cannot_be_named_are_said_with_what_to_write() {
+fn invalid_jar_names_are_refused_with_advice() {
     let jars = |project: &str, jars: &str| {
         plugin(project, "").replace(&format!("project: {project}}}"), &format!("project: {project}, jars: [{jars}]}}"))
     };
@@ -62,13 +62,13 @@ fn files_that_cannot_be_named_are_said_with_what_to_write() {
 }
 
 #[test]
-fn a_file_that_no_release_has_is_named_with_what_there_is() {
+fn jar_of_no_release_is_named_with_available_ones() {
     let manifests = lobby().replace("project: discordsrv}", "project: discordsrv, jars: [DiscordSRV, DiscordSRVChat]}");
     refused("no-such-jar", &manifests);
 }
 
 #[test]
-fn other_kinds_and_versions_of_ours_are_told_from_foreign_ones() {
+fn unknown_nightshift_kind_differs_from_foreign_kind() {
     let wrong = lobby().replace("kind: PaperMCServer", "kind: PaperMcServers").replacen(
         "v1alpha1\nkind: Plugin",
         "v1\nkind: Plugin",
@@ -78,18 +78,18 @@ fn other_kinds_and_versions_of_ours_are_told_from_foreign_ones() {
 }
 
 #[test]
-fn the_same_object_twice_is_refused() {
+fn duplicate_object_is_refused() {
     refused("twice", &(lobby() + "---\n" + &lobby()));
 }
 
 #[test]
-fn text_that_is_no_yaml_is_refused_with_its_line() {
+fn invalid_manifest_yaml_is_refused_with_line() {
     refused("no-yaml", "kind: PaperMCServer\nspec: {a: [1\nmetadata:\n");
     refused("two-keys", &server("  updateStrategy: auto\n  updateStrategy: pin\n"));
 }
 
 #[test]
-fn nothing_to_answer_is_an_error() {
+fn empty_input_is_an_error() {
     refused("empty", "");
     refused("no-server", &plugin("discordsrv", ""));
     let desk = Desk::new(&[("none/readme.txt", "")]);
@@ -99,7 +99,7 @@ fn nothing_to_answer_is_an_error() {
 }
 
 #[test]
-fn wrong_arguments_exit_with_2() {
+fn invalid_arguments_exit_with_2() {
     let desk = Desk::new(&[]);
     assert_shown("no-filename", &desk.run(&["explain"]));
     assert_shown("wrong-at", &desk.run(&["explain", "-f", "x", "--at", "tomorrow"]));
@@ -108,7 +108,7 @@ fn wrong_arguments_exit_with_2() {
 /// The API server's decision on each of these files is checked against a real one (crds/examples). This command must
 /// agree.
 #[test]
-fn what_the_api_server_refuses_is_refused_here_and_its_examples_are_not() {
+fn cli_and_api_server_refuse_same_manifests() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/examples");
     let of = |folder: &Path| {
         let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

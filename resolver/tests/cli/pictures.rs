@@ -11,7 +11,7 @@ fn drawn(desk: &Desk, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_picture_in_the_documentation_is_what_the_command_draws() {
+fn documented_diagram_matches_command_output() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let svg = drawn(&desk, &["explain", "-f", "lobby.yaml"]);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/concepts/held-back.svg");
@@ -23,7 +23,7 @@ fn the_picture_in_the_documentation_is_what_the_command_draws() {
 }
 
 #[test]
-fn every_kind_of_answer_has_a_picture() {
+fn diagram_exists_for_every_kind_of_answer() {
     let impossible = server("  updateStrategy: pin\n  version: 1.21.11\n") + &plugin("griefprevention", "");
     let latest =
         server("  updateStrategy: latest\n").replace("name: lobby", "name: hub") + &plugin("griefprevention", "");
@@ -37,7 +37,7 @@ fn every_kind_of_answer_has_a_picture() {
 }
 
 #[test]
-fn several_servers_are_one_picture_and_no_answer_is_none() {
+fn diagram_covers_several_servers_and_requires_answer() {
     let other = lobby().replace("name: lobby", "name: arena").replace("namespace: games", "namespace: arenas");
     let desk = Desk::new(&[("all.yaml", &(lobby() + "---\n" + &other)), ("lobby.yaml", &lobby())]);
     let svg = drawn(&desk, &["explain", "-f", "all.yaml"]);

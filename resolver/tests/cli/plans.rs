@@ -5,13 +5,13 @@ use std::fs;
 use super::{Desk, assert_shown, lobby, plugin, server};
 
 #[test]
-fn a_server_that_is_new_starts_at_once() {
+fn plan_starts_new_server_at_once() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("plan-new", &desk.run(&["plan", "-f", "lobby.yaml"]));
 }
 
 #[test]
-fn what_runs_is_told_by_a_lock() {
+fn plan_takes_running_versions_from_lock() {
     let older = server("  updateStrategy: pin\n  version: 1.21.8\n")
         + &["viabackwards", "griefprevention", "discordsrv", "multiverse-core"].map(|name| plugin(name, "")).concat();
     let desk = Desk::new(&[("lobby.yaml", &lobby()), ("older.yaml", &older)]);
@@ -36,7 +36,7 @@ fn griefprevention(release: &str, more: &str) -> String {
 }
 
 #[test]
-fn what_runs_by_the_list_for_a_hotfix_sibling_is_told_though_it_does_not_change() {
+fn plan_notes_hotfix_sibling_list_for_unchanged_plugin() {
     let older = server("  updateStrategy: pin\n  version: 1.21.8\n") + &griefprevention("16.18.4", "");
     let lobby = server("  updateStrategy: auto\n") + &griefprevention("16.18.4", "");
     let desk = Desk::new(&[("lobby.yaml", &lobby), ("older.yaml", &older)]);
@@ -48,7 +48,7 @@ fn what_runs_by_the_list_for_a_hotfix_sibling_is_told_though_it_does_not_change(
 }
 
 #[test]
-fn of_what_comes_alone_too_the_list_for_a_hotfix_sibling_is_told_once() {
+fn plan_notes_hotfix_sibling_list_once_for_partial_update() {
     let says = ", compatibilityOverride: {enabled: true, mode: Add, minecraftVersions: [1.21.10]}";
     let auto = server("  updateStrategy: auto\n") + &plugin("discordsrv", "");
     let (before, after) = (griefprevention("16.18.3", says), griefprevention("16.18.4", ", urgent: true"));
@@ -76,7 +76,7 @@ fn plan_after_ten_days(name: &str, objects: &str) {
 }
 
 #[test]
-fn what_is_urgent_or_has_windows_of_its_own_is_told_to_come_alone() {
+fn plan_lists_urgent_and_own_window_plugins_as_partial() {
     let objects = server("  updateStrategy: auto\n")
         + &plugin("viabackwards", ", urgent: true")
         + &plugin("discordsrv", ", windows: [{name: own, cron: \"0 3 * * 3\", timeZone: Europe/Berlin}]")
@@ -85,7 +85,7 @@ fn what_is_urgent_or_has_windows_of_its_own_is_told_to_come_alone() {
 }
 
 #[test]
-fn where_nothing_else_is_due_all_of_it_is_urgent_and_what_is_younger_than_its_delay_is_not_told_of() {
+fn plan_is_all_urgent_when_no_other_is_due() {
     let fixed = "  updateStrategy: build-pin\n  version: 1.21.10\n  build: 100\n  image: example.com/paper:1\n";
     let windows = ", windows: [{name: own, cron: \"0 3 * * 3\"}], updateDelay: 30d";
     let objects = server(fixed) + &plugin("viabackwards", ", urgent: true") + &plugin("discordsrv", windows);

@@ -84,7 +84,7 @@ impl Purpur {
 }
 
 #[test]
-fn only_the_build_of_the_answer_is_brought_and_once() {
+fn purpur_downloads_only_chosen_build_once() {
     let (purpur, desk) = (purpur(right()), desk());
     let explained = purpur.run(&desk, &["explain", "-f", "lobby.yaml"]);
     assert!(explained.starts_with("exit 0\n-- stdout\nlobby can run Purpur 1.21.10 (build 2535)"), "{explained}");
@@ -99,7 +99,7 @@ fn only_the_build_of_the_answer_is_brought_and_once() {
 }
 
 #[test]
-fn a_fetched_catalog_has_what_a_lock_needs_and_a_lock_is_verified_by_what_came() {
+fn purpur_fetched_catalog_suffices_for_lock_and_verify() {
     let (purpur, desk) = (purpur(right()), desk());
     let fetched = purpur.run(&desk, &["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
     assert!(fetched.contains("Paper versions, 2 Purpur versions, 1 projects"), "{fetched}");
@@ -132,7 +132,7 @@ fn a_fetched_catalog_has_what_a_lock_needs_and_a_lock_is_verified_by_what_came()
 }
 
 #[test]
-fn without_the_announced_bytes_there_is_no_lock_and_the_reason_is_told_once() {
+fn purpur_lock_is_refused_once_for_wrong_bytes() {
     let (purpur, desk) = (purpur("ab".repeat(16)), desk());
     let refused = purpur.run(&desk, &["lock", "-f", "lobby.yaml"]);
     assert!(refused.starts_with("exit 2\n-- stderr\nno answer for games/lobby"), "{refused}");
@@ -142,7 +142,7 @@ fn without_the_announced_bytes_there_is_no_lock_and_the_reason_is_told_once() {
 }
 
 #[test]
-fn a_saved_question_goes_on_where_nobody_can_look() {
+fn purpur_saved_query_resolves_offline() {
     let (purpur, desk) = (purpur(right()), desk());
     let asked = purpur.run(&desk, &["explain", "-f", "lobby.yaml", "--save-problem", "problem.json"]);
     let again = desk.run(&["explain", "--problem", "problem.json"]);

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Desk, lobby};
 
 #[test]
-fn the_answers_in_the_readme_are_those_of_this_build() {
+fn readme_answers_match_this_build() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
     let readme = fs::read_to_string(path).unwrap();
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);

@@ -103,7 +103,7 @@ const QUESTIONS: [(&str, &str); 29] = [
 ];
 
 #[test]
-fn every_json_answer_is_as_its_schema_says() {
+fn json_answers_match_their_schemas() {
     let desk = desk();
     for (name, question) in QUESTIONS {
         checked(&desk, name, &in_words(name, question));
@@ -123,7 +123,7 @@ fn assert_passed_over<T: DeserializeOwned + PartialEq + Debug>(answer: &Value) {
 }
 
 #[test]
-fn a_field_more_in_any_object_of_an_answer_is_passed_over() {
+fn json_answer_reader_ignores_additional_fields() {
     let desk = desk();
     for (name, question) in QUESTIONS.into_iter().filter(|(name, _)| *name != "lock") {
         let schema = published(name);
@@ -147,7 +147,7 @@ fn a_field_more_in_any_object_of_an_answer_is_passed_over() {
 }
 
 #[test]
-fn a_field_more_in_a_lock_is_refused_wherever_it_stands() {
+fn lock_reader_refuses_additional_fields_anywhere() {
     let desk = desk();
     let mut lock = checked(&desk, "lock", &["lock", "-f", "lobby.yaml"]).remove(0);
     let names = [("plugin", "ViaBackwards"), ("version", "5.7.1"), ("needs", "ViaVersion"), ("atLeast", "5.7.1")];
@@ -163,7 +163,7 @@ fn a_field_more_in_a_lock_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn an_answer_that_is_not_as_its_schema_says_is_noticed() {
+fn schema_mismatch_of_answer_is_detected() {
     let desk = desk();
     let schema = published("verify");
     let answer = &checked(&desk, "verify", &["verify", "broken.lock.json", "-f", "lobby.yaml", "--format", "json"])[0];

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{Desk, assert_shown, shown};
 
 #[test]
-fn the_published_schemas_are_those_of_the_types() {
+fn published_schemas_match_types() {
     let desk = Desk::new(&[]);
     let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/schemas");
     for of in ["lock", "explanation", "difference", "plan", "outdated", "ready", "verify"] {
@@ -39,7 +39,7 @@ fn bash_completes_commands_and_options() {
 }
 
 #[test]
-fn each_shell_has_completions_and_another_one_is_refused() {
+fn completions_exist_for_each_shell_and_unknown_is_refused() {
     let desk = Desk::new(&[]);
     for shell in ["bash", "zsh", "fish"] {
         let output = desk.command(&["completions", shell]).output().unwrap();
@@ -50,7 +50,7 @@ fn each_shell_has_completions_and_another_one_is_refused() {
 }
 
 #[test]
-fn the_manual_has_a_page_for_each_command() {
+fn manual_has_page_for_each_command() {
     let desk = Desk::new(&[]);
     assert_shown("man", &desk.run(&["man"]));
     assert_shown("man-directory", &desk.run(&["man", "-o", "pages"]));
@@ -60,7 +60,7 @@ fn the_manual_has_a_page_for_each_command() {
 
 #[cfg(unix)]
 #[test]
-fn kubectl_runs_it_as_its_plugin_with_the_same_answers_and_its_own_usage() {
+fn kubectl_plugin_gives_same_answers_with_own_usage() {
     let desk = Desk::new(&[("lobby.yaml", &super::lobby())]);
     let plugin = desk.path().join("kubectl-nightshift");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_resolver"), &plugin).unwrap();
@@ -82,7 +82,7 @@ fn kubectl_runs_it_as_its_plugin_with_the_same_answers_and_its_own_usage() {
 
 #[cfg(unix)]
 #[test]
-fn kubectl_completes_commands_options_and_values_of_its_plugin() {
+fn kubectl_completes_plugin_commands_options_and_values() {
     let desk = Desk::new(&[]);
     let program = desk.path().join("kubectl_complete-nightshift");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_resolver"), &program).unwrap();

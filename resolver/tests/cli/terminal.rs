@@ -72,7 +72,7 @@ fn explain(desk: &Desk, arguments: &str, variables: &str) -> Command {
 }
 
 #[test]
-fn a_narrow_terminal_breaks_lines_below_their_own_column_and_nothing_else_does() {
+fn narrow_terminal_wraps_lines_below_their_column() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let on = |stdout: End| written(explain(&desk, "", ""), stdout, End::Pipe)[0].clone();
     let plain = on(End::Pipe);
@@ -92,7 +92,7 @@ fn a_narrow_terminal_breaks_lines_below_their_own_column_and_nothing_else_does()
 }
 
 #[test]
-fn a_terminal_is_shown_headings_in_bold_unless_it_or_somebody_does_not_want_them() {
+fn terminal_headings_are_bold_unless_disabled() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let shown = |arguments: &str, variables: &str| {
         written(explain(&desk, arguments, variables), End::Terminal(500), End::Pipe)[0].clone()
@@ -116,7 +116,7 @@ fn a_terminal_is_shown_headings_in_bold_unless_it_or_somebody_does_not_want_them
 }
 
 #[test]
-fn what_is_under_way_is_shown_on_stderr_while_it_is_if_that_is_a_terminal() {
+fn terminal_progress_is_shown_on_stderr() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let under_way = "asking Fill for Paper, modrinth for 3 plugins, Docker Hub for images\r\r\u{1b}[K";
     let on = |stdout: End, stderr: End| written(explain(&desk, "", ""), stdout, stderr);

@@ -14,7 +14,7 @@ fn lobby(spec: &str) -> String {
 }
 
 #[test]
-fn a_jar_of_ones_own_holds_a_new_minecraft_until_its_owner_vouches_for_it() {
+fn unmanaged_jar_blocks_new_minecraft_until_trusted() {
     let alone = lobby("").replace("  - {file: \"it's own.jar\"}\n", "");
     let desk = Desk::new(&[("lobby.yaml", &alone)]);
     assert_shown("trust-held", &desk.run(&["explain", "-f", "lobby.yaml"]));
@@ -37,7 +37,7 @@ fn a_jar_of_ones_own_holds_a_new_minecraft_until_its_owner_vouches_for_it() {
 }
 
 #[test]
-fn a_trust_that_cannot_be_given_says_why() {
+fn trust_refusal_explains_reason() {
     let desk = Desk::new(&[("lobby.yaml", &lobby(""))]);
     let runs = [
         vec!["trust", "lobby", "ShopGUI.jar", "--minecraft", "1.21.11", "-f", "lobby.yaml"],

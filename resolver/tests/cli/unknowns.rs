@@ -5,7 +5,7 @@ use fixtures::upstream::{Failure, Upstream};
 use super::{Desk, NOW, assert_shown, lobby, plugin, server};
 
 #[test]
-fn a_fetched_catalog_answers_without_a_network_and_in_the_same_words() {
+fn fetched_catalog_answers_offline_with_same_text() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("fetch", &desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]));
     let online = desk.command(&["explain", "-f", "lobby.yaml"]).output().unwrap();
@@ -22,7 +22,7 @@ fn a_fetched_catalog_answers_without_a_network_and_in_the_same_words() {
 }
 
 #[test]
-fn a_catalog_that_lacks_a_project_cannot_answer() {
+fn catalog_without_project_cannot_answer() {
     let bare = server("  updateStrategy: auto\n");
     let desk = Desk::new(&[("bare.yaml", &bare), ("more.yaml", &(bare.clone() + &plugin("clickvillagers", "")))]);
     desk.run(&["catalog", "fetch", "-f", "bare.yaml", "--catalog", "kept"]);
@@ -32,7 +32,7 @@ fn a_catalog_that_lacks_a_project_cannot_answer() {
 }
 
 #[test]
-fn an_upstream_that_is_down_leaves_the_question_open_and_is_named() {
+fn upstream_outage_is_named_and_leaves_answer_open() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (upstream, _task) = runtime.block_on(fixtures::upstream::spawn(NOW.parse().unwrap())).unwrap();
     upstream.fail(Upstream::Modrinth, Some(Failure::Status(500)));

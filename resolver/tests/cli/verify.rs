@@ -36,14 +36,14 @@ fn assert_found(desk: &Desk, name: &str, arguments: &[&str]) {
 const VERIFY: [&str; 6] = ["verify", "lobby.lock.json", "-f", "lobby.yaml", "--catalog", "kept"];
 
 #[test]
-fn a_lock_that_was_just_made_holds() {
+fn verify_accepts_fresh_lock() {
     let desk = desk(&lobby());
     assert_shown("verify", &desk.run(&VERIFY));
     assert_shown("verify-json", &desk.run(&[&VERIFY[..], &["--format", "json"]].concat()));
 }
 
 #[test]
-fn files_that_are_others_now_are_named() {
+fn verify_names_changed_files() {
     let desk = desk(&lobby());
     rewrite(&desk, |lock| {
         lock["paper"]["hash"] = "sha256:0000000000000000".into();
@@ -57,7 +57,7 @@ fn files_that_are_others_now_are_named() {
 }
 
 #[test]
-fn another_file_of_a_release_than_is_asked_for_is_named() {
+fn verify_names_other_file_of_release_than_requested() {
     let desk = desk(&lobby());
     rewrite(&desk, |lock| {
         lock["plugins"][0]["file"]["url"] = "https://example.org/DiscordSRV-light.jar".into();
@@ -67,14 +67,14 @@ fn another_file_of_a_release_than_is_asked_for_is_named() {
 }
 
 #[test]
-fn a_lock_of_other_software_is_not_checked_further() {
+fn verify_stops_at_lock_of_other_software() {
     let desk = desk(&lobby());
     rewrite(&desk, |lock| lock["software"] = "Purpur".into());
     assert_found(&desk, "verify-software", &VERIFY);
 }
 
 #[test]
-fn a_plugin_that_runs_and_that_only_a_jar_of_ones_own_needs_is_missed() {
+fn verify_misses_running_plugin_needed_only_by_unmanaged_jar() {
     let plugins = plugin("discordsrv", "") + &plugin("griefprevention", "");
     let auto = server("  updateStrategy: auto\n");
     let desk = desk(&(auto.clone() + &plugins));
@@ -86,7 +86,7 @@ fn a_plugin_that_runs_and_that_only_a_jar_of_ones_own_needs_is_missed() {
 }
 
 #[test]
-fn facts_that_nobody_says_and_guesses_that_no_date_gives_are_named() {
+fn verify_names_unsupported_facts_and_guesses() {
     let desk = desk(&lobby());
     rewrite(&desk, |lock| {
         lock["bounds"][0]["range"] = ">=5.6.0".into();
@@ -99,7 +99,7 @@ fn facts_that_nobody_says_and_guesses_that_no_date_gives_are_named() {
 }
 
 #[test]
-fn a_request_that_has_changed_since_is_not_met() {
+fn verify_detects_changed_request() {
     let desk = desk(&lobby());
     let manifests = server("  updateStrategy: pin\n  version: 1.21.8\n  image: example.org/paper:java21\n")
         + &plugin("viabackwards", ", updateStrategy: pin, version: 5.6.0")
@@ -114,7 +114,7 @@ fn a_request_that_has_changed_since_is_not_met() {
 }
 
 #[test]
-fn a_lock_with_other_releases_does_not_go_together() {
+fn verify_detects_incompatible_releases() {
     let desk = desk(&lobby());
     rewrite(&desk, |lock| {
         lock["plugins"].as_array_mut().unwrap().retain(|plugin| plugin["name"] != "ViaVersion");
@@ -123,7 +123,7 @@ fn a_lock_with_other_releases_does_not_go_together() {
 }
 
 #[test]
-fn what_was_not_ripe_then_is_not_met_then_and_something_newer_is_chosen_later() {
+fn verify_detects_release_not_yet_eligible() {
     let desk = desk(&lobby());
     let slow = |days: &str| lobby().replace("Strategy: auto", &format!("Strategy: auto\n  updateDelay: {days}"));
     fs::write(desk.path().join("slow.yaml"), slow("7d")).unwrap();
@@ -135,7 +135,7 @@ fn what_was_not_ripe_then_is_not_met_then_and_something_newer_is_chosen_later() 
 }
 
 #[test]
-fn a_lock_of_a_server_that_is_not_there_is_trouble() {
+fn verify_refuses_lock_of_unknown_server() {
     let desk = desk(&lobby());
     rewrite(&desk, |lock| lock["server"] = "games/arena".into());
     assert_shown("verify-no-server", &desk.run(&VERIFY));
@@ -145,7 +145,7 @@ fn a_lock_of_a_server_that_is_not_there_is_trouble() {
 }
 
 #[test]
-fn what_can_have_no_answer_any_more_is_said_in_the_words_of_explain() {
+fn verify_reports_impossible_request_like_explain() {
     let desk = desk(&lobby());
     let impossible = lobby().replace("updateStrategy: auto", "updateStrategy: pin\n  version: 1.21.11");
     fs::write(desk.path().join("lobby.yaml"), impossible).unwrap();

@@ -12,7 +12,7 @@ use super::{Desk, NOW, assert_shown, lobby, plugin, server};
 const EXPLAIN: [&str; 3] = ["explain", "-f", "lobby.yaml"];
 
 #[test]
-fn a_release_that_is_assumed_frees_what_its_plugin_holds_and_is_marked() {
+fn assumed_release_unblocks_plugin_and_is_marked() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let assume = ["--assume", "griefprevention=17.0"];
     assert_shown("assume", &desk.run(&[&EXPLAIN[..], &assume].concat()));
@@ -34,7 +34,7 @@ struct WhatIf {
 }
 
 #[test]
-fn an_answer_about_a_world_that_is_not_survives_json() {
+fn hypothetical_answer_round_trips_through_json() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let suppose = ["--assume", "griefprevention=17.0", "--without", "discordsrv", "--format", "json"];
     let questions = [&[][..], &["--why-not", "1.21.11"], &["--why-not", "viabackwards=5.6.0"], &["--target", "26.9"]];
@@ -48,7 +48,7 @@ fn an_answer_about_a_world_that_is_not_survives_json() {
 }
 
 #[test]
-fn what_is_assumed_waits_as_long_as_other_releases() {
+fn assumed_release_waits_for_update_delay() {
     let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 3d");
     let desk = Desk::new(&[("lobby.yaml", &slow)]);
     let assume = [&EXPLAIN[..], &["--assume", "griefprevention=17.0"]].concat();
@@ -58,7 +58,7 @@ fn what_is_assumed_waits_as_long_as_other_releases() {
 }
 
 #[test]
-fn a_plugin_can_be_left_out_in_thought_by_any_of_its_names() {
+fn plugin_can_be_left_out_by_any_name() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let without = |name: &str| desk.run(&[&EXPLAIN[..], &["--without", name]].concat());
     assert_shown("without", &without("griefprevention"));
@@ -68,7 +68,7 @@ fn a_plugin_can_be_left_out_in_thought_by_any_of_its_names() {
 }
 
 #[test]
-fn what_nobody_asks_for_can_be_neither_left_out_nor_assumed() {
+fn unrequested_plugin_can_be_neither_left_out_nor_assumed() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     // ViaVersion is only needed by ViaBackwards.
     let wrong = ["--without", "viaversion", "--without", "griefprevent", "--assume", "essentials=3", "--assume", "x"];
@@ -95,7 +95,7 @@ fn asked_elsewhere(problem: &str, arguments: &[&str]) -> (Option<i32>, String, S
 }
 
 #[test]
-fn a_saved_question_gets_the_same_bytes_elsewhere() {
+fn saved_query_gives_same_bytes_elsewhere() {
     let second = server("  updateStrategy: pin\n  version: 1.21.11\n").replace("name: lobby", "name: arena");
     let desk = Desk::new(&[("lobby.yaml", &(lobby() + "---\n" + &second))]);
     for arguments in [
@@ -119,7 +119,7 @@ fn a_saved_question_gets_the_same_bytes_elsewhere() {
 }
 
 #[test]
-fn every_question_about_servers_can_be_saved_and_gets_the_same_bytes_elsewhere() {
+fn saved_query_of_every_command_gives_same_bytes_elsewhere() {
     let told = format!("{STATUS}  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n");
     let second = server("  updateStrategy: pin\n  version: 1.21.11\n").replace("name: lobby", "name: arena");
     let manifests = lobby_in_cluster().replace(STATUS, &told) + "---\n" + &second;
@@ -152,7 +152,7 @@ fn every_question_about_servers_can_be_saved_and_gets_the_same_bytes_elsewhere()
 }
 
 #[test]
-fn a_saved_question_can_be_asked_in_another_way() {
+fn saved_query_can_be_asked_differently() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     desk.run(&[&EXPLAIN[..], &["--save-problem", "problem.json"]].concat());
     let problem = fs::read_to_string(desk.path().join("problem.json")).unwrap();
@@ -162,7 +162,7 @@ fn a_saved_question_can_be_asked_in_another_way() {
 }
 
 #[test]
-fn a_saved_question_holds_no_secret_and_only_what_was_used() {
+fn saved_query_holds_no_secret_and_only_used_data() {
     let manifests = server("  updateStrategy: auto\n  image: example.org/paper:java21\n") + &plugin("discordsrv", "");
     let desk = Desk::new(&[("lobby.yaml", &manifests), ("more.yaml", &lobby())]);
     // The cache contains more data than this query uses.
@@ -182,7 +182,7 @@ fn a_saved_question_holds_no_secret_and_only_what_was_used() {
 }
 
 #[test]
-fn what_is_no_saved_question_is_refused() {
+fn invalid_saved_query_is_refused() {
     let desk = Desk::new(&[("lock.json", "{\n  \"server\": \"games/lobby\"\n}")]);
     assert_shown("problem-wrong", &desk.run(&["explain", "--problem", "lock.json"]));
     assert_shown("problem-missing", &desk.run(&["explain", "--problem", "none.json"]));

@@ -26,7 +26,7 @@ fn lobby_with_copies() -> String {
 }
 
 #[test]
-fn an_answer_that_changes_something_ends_with_its_window() {
+fn answer_with_changes_ends_with_its_window() {
     let lobby_runs = lobby_with_copies().replace(STATUS, &format!("{STATUS}{NEXT}"));
     assert_eq!(end(&lobby_runs, &[]), "lobby is changed Sun 25 Jan 04:00 UTC; with one of these, then too.");
     assert_eq!(end(&lobby_runs, &["--why-not", "1.21.11"]), "With one of these lobby is changed Sun 25 Jan 04:00 UTC.");
@@ -45,7 +45,7 @@ fn an_answer_that_changes_something_ends_with_its_window() {
 }
 
 #[test]
-fn where_nothing_copies_the_worlds_before_a_newer_minecraft_an_answer_ends_with_that() {
+fn answer_warns_without_backup_before_newer_minecraft() {
     let no_copy = "No copy of the worlds is taken before a one-way step (`spec.backup`).";
     assert!(end(&lobby_in_cluster(), &[]).ends_with(&format!("with one of these, then too. {no_copy}")));
     let never = lobby_with_copies().replace("backup: {}", "backup: {beforeUpdate: Never}");
@@ -55,7 +55,7 @@ fn where_nothing_copies_the_worlds_before_a_newer_minecraft_an_answer_ends_with_
 }
 
 #[test]
-fn what_solves_itself_after_a_window_comes_in_the_one_after_that() {
+fn update_possible_after_window_comes_in_the_next_one() {
     let waits = lobby_with_copies()
         .replace(STATUS, &format!("{STATUS}{NEXT}"))
         .replace("updateStrategy: auto\n", "updateStrategy: auto\n  updateDelay: 720h\n");
@@ -69,7 +69,7 @@ fn what_solves_itself_after_a_window_comes_in_the_one_after_that() {
 }
 
 #[test]
-fn a_question_that_was_saved_without_windows_is_answered_without_them() {
+fn saved_query_without_windows_is_answered_without_them() {
     let desk = Desk::new(&[("objects.yaml", &lobby_in_cluster())]);
     desk.run(&["explain", "-f", "objects.yaml", "--save-problem", "problem.json"]);
     let path = desk.path().join("problem.json");

@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_is_told_nothing_waits_for_five_minutes_and_else_as_long_as_it_is_told() {
+    fn stop_hook_waits_five_minutes_by_default() {
         let waits = |line: &[&str]| Hook::try_parse_from(line).unwrap().stop.stop_timeout;
         assert_eq!(waits(&["stop"]), 300, "templates of servers with the default say nothing");
         assert_eq!(waits(&["stop", "--stop-timeout", "1200"]), 1_200);
     }
 
     #[test]
-    fn no_secret_is_printed() {
+    fn secrets_are_never_printed() {
         let key = "ab".repeat(32);
         let line = ["agent", "--agent-key", &key, "--rcon-password", "hunter2", "--pod-uid", "u"];
         let parsed = Line::try_parse_from(line).unwrap();

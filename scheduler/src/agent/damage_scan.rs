@@ -53,7 +53,7 @@ mod tests {
     use crate::staging::Volume;
 
     #[test]
-    fn a_copy_is_marked_where_damage_is_told_of_or_nobody_knows() {
+    fn backup_is_marked_if_damage_is_logged_or_unknown() {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path());
         let is_told = || is_told(&mut DamageLog::new(volume.clone()));

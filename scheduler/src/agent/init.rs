@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_only_disk_is_known_however_deep_it_lies_and_other_obstacles_are_none() {
+    fn read_only_disk_is_recognized_anywhere_in_error_chain() {
         let read = |kind| RecordError::Read { path: "a".to_owned(), source: io::Error::from(kind) };
         assert!(is_of_read_only_disk(&Error::Record(read(io::ErrorKind::ReadOnlyFilesystem))));
         assert!(is_of_read_only_disk(&Error::Worlds(io::Error::from_raw_os_error(30))));

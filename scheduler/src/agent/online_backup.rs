@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_countdown_ends_a_copy_before_its_flush_waits_for_the_flush_and_lets_the_files_be_read() {
+    fn countdown_cancels_online_backup_only_before_its_flush() {
         for (stage, begins, goes_on) in [
             (BackupStage::Preparing, true, false),
             (BackupStage::Flushing, false, true),

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stays_is_told_once_in_a_pod_and_what_comes_then_is_told_too() {
+    fn persistent_failure_is_reported_once_per_pod() {
         let pod = tempfile::tempdir().unwrap();
         let told = |why: &str| {
             let mut obstacle = PersistentFailure::new(pod.path());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_from_try_to_try_is_not_told() {
+    fn failure_that_changes_between_tries_is_not_reported() {
         let pod = tempfile::tempdir().unwrap();
         let mut obstacle = PersistentFailure::new(pod.path());
         assert!((0..9).all(|_| !obstacle.is_to_be_told("refused") && !obstacle.is_to_be_told("not found")));

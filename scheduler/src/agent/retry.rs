@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_fifteen_seconds() {
+    fn retry_delay_doubles_up_to_fifteen_seconds() {
         let mut backoff = Backoff::default();
         let waits: Vec<u64> = (0..6).map(|_| backoff.next().as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 15, 15]);

@@ -168,7 +168,7 @@ mod tests {
 ";
 
     #[test]
-    fn build_and_plugins_are_read_from_the_start_and_not_from_what_people_say_later() {
+    fn build_and_plugins_are_read_from_startup_not_chat() {
         let log = parse(7, LOG).unwrap();
         assert_eq!(log.build, Some(130));
         let expected = [("Vault", "1.7.3-b131"), ("ViaVersion", "5.7.1"), ("WorldGuard", "7.0.14+c4c1b76")];
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_goes_on_after_midnight_is_not_the_log_of_a_start() {
+    fn log_continued_after_midnight_is_not_a_startup_log() {
         assert_eq!(parse(7, "[00:00:00] [Server thread/INFO]: Bob joined the game\n"), None);
         assert_eq!(
             parse(7, "[00:00:00] [Async Chat Thread - #0/INFO]: <Bob> Starting minecraft server version 1\n"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_saved_when_its_log_says_so_of_this_stop() {
+    fn server_is_saved_if_log_of_this_stop_confirms() {
         let ends_saved = |tail: &str| saves_in(tail).0;
         let line = |message: &str| format!("[04:00:00] [Server thread/INFO]: {message}\n");
         let (stop, saved) = (line("Stopping server"), line("ThreadedAnvilChunkStorage: All dimensions are saved"));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_ago_all_was_saved_last_is_told_by_the_time_of_the_last_line_also_over_midnight() {
+    fn age_of_last_save_is_computed_across_midnight() {
         const SAVED: &str = "ThreadedAnvilChunkStorage: All dimensions are saved";
         let line = |time: &str, message: &str| format!("[{time}] [Server thread/INFO]: {message}\n");
         let ago = |lines: &[String]| saves_in(&lines.concat()).1.map(|ago| ago.as_secs());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_save_that_a_log_tells_of_is_counted_back_from_when_it_was_written_last() {
+    fn last_save_is_dated_back_from_last_log_write() {
         let data = tempfile::tempdir().unwrap();
         assert!(saves_told(data.path()).is_err(), "there is no log");
         std::fs::create_dir(data.path().join("logs")).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn builds_are_read_in_the_old_and_the_new_form() {
+    fn builds_are_read_in_old_and_new_format() {
         assert_eq!(build_in("Paper version git-Paper-496 (MC: 1.20.4) (Implementing …)"), Some(496));
         assert_eq!(build_in("Paper version 26.1-15-main@abc (…)"), Some(15));
         assert_eq!(build_in("Paper version 1.21.11-pre3-7-main@abc"), Some(7));

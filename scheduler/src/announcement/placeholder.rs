@@ -95,7 +95,7 @@ mod tests {
     const FIVE: SignedDuration = SignedDuration::from_mins(5);
 
     #[test]
-    fn each_line_has_the_time_in_its_own_language() {
+    fn each_line_has_time_in_its_own_language() {
         let text = "Restart in {in}.\nNeustart in {in:de}.\nПерезапуск через {in:ru}.\n{in:ja}後に再起動します。";
         let said = "Restart in 5 minutes.\nNeustart in 5 Minuten.\nПерезапуск через 5 минут.\n5分後に再起動します。";
         assert_eq!(fill(text, FIVE), said);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_said_as_it_stands() {
+    fn text_that_is_no_placeholder_is_kept_verbatim() {
         let text = "{ {inn} {i {in {in: x";
         assert_eq!(fill(text, FIVE), text);
         assert_eq!(fill("{{in}} {in}s {in{in}", FIVE), "{5 minutes} 5 minutess {in5 minutes");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_that_is_not_known_is_found_where_it_stands() {
+    fn unknown_language_is_reported_with_its_placeholder() {
         for (text, found) in [
             ("{in:ge} {in:xx}", "{in:ge}"),
             ("{in:DE}", "{in:DE}"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_speaks_the_language_of_the_line_below_it() {
+    fn title_uses_language_of_line_below_it() {
         assert_eq!(alone("Neustart in {in:de}", FIVE), "5 Minuten");
         assert_eq!(alone("{in} {in:de}", FIVE), "5 minutes", "the first");
         assert_eq!(alone("Update!", FIVE), "5 minutes");

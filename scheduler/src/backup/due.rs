@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worlds_are_copied_before_a_newer_minecraft_opens_them_and_never_at_its_second_start() {
+    fn worlds_are_backed_up_before_first_newer_minecraft_start() {
         let worlds = opened_by("1.21.10", 4556);
         let newer = set("b", "1.21.11", Some(4671));
         assert_eq!(due(BackupBefore::OneWay, Some(&ran("a", None)), &newer, &worlds), Some(Contents::Worlds));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_does_not_say_its_format_is_compared_by_name_and_a_world_that_says_nothing_is_older() {
+    fn lock_without_data_version_is_compared_by_version_name() {
         let by_name = set("b", "1.21.11", None);
         assert_eq!(due(BackupBefore::OneWay, None, &by_name, &opened_by("1.21.10", 4556)), Some(Contents::Worlds));
         assert_eq!(due(BackupBefore::OneWay, None, &by_name, &opened_by("1.21.11", 4671)), None);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_world_that_somebody_has_put_there_switches_off_no_copy_of_those_that_are_played_on() {
+    fn newer_unopened_world_does_not_disable_backup_of_others() {
         let of = |of_level, of_event, of_creative| Worlds {
             folders: vec![
                 folder("/data/creative", of_creative, Role::Opened),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_was_gone_back_from_is_copied_before_when_it_is_tried_again() {
+    fn rolled_back_lock_triggers_backup_before_its_next_try() {
         let worlds = opened_by("1.21.10", 4556);
         let tried = set("b", "1.21.10", Some(4556));
         let back = StagedManifest { went_back: true, ..ran("a", Some("b")) };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn always_copies_all_there_is_before_another_set_of_the_same_minecraft_too_and_keeps_no_roll_back_waiting() {
+    fn always_policy_backs_up_before_updates_but_not_rollbacks() {
         let worlds = opened_by("1.21.10", 4556);
         let same = set("b", "1.21.10", Some(4556));
         assert_eq!(due(BackupBefore::Always, Some(&ran("a", None)), &same, &worlds), Some(Contents::Everything));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_words_are_read_as_they_are_written() {
+    fn backup_policy_names_are_read_as_written() {
         for before in [BackupBefore::OneWay, BackupBefore::Always, BackupBefore::Never] {
             assert_eq!(before.to_string().parse(), Ok(before));
         }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_copy_would_hold_is_counted_and_nothing_else() {
+    fn size_counts_exactly_the_files_a_backup_would_hold() {
         let server = a_server();
         let sizes = measure(server.path(), SignedDuration::from_secs(60), || Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!((sizes.worlds, sizes.server_files), (8_342, 1_020));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_too_many_files_has_no_figure_rather_than_half_of_one() {
+    fn size_of_too_many_files_is_unknown() {
         let server = a_server();
         let seconds = Cell::new(0);
         let slow = || {

@@ -33,7 +33,7 @@ fn complaint(cron: &str) -> String {
 }
 
 #[test]
-fn the_gate_is_open_from_the_instant_it_opens_and_shut_at_the_instant_it_ends() {
+fn gate_includes_start_instant_and_excludes_end_instant() {
     let sundays = utc("0 4 * * 0");
     assert_eq!(sundays.gate(at("2026-01-11T03:59:59.999999999Z")), shut("2026-01-11T04:00:00Z"));
     assert_eq!(sundays.gate(at("2026-01-11T04:00:00Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
@@ -42,7 +42,7 @@ fn the_gate_is_open_from_the_instant_it_opens_and_shut_at_the_instant_it_ends() 
 }
 
 #[test]
-fn sunday_is_0_and_7_and_a_name_and_never_what_the_cron_crate_calls_1() {
+fn sunday_is_0_7_or_name_but_never_1() {
     let monday = at("2026-01-05T00:00:00Z");
     for sunday in ["0", "7", "sun", "SUN", "7-7", "0,7"] {
         assert_eq!(utc(&format!("0 4 * * {sunday}")).gate(monday), shut("2026-01-11T04:00:00Z"), "{sunday}");
@@ -53,7 +53,7 @@ fn sunday_is_0_and_7_and_a_name_and_never_what_the_cron_crate_calls_1() {
 }
 
 #[test]
-fn a_day_of_the_month_or_a_day_of_the_week_opens_when_both_are_given() {
+fn window_opens_on_either_day_of_month_or_week() {
     let either = utc("0 4 13 * fri");
     assert_eq!(either.gate(at("2026-01-10T00:00:00Z")), shut("2026-01-13T04:00:00Z")); // a Tuesday
     assert_eq!(either.gate(at("2026-01-13T12:00:00Z")), shut("2026-01-16T04:00:00Z")); // a Friday
@@ -62,7 +62,7 @@ fn a_day_of_the_month_or_a_day_of_the_week_opens_when_both_are_given() {
 }
 
 #[test]
-fn names_steps_ranges_and_lists_mean_what_they_mean_to_vixie() {
+fn names_steps_ranges_and_lists_follow_vixie_cron() {
     let new_year = at("2026-01-01T00:00:00Z");
     assert_eq!(utc("30 */6 * * *").gate(at("2026-01-01T02:00:00Z")), shut("2026-01-01T06:30:00Z"));
     assert_eq!(utc("0 1-9/4,22 * * *").gate(at("2026-01-01T10:00:00Z")), shut("2026-01-01T22:00:00Z"));
@@ -72,7 +72,7 @@ fn names_steps_ranges_and_lists_mean_what_they_mean_to_vixie() {
 }
 
 #[test]
-fn nicknames_are_their_five_fields() {
+fn nicknames_equal_their_five_fields() {
     let thursday = at("2026-01-01T12:30:00Z");
     let quarter = |cron| only(window(cron, "UTC", Window::SHORTEST)).gate(thursday);
     assert_eq!(quarter("@hourly"), shut("2026-01-01T13:00:00Z"));
@@ -83,14 +83,14 @@ fn nicknames_are_their_five_fields() {
 }
 
 #[test]
-fn four_in_the_morning_stays_four_in_the_morning_when_the_clocks_change() {
+fn local_start_hour_is_stable_across_clock_changes() {
     let daily = only(window("0 4 * * *", "Europe/Berlin", HOUR));
     assert_eq!(daily.gate(at("2026-03-27T12:00:00Z")), shut("2026-03-28T03:00:00Z"));
     assert_eq!(daily.gate(at("2026-03-28T12:00:00Z")), shut("2026-03-29T02:00:00Z"));
 }
 
 #[test]
-fn a_start_that_does_not_exist_opens_at_the_first_instant_after_the_gap() {
+fn nonexistent_local_start_opens_right_after_the_gap() {
     let night = only(window("30 2 * * *", "Europe/Berlin", HOUR));
     // From 02:00 the clocks went to 03:00, which is 01:00 UTC.
     assert_eq!(night.gate(at("2026-03-29T00:30:00Z")), shut("2026-03-29T01:00:00Z"));
@@ -104,7 +104,7 @@ fn a_start_that_does_not_exist_opens_at_the_first_instant_after_the_gap() {
 }
 
 #[test]
-fn a_start_that_comes_twice_opens_once() {
+fn ambiguous_local_start_opens_once() {
     let night = only(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_mins(30)));
     assert_eq!(night.gate(at("2026-10-25T00:00:00Z")), shut("2026-10-25T00:30:00Z"));
     assert_eq!(night.gate(at("2026-10-25T00:45:00Z")), open("2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z"));
@@ -118,7 +118,7 @@ fn a_start_that_comes_twice_opens_once() {
 }
 
 #[test]
-fn windows_that_overlap_or_touch_are_one_opening_with_one_name() {
+fn overlapping_or_adjacent_windows_form_one_opening() {
     let windows = Windows {
         windows: vec![
             window("0 4 * * *", "UTC", HOUR),
@@ -138,7 +138,7 @@ fn windows_that_overlap_or_touch_are_one_opening_with_one_name() {
 }
 
 #[test]
-fn an_opening_that_never_ends_begins_anew_at_midnight_and_not_in_the_middle_of_a_countdown() {
+fn endless_opening_restarts_at_midnight() {
     let always = only(window("*/15 * * * *", "Europe/Berlin", HOUR));
     for now in ["00:00:00", "11:37:12", "23:59:59"] {
         let now = at(&format!("2026-01-10T{now}Z"));
@@ -154,7 +154,7 @@ fn an_opening_that_never_ends_begins_anew_at_midnight_and_not_in_the_middle_of_a
 }
 
 #[test]
-fn without_windows_a_server_may_change_at_any_time_and_each_day_is_one_opening() {
+fn server_without_windows_has_one_opening_per_day() {
     let none = Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() };
     let not_used = Windows { enabled: false, ..utc("0 4 * * 0") };
     for windows in [none, not_used] {
@@ -165,12 +165,12 @@ fn without_windows_a_server_may_change_at_any_time_and_each_day_is_one_opening()
 }
 
 #[test]
-fn a_schedule_that_has_run_out_says_that_it_never_opens_again() {
+fn exhausted_schedule_reports_no_next_opening() {
     assert_eq!(utc("0 4 * * 0").gate(at("2150-01-01T00:00:00Z")), Gate::Shut { opens: None });
 }
 
 #[test]
-fn a_request_by_hand_opens_the_gate_for_half_an_hour_from_the_instant_it_names() {
+fn manual_request_opens_gate_for_half_an_hour() {
     let asked = at("2026-01-10T15:00:00Z");
     let opened = Some(open("2026-01-10T15:00:00Z", "2026-01-10T15:30:00Z"));
     let after = |seconds| asked + SignedDuration::from_secs(seconds);
@@ -184,7 +184,7 @@ fn a_request_by_hand_opens_the_gate_for_half_an_hour_from_the_instant_it_names()
 }
 
 #[test]
-fn a_mistake_in_a_field_is_answered_with_the_field_and_what_to_write() {
+fn invalid_field_is_reported_with_a_correction() {
     assert_eq!(complaint("0 25 * * 0"), "`25` is wrong as hour of a schedule: write 0 to 23",);
     assert_eq!(
         complaint("0 4 * * sunday"),
@@ -209,7 +209,7 @@ fn a_mistake_in_a_field_is_answered_with_the_field_and_what_to_write() {
 }
 
 #[test]
-fn another_number_of_fields_is_answered_with_an_example() {
+fn wrong_field_count_is_reported_with_an_example() {
     assert!(complaint("0 4 * *").starts_with("`0 4 * *` has 4 fields, a schedule has five: minute, hour,"));
     assert_eq!(
         complaint("0 0 4 * * 0"),
@@ -220,7 +220,7 @@ fn another_number_of_fields_is_answered_with_an_example() {
 }
 
 #[test]
-fn what_can_never_happen_or_is_too_short_is_no_window() {
+fn impossible_or_too_short_window_is_rejected() {
     assert_eq!(complaint("0 4 30 2 *"), "`0 4 30 2 *` never happens: no month it names has such a day");
     assert_eq!(utc("0 4 29 2 *").gate(at("2026-01-01T00:00:00Z")), shut("2028-02-29T04:00:00Z"));
     let length = |minutes| Window::parse("@daily", "UTC", SignedDuration::from_mins(minutes)).unwrap_err();
@@ -230,7 +230,7 @@ fn what_can_never_happen_or_is_too_short_is_no_window() {
 }
 
 #[test]
-fn a_zone_that_is_nearly_right_is_answered_with_its_name() {
+fn misspelled_time_zone_is_reported_with_its_correct_name() {
     let zone = |name: &str| Window::parse("@daily", name, HOUR).unwrap_err();
     assert_eq!(zone("europe/berlin").to_string(), "`europe/berlin` is not a time zone: write `Europe/Berlin`");
     assert_eq!(zone("America/New York").to_string(), "`America/New York` is not a time zone: write `America/New_York`");

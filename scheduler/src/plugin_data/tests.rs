@@ -204,7 +204,7 @@ fn back() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn what_a_failed_set_did_to_its_plugins_data_is_undone_and_set_aside() {
+fn plugin_data_of_failed_lock_is_undone_and_set_aside() {
     let server = Server::new();
     let config = server.path("plugins/LuckPerms/config.yml");
     fs::set_permissions(&config, fs::Permissions::from_mode(0o640)).unwrap();
@@ -238,7 +238,7 @@ fn what_a_failed_set_did_to_its_plugins_data_is_undone_and_set_aside() {
 }
 
 #[test]
-fn nothing_is_kept_at_a_first_start_at_a_second_one_or_when_neither_paper_nor_a_plugin_changes() {
+fn plugin_data_is_saved_only_on_paper_or_plugin_change() {
     let server = Server::new();
     assert_eq!(server.keep(&a(), 0), None, "the same set");
     let same_files = FileSet { lock: "c".repeat(64), ..a() };
@@ -250,7 +250,7 @@ fn nothing_is_kept_at_a_first_start_at_a_second_one_or_when_neither_paper_nor_a_
 }
 
 #[test]
-fn a_second_try_of_a_step_copies_nothing_and_a_later_step_everything() {
+fn plugin_data_is_saved_once_per_update_despite_retry() {
     let server = Server::new();
     let first = server.keep(&b(), 0).unwrap();
     assert!(first.settings.is_some());
@@ -268,7 +268,7 @@ fn a_second_try_of_a_step_copies_nothing_and_a_later_step_everything() {
 }
 
 #[test]
-fn what_was_kept_in_an_earlier_step_is_never_put_back_in_a_later_one() {
+fn plugin_data_of_earlier_update_is_never_restored_later() {
     let server = Server::new();
     server.keep(&b(), 0).unwrap();
     server.changed_by_b();
@@ -284,7 +284,7 @@ fn what_was_kept_in_an_earlier_step_is_never_put_back_in_a_later_one() {
 }
 
 #[test]
-fn a_set_that_was_never_put_in_place_has_changed_nothing() {
+fn lock_that_was_never_installed_changes_no_plugin_data() {
     let server = Server::new();
     server.keep(&b(), 0).unwrap();
     assert_eq!(server.put_back(60), None);
@@ -292,7 +292,7 @@ fn a_set_that_was_never_put_in_place_has_changed_nothing() {
 }
 
 #[test]
-fn where_somebody_may_have_played_everything_stays_and_what_was_kept_too() {
+fn possible_player_activity_keeps_current_and_saved_plugin_data() {
     let server = Server::new();
     let kept = server.keep(&b(), 0).unwrap();
     server.changed_by_b();
@@ -313,7 +313,7 @@ fn where_somebody_may_have_played_everything_stays_and_what_was_kept_too() {
 }
 
 #[test]
-fn what_was_kept_of_a_set_that_ran_in_between_is_not_put_under_another_one() {
+fn saved_plugin_data_is_not_restored_under_another_lock() {
     let server = Server::new();
     let kept = server.keep(&b(), 0).unwrap();
     server.changed_by_b();
@@ -329,7 +329,7 @@ fn what_was_kept_of_a_set_that_ran_in_between_is_not_put_under_another_one() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_kept_is_named_and_the_others_are_kept() {
+fn unsavable_folder_is_named_and_others_are_saved() {
     let server = Server::new();
     let (large, json) = ("x".repeat(2_000_000), "{}".repeat(600_000));
     server.put(&[
@@ -360,7 +360,7 @@ fn a_folder_that_cannot_be_kept_is_named_and_the_others_are_kept() {
 }
 
 #[test]
-fn settings_that_cannot_be_kept_stop_nothing_and_the_newest_stay_whatever_the_clock_says() {
+fn unsavable_settings_block_no_update_and_newest_are_kept() {
     let large = "x".repeat(2_000_000);
     let server = Server::new();
     server.put(&[("plugins/My_Warps/large.db", &large), (".nightshift/kept-settings", "somebody's file")]);
@@ -381,7 +381,7 @@ fn settings_that_cannot_be_kept_stop_nothing_and_the_newest_stay_whatever_the_cl
 }
 
 #[test]
-fn links_files_and_sockets_are_no_folders_and_nothing_behind_a_link_is_read_or_moved() {
+fn links_files_and_sockets_are_not_saved_as_folders() {
     let server = Server::new();
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(elsewhere.path().join("secret"), "x").unwrap();
@@ -402,7 +402,7 @@ fn links_files_and_sockets_are_no_folders_and_nothing_behind_a_link_is_read_or_m
 }
 
 #[test]
-fn what_cannot_be_moved_any_more_leaves_everything_as_it_is() {
+fn plugin_data_restore_is_refused_if_one_folder_is_unmovable() {
     let server = Server::new();
     let kept = server.keep(&b(), 0).unwrap();
     server.changed_by_b();
@@ -419,7 +419,7 @@ fn what_cannot_be_moved_any_more_leaves_everything_as_it_is() {
 }
 
 #[test]
-fn a_set_that_fails_twice_leaves_two_folders() {
+fn lock_that_fails_twice_leaves_two_set_aside_folders() {
     let server = Server::new();
     for second in [0, 600] {
         server.keep(&b(), second).unwrap();
@@ -434,7 +434,7 @@ fn a_set_that_fails_twice_leaves_two_folders() {
 }
 
 #[test]
-fn the_last_two_changes_stay() {
+fn plugin_data_of_last_two_updates_is_kept() {
     let server = Server::new();
     for (second, (to, hash)) in [(0, ('b', "2")), (60, ('c', "3")), (120, ('d', "4"))] {
         let next = set(to, &[("LuckPerms", hash)]);
@@ -450,7 +450,7 @@ fn the_last_two_changes_stay() {
 }
 
 #[test]
-fn a_copy_that_nobody_may_write_to_can_be_removed() {
+fn read_only_saved_folder_can_be_removed() {
     let server = Server::new();
     fs::set_permissions(server.path("plugins/LuckPerms/libs"), fs::Permissions::from_mode(0o500)).unwrap();
     for second in [0, 60, 120] {
@@ -463,7 +463,7 @@ fn a_copy_that_nobody_may_write_to_can_be_removed() {
 }
 
 #[test]
-fn a_plugin_has_the_folder_that_a_server_gives_it() {
+fn plugin_folder_name_matches_that_of_the_server() {
     assert_eq!(folder_of("LuckPerms").as_deref(), Some("LuckPerms"));
     assert_eq!(folder_of("My Warps-2.x").as_deref(), Some("My_Warps-2.x"));
     for odd in ["", ".", "..", "a/b", "../x", "a\0", "é", "/etc"] {

@@ -86,7 +86,7 @@ mod tests {
     use crate::observation::Revision;
 
     #[test]
-    fn what_players_were_told_is_found_again_as_long_as_it_is_true_and_no_longer_than_what_would_be_told() {
+    fn announcement_is_recovered_only_while_its_text_still_holds() {
         let ends = Timestamp::constant(1_000_000, 0);
         let (act, other) = (Disruption::RollBack { failed: Revision(1) }, Disruption::RollBack { failed: Revision(2) });
         let told = Announce {

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_is_read_as_it_was_meant() {
+    fn termination_message_is_read_as_written() {
         let names = ["20261122T030000Z-aaaaaaaa".to_owned(), "20261121T030000Z-aaaaaaaa".to_owned()];
         for copies in [None, Some(Vec::new()), Some(names.to_vec())] {
             for not_obeyed in [None, Some(("asked-1".to_owned(), "there is no copy `x`".to_owned()))] {
@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_an_agent_from_before_and_those_about_something_else_are_told_apart() {
+    fn termination_message_of_older_agent_is_read() {
         assert_eq!(WorldRefused::read("REFUSED: a world cannot go back"), Some(refused()));
         assert_eq!(WorldRefused::read("NO BACKUP: no room"), None);
     }
 
     #[test]
-    fn a_reason_of_several_lines_and_a_long_one_end_where_the_next_part_begins() {
+    fn multi_line_or_long_reason_ends_before_next_part() {
         let why = format!("two\nlines{}", "x".repeat(5_000));
         let not_obeyed = Some(("asked-1".to_owned(), why.clone()));
         let said = WorldRefused { why, floor: Some(4_440), copies: Some(Vec::new()), not_obeyed };

@@ -58,21 +58,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_that_the_move_of_26_1_brings_to_light_makes_no_other_world() {
+    fn world_is_same_after_26_1_adds_its_namespace() {
         assert!(is_same_world("creative", "creative") && is_same_world("creative", "myplugin:creative"));
         assert!(is_same_world("skylands:high", "skylands:high"));
         assert!(!is_same_world("skylands:high", "other:high") && !is_same_world("creative", "creative_old"));
     }
 
     #[test]
-    fn what_an_agent_leaves_out_is_not_known() {
+    fn fields_omitted_by_agent_are_unknown() {
         assert_eq!(serde_json::from_str::<Loaded>("{}").unwrap(), Loaded::default());
         let loaded: Loaded = serde_json::from_str(r#"{"worlds": {"creative": "closedBefore"}, "more": 1}"#).unwrap();
         assert_eq!(loaded.worlds.unwrap()["creative"], AtStart::ClosedBefore);
     }
 
     #[test]
-    fn a_word_of_a_newer_agent_spoils_no_report_and_proves_nothing() {
+    fn unknown_world_state_of_newer_agent_means_not_opened() {
         let loaded: Loaded =
             serde_json::from_str(r#"{"worlds": {"creative": "halfOpen", "lobby": "opened"}}"#).unwrap();
         let worlds = loaded.worlds.unwrap();

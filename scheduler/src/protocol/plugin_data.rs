@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_not_kept_is_named_with_the_reason_and_the_way_out() {
+    fn unsaved_folder_is_named_with_reason_and_remedy() {
         let said = |why| NotKept { piece: dynmap(), why, settings: None }.to_string();
         let too_large = said(WhyNotKept::TooLarge { bytes: 20_000_000_001, limit: 536_870_912 });
         assert_eq!(too_large, "plugins/dynmap has 20001 MB, more than the 537 MB of `spec.keepPluginData.maxSize`");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_as_it_is_written() {
+    fn plugin_data_record_is_read_as_written() {
         let at = Timestamp::from_second(1_800_000_000).unwrap();
         let not_kept = [None, Some(Settings { files: 1, of: 2, place: ".nightshift/kept-settings/x/dynmap".into() })]
             .map(|settings| NotKept { piece: dynmap(), why: WhyNotKept::TooLarge { bytes: 3, limit: 2 }, settings })
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_an_agent_of_before_is_read_and_one_without_settings_is_written_as_that_agent_did() {
+    fn plugin_data_record_of_older_agent_is_read_unchanged() {
         let before = r#"{"at":"2027-01-15T08:00:00Z","lock":"aa","before":"bb","place":null,"kept":[],"absent":["Fresh"],"notKept":[],"back":null}"#;
         let record: PluginData = serde_json::from_str(before).unwrap();
         assert_eq!(record.settings, None);

@@ -124,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn a_latin_1_section_sign_becomes_a_replacement_and_the_length_fits_again() {
+    fn latin_1_section_sign_is_replaced_and_length_corrected() {
         let out = through(&[&packet(b"\xa7cUnknown command")]).unwrap();
         assert_eq!(out, packet("\u{fffd}cUnknown command".as_bytes()));
     }
 
     #[test]
-    fn a_length_that_no_server_sends_is_refused_and_not_allocated() {
+    fn oversized_frame_length_is_refused_and_not_allocated() {
         for length in [-1_i32, 0, 9, 12_299, i32::MAX, i32::MIN] {
             let error = through(&[&length.to_le_bytes(), b"xxxxxxxxxxxx"]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length}");
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packets_come_through_whole_however_the_stream_is_cut(
+        fn packets_survive_any_fragmentation_of_the_stream(
             bodies in prop::collection::vec("[a-zé§☃]{0,80}", 1..5), cut in 1_usize..50
         ) {
             let bytes: Vec<u8> = bodies.iter().flat_map(|body| packet(body.as_bytes())).collect();

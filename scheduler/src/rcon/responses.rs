@@ -168,14 +168,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_leading_numbers_count_and_not_the_names() {
+    fn player_count_uses_leading_numbers_and_not_names() {
         let cut = "There are 20 of a max of 60 players online: Player01, Player02, ";
         assert_eq!(online(cut), Online::Known { count: 20, max: 60 });
         assert_eq!(online("There are 0 of a max of 20 players online: "), Online::Known { count: 0, max: 20 });
     }
 
     #[test]
-    fn any_other_text_is_unknown_and_never_zero() {
+    fn unrecognized_player_list_is_unknown_and_never_zero() {
         for text in [
             "",
             "There are 5 out of maximum 10 players online.",
@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn a_save_is_confirmed_by_its_last_words_only() {
+    fn save_is_confirmed_by_its_final_words_only() {
         assert!(says_saved("Saving the game (this may take a moment!)Saved the game"));
         assert!(!says_saved("Saving the game (this may take a moment!)"));
         assert!(!says_saved(""));
     }
 
     #[test]
-    fn what_saving_is_stands_in_the_words_of_each_age_and_in_no_others() {
+    fn saving_state_is_recognized_in_phrases_of_each_version() {
         for (words, expected) in [
             ("Automatic saving is now disabled", Saving::Off),
             ("Turned off world auto-saving", Saving::Off),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dimension_is_there_where_a_test_can_be_made_and_not_known_where_nobody_says() {
+    fn dimension_is_known_from_test_result_and_unknown_otherwise() {
         assert_eq!(in_dimension_arguments("minecraft:creative"), " in minecraft:creative if entity @a");
         for (words, expected) in [
             ("Test failed", Some(true)),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn papers_own_list_is_read_with_its_hex_colours() {
+    fn plugin_list_of_paper_is_read_with_hex_colours() {
         let text = "§fServer Plugins (3):\n§x§0§2§8§8§d§1Paper Plugins (1):\n §8- §aModern\n§x§e§d§8§1§0§6Bukkit Plugins (2):\n §8- §aDemo§r, §c*Old\n";
         let expected = BTreeMap::from([("Demo".into(), true), ("Modern".into(), true), ("Old".into(), false)]);
         assert_eq!(plugins(text), Some(expected));
@@ -237,32 +237,32 @@ mod tests {
     }
 
     #[test]
-    fn bukkits_list_on_one_line_is_read() {
+    fn plugin_list_of_bukkit_on_one_line_is_read() {
         let text = "Plugins (2): §aDemo§f, §cOther";
         assert_eq!(plugins(text), Some(BTreeMap::from([("Demo".into(), true), ("Other".into(), false)])));
         assert_eq!(plugins("§fServer Plugins (0):\n"), Some(BTreeMap::new()));
     }
 
     #[test]
-    fn a_list_that_is_cut_or_no_list_is_none() {
+    fn truncated_or_missing_plugin_list_is_unknown() {
         assert_eq!(plugins("§fServer Plugins (2):\n§x§e§d§8§1§0§6Bukkit Plugins:\n §8- §aDemo"), None);
         assert_eq!(plugins(""), None);
         assert_eq!(plugins("Unknown command. Type \"/help\" for help."), None);
     }
 
     #[test]
-    fn the_reason_of_a_disconnect_is_one_line() {
+    fn disconnect_reason_is_one_line() {
         assert_eq!(kick_arguments("Update.\nop Mallory"), " @a Update. / op Mallory");
     }
 
     #[test]
-    fn a_line_for_players_cannot_leave_its_quotes() {
+    fn player_message_cannot_escape_its_quotes() {
         let arguments = tellraw_arguments("say \"hi\"\\ and\u{7} more");
         assert_eq!(arguments, r#" @a {"color":"yellow","text":"say \"hi\"\\ and more"}"#);
     }
 
     #[test]
-    fn lines_stand_under_one_another_in_the_chat_and_elsewhere_the_first_is_shown() {
+    fn chat_shows_all_lines_and_titles_show_the_first() {
         let text = "Restart in 1 minute.\r\n\nNeustart in 1 minute.\n";
         let chat = r#" @a {"color":"yellow","text":"Restart in 1 minute.\nNeustart in 1 minute."}"#;
         assert_eq!(tellraw_arguments(text), chat);

@@ -72,7 +72,7 @@ fn console(address: SocketAddr) -> Console {
 }
 
 #[tokio::test]
-async fn several_commands_of_one_act_share_one_connection_and_carry_their_namespace() {
+async fn commands_of_one_session_share_connection_and_carry_namespaces() {
     let saved = "Saving the game (this may take a moment!)Saved the game";
     let (address, mut commands) = serve(vec![
         Reply::Text("There are 2 of a max of 20 players online: A, B".into()),
@@ -100,7 +100,7 @@ async fn several_commands_of_one_act_share_one_connection_and_carry_their_namesp
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_from_a_closed_connection_and_from_nobody() {
+async fn wrong_password_closed_connection_and_no_listener_are_distinguished() {
     let (address, _commands) = serve(vec![]).await;
     let error = Console::new(address, RconPassword::new("wrong")).open().await.unwrap_err();
     assert!(matches!(error, Error::WrongPassword { .. }), "{error:?}");
@@ -121,7 +121,7 @@ async fn a_wrong_password_is_told_from_a_closed_connection_and_from_nobody() {
 }
 
 #[tokio::test]
-async fn after_a_timeout_the_late_answer_is_never_taken_for_the_next_one() {
+async fn late_response_is_never_taken_for_next_one() {
     let (address, mut commands) =
         serve(vec![Reply::Nothing, Reply::Text("There are 0 of a max of 20 players online: ".into())]).await;
     let mut console = console(address);
@@ -134,7 +134,7 @@ async fn after_a_timeout_the_late_answer_is_never_taken_for_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_caller_that_stops_waiting_leaves_no_connection_behind() {
+async fn cancelled_caller_leaves_no_connection_behind() {
     let (address, mut commands) = serve(vec![Reply::Nothing]).await;
     let mut console = console(address);
     tokio::select! {
@@ -145,7 +145,7 @@ async fn a_caller_that_stops_waiting_leaves_no_connection_behind() {
 }
 
 #[tokio::test]
-async fn an_answer_of_exactly_4096_units_may_have_more_behind_it() {
+async fn response_of_exactly_4096_units_counts_as_incomplete() {
     for (length, whole) in [(4095, true), (4096, false)] {
         let (address, _commands) = serve(vec![Reply::Text("☃".repeat(length))]).await;
         let mut console = console(address);
@@ -156,7 +156,7 @@ async fn an_answer_of_exactly_4096_units_may_have_more_behind_it() {
 }
 
 #[tokio::test]
-async fn a_text_that_no_server_reads_is_refused_before_it_is_sent() {
+async fn command_too_long_for_server_is_refused_before_sending() {
     let (address, mut commands) = serve(vec![Reply::Text(String::new())]).await;
     let mut console = console(address);
     let around = format!("minecraft:tellraw{}", responses::tellraw_arguments("")).len();
@@ -167,7 +167,7 @@ async fn a_text_that_no_server_reads_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_without_a_word_has_been_stopped() {
+async fn connection_closed_without_response_counts_as_stopped() {
     let (address, _commands) = serve(vec![Reply::Close, Reply::Nothing]).await;
     console(address).stop(SOON).await.unwrap();
     let error = console(address).stop(Duration::from_millis(50)).await.unwrap_err();
@@ -175,7 +175,7 @@ async fn a_server_that_ends_without_a_word_has_been_stopped() {
 }
 
 #[test]
-fn the_password_is_never_printed() {
+fn password_is_never_printed() {
     let console = Console::new("127.0.0.1:1".parse().unwrap(), RconPassword::new("hunter2"));
     assert!(!format!("{console:?} {:?}", RconPassword::new("hunter2")).contains("hunter2"));
 }

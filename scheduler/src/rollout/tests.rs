@@ -111,7 +111,7 @@ fn saved(minute: i64) -> SavedWorld {
 }
 
 #[test]
-fn an_update_is_staged_announced_saved_written_committed_proven_and_closed() {
+fn update_is_staged_announced_saved_written_committed_and_verified() {
     let mut seen = Observation { staged: false, ..lobby() };
     let step = |seen: &Observation, minute| next_step(&GOAL, seen, open(), at(minute));
     let not_after = |minute| at(minute) + DECISION_COUNTS;
@@ -148,7 +148,7 @@ fn an_update_is_staged_announced_saved_written_committed_proven_and_closed() {
 }
 
 #[test]
-fn last_sundays_announcement_and_save_stop_nothing_today() {
+fn announcement_and_save_of_last_window_are_ignored() {
     let mut seen = lobby();
     let act = update(SUNDAY - WEEK);
     seen.facts.announced = Some(Announced { act, pod: POD, ends: at(SUNDAY - WEEK + 5) });
@@ -157,7 +157,7 @@ fn last_sundays_announcement_and_save_stop_nothing_today() {
 }
 
 #[test]
-fn with_nobody_on_the_countdown_is_short_and_whoever_joins_does_not_make_it_longer() {
+fn empty_server_countdown_is_short_and_unaffected_by_joins() {
     let mut seen = Observation { players: Players::Nobody, ..lobby() };
     let step = next_step(&GOAL, &seen, open(), at(SUNDAY));
     assert!(matches!(step, Step::Announce { notice, .. } if notice == GOAL.empty_notice));
@@ -171,7 +171,7 @@ fn with_nobody_on_the_countdown_is_short_and_whoever_joins_does_not_make_it_long
 }
 
 #[test]
-fn a_countdown_is_cut_short_when_the_last_player_has_left_and_stays_away() {
+fn countdown_is_shortened_once_last_player_has_left() {
     let second = |second| at(SUNDAY) + SignedDuration::from_secs(second);
     let told = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
     let left =
@@ -196,7 +196,7 @@ fn a_countdown_is_cut_short_when_the_last_player_has_left_and_stays_away() {
 }
 
 #[test]
-fn an_agent_that_died_in_the_countdown_is_told_again_with_the_same_end_and_nobody_is_told_when_it_is_over() {
+fn restarted_agent_gets_same_countdown_end_until_it_passes() {
     let mut seen = Observation { agent_memory: AgentMemory::Lost, ..lobby() };
     let step = |seen: &Observation, minute| next_step(&GOAL, seen, open(), at(minute));
     assert!(matches!(step(&seen, SUNDAY), Step::Announce { .. }), "nobody was told yet");
@@ -214,7 +214,7 @@ fn an_agent_that_died_in_the_countdown_is_told_again_with_the_same_end_and_nobod
 }
 
 #[test]
-fn a_countdown_that_cannot_end_in_this_window_is_not_begun_but_a_short_one_may_be() {
+fn countdown_begins_only_if_it_ends_within_window() {
     let mut seen = lobby();
     let late = at(SUNDAY + 120) - SignedDuration::from_secs(5 * 60 + 59);
     assert_eq!(next_step(&GOAL, &seen, open(), late), Step::Wait(WaitingOn::Window { opens: None }));
@@ -223,7 +223,7 @@ fn a_countdown_that_cannot_end_in_this_window_is_not_begun_but_a_short_one_may_b
 }
 
 #[test]
-fn nothing_that_stops_a_server_is_decided_in_the_last_minute_of_a_window() {
+fn disruption_is_not_decided_in_last_minute_of_window() {
     let mut seen = lobby();
     seen.facts.announced = Some(announced(SUNDAY + 117));
     seen.facts.saved = Some(saved(SUNDAY + 118));
@@ -236,7 +236,7 @@ fn nothing_that_stops_a_server_is_decided_in_the_last_minute_of_a_window() {
 }
 
 #[test]
-fn a_save_counts_for_ten_minutes_and_a_refused_one_is_tried_again_after_two() {
+fn save_expires_after_ten_minutes_and_refusal_after_two() {
     let mut seen = lobby();
     seen.facts.announced = Some(announced(SUNDAY + 5));
     seen.facts.saved = Some(saved(SUNDAY + 5));
@@ -250,7 +250,7 @@ fn a_save_counts_for_ten_minutes_and_a_refused_one_is_tried_again_after_two() {
 }
 
 #[test]
-fn who_waits_for_an_empty_server_announces_when_it_is_empty_or_patience_is_over() {
+fn wait_for_empty_announces_when_empty_or_at_deadline() {
     let goal = Goal { policy: PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_mins(45) }, ..GOAL };
     let seen = lobby();
     let until = at(SUNDAY + 45);
@@ -261,7 +261,7 @@ fn who_waits_for_an_empty_server_announces_when_it_is_empty_or_patience_is_over(
 }
 
 #[test]
-fn a_server_that_was_never_called_ready_but_has_players_is_asked_before_it_is_rolled_back() {
+fn unready_server_with_players_is_announced_before_rollback() {
     let mut seen = on_trial(PodPhase::Starting { gives_up_at: at(SUNDAY + 30) });
     seen.facts.failed = vec![NEW];
     let step = next_step(&GOAL, &seen, shut(), at(SUNDAY + 31));
@@ -270,7 +270,7 @@ fn a_server_that_was_never_called_ready_but_has_players_is_asked_before_it_is_ro
 }
 
 #[test]
-fn a_failure_is_remembered_before_anything_else_and_is_final() {
+fn failure_is_recorded_first_and_is_final() {
     let mut seen = Observation { verdict: Verification::Failed, players: Players::Nobody, ..on_trial(PodPhase::Up) };
     assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), Step::MarkFailed { revision: NEW });
     seen.facts.failed = vec![NEW];
@@ -282,7 +282,7 @@ fn a_failure_is_remembered_before_anything_else_and_is_final() {
 }
 
 #[test]
-fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_order() {
+fn rollback_over_changed_world_requires_backup_and_restore_request() {
     let mut seen = on_trial(PodPhase::Down);
     seen.facts.failed = vec![NEW];
     seen.players = Players::Nobody;
@@ -306,7 +306,7 @@ fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_
 }
 
 #[test]
-fn a_person_who_names_a_copy_has_decided_what_may_be_lost_and_the_order_goes_with_the_way_back() {
+fn named_backup_allows_progress_loss_and_accompanies_rollback() {
     let mut seen = on_trial(PodPhase::Down);
     seen.players = Players::Nobody;
     seen.world.floor = DataVersion(2);
@@ -334,7 +334,7 @@ fn a_person_who_names_a_copy_has_decided_what_may_be_lost_and_the_order_goes_wit
 }
 
 #[test]
-fn a_pod_that_cannot_open_the_world_is_given_the_order_and_not_stopped() {
+fn pod_refusing_world_gets_restore_request_without_stop() {
     let order = Step::RequestRestore { to: OLD, asked: true };
     let refused = Some(PodView { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: PodPhase::Refused });
     let gone_back = StatefulSetView { door: Partition::Open, ..SET };
@@ -348,7 +348,7 @@ fn a_pod_that_cannot_open_the_world_is_given_the_order_and_not_stopped() {
 }
 
 #[test]
-fn without_cold_copies_what_has_not_touched_the_world_goes_back_and_what_has_waits_for_a_person() {
+fn rollback_without_backups_requires_unchanged_world() {
     let mut seen = on_trial(PodPhase::Starting { gives_up_at: at(SUNDAY) });
     seen.players = Players::Nobody;
     seen.facts.failed = vec![NEW];
@@ -360,7 +360,7 @@ fn without_cold_copies_what_has_not_touched_the_world_goes_back_and_what_has_wai
 }
 
 #[test]
-fn plugins_data_that_were_kept_are_ordered_back_before_the_failed_set_is_stopped() {
+fn plugin_data_restore_is_requested_before_failed_lock_stops() {
     let mut seen = on_trial(PodPhase::Down);
     seen.facts.failed = vec![NEW];
     seen.players = Players::Nobody;
@@ -386,7 +386,7 @@ fn plugins_data_that_were_kept_are_ordered_back_before_the_failed_set_is_stopped
 }
 
 #[test]
-fn somebody_elses_template_does_not_stay_behind_the_door() {
+fn foreign_template_is_replaced_behind_closed_partition() {
     let mut seen = lobby();
     seen.set = Some(StatefulSetView { template: Revision(0xf), ..SET });
     let restore = Step::Restore { revision: OLD, door: Partition::Closed };
@@ -394,7 +394,7 @@ fn somebody_elses_template_does_not_stay_behind_the_door() {
 }
 
 #[test]
-fn after_lost_history_the_door_stays_open_until_the_controller_knows_the_old_revision_again() {
+fn partition_stays_open_until_old_revision_is_known_again() {
     let mut seen = lobby();
     let mut next = |set| {
         seen.set = Some(set);
@@ -408,7 +408,7 @@ fn after_lost_history_the_door_stays_open_until_the_controller_knows_the_old_rev
 }
 
 #[test]
-fn a_set_that_is_gone_is_made_again_as_it_was_and_a_first_one_as_the_goal() {
+fn deleted_stateful_set_is_recreated_at_stable_revision() {
     let mut seen = Observation { set: None, pod: None, ..lobby() };
     let as_it_was = Step::Create { revision: OLD, door: Partition::Closed };
     assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY)), as_it_was);
@@ -417,7 +417,7 @@ fn a_set_that_is_gone_is_made_again_as_it_was_and_a_first_one_as_the_goal() {
 }
 
 #[test]
-fn a_server_in_trouble_is_worth_more_words_than_a_window() {
+fn server_problem_is_reported_instead_of_window() {
     let mut seen = lobby();
     seen.pod = seen.pod.map(|pod| PodView { life: PodPhase::Stopping { lost_at: at(10) }, ..pod });
     assert_eq!(next_step(&GOAL, &seen, shut(), at(5)), Step::Wait(WaitingOn::PodStopping { until: at(10) }));
@@ -428,7 +428,7 @@ fn a_server_in_trouble_is_worth_more_words_than_a_window() {
 }
 
 #[test]
-fn a_minecraft_older_than_the_world_is_never_begun() {
+fn minecraft_older_than_world_is_never_rolled_out() {
     let mut seen = lobby();
     seen.world.floor = DataVersion(3);
     let floor = DataVersion(3);
@@ -436,7 +436,7 @@ fn a_minecraft_older_than_the_world_is_never_begun() {
 }
 
 #[test]
-fn facts_from_the_end_of_time_are_answered_like_any_other() {
+fn facts_with_extreme_timestamps_are_handled() {
     let mut seen = lobby();
     seen.facts.announced = Some(announced(SUNDAY));
     seen.facts.saved = Some(SavedWorld { at: Timestamp::MAX, ..saved(SUNDAY) });
@@ -446,7 +446,7 @@ fn facts_from_the_end_of_time_are_answered_like_any_other() {
 }
 
 #[test]
-fn each_step_and_each_reason_has_a_name_and_a_time_to_look_again_where_the_clock_ends_it() {
+fn every_step_and_wait_has_name_and_requeue_time() {
     let soon = at(1);
     assert_eq!(Step::Wait(WaitingOn::Controller).name(), "wait");
     assert_eq!(Step::RollBack { to: OLD, asked: false, unasked: true, not_after: soon }.name(), "rollBack");
@@ -457,7 +457,7 @@ fn each_step_and_each_reason_has_a_name_and_a_time_to_look_again_where_the_clock
 }
 
 #[test]
-fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begins() {
+fn closing_window_continues_announced_update_and_begins_no_other() {
     let next = at(SUNDAY + WEEK);
     let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: Some(next) };
     let waits = Step::Wait(WaitingOn::Window { opens: Some(next) });
@@ -485,14 +485,14 @@ fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begi
 }
 
 #[test]
-fn a_commit_is_left_to_the_controller_in_the_last_part_of_a_window() {
+fn commit_in_closing_window_is_left_to_controller() {
     let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: None };
     let committed = Observation { set: Some(COMMITTED), ..lobby() };
     assert_eq!(next_step(&GOAL, &committed, ending, at(SUNDAY + 100)), Step::Wait(WaitingOn::Controller));
 }
 
 #[test]
-fn an_update_is_under_way_from_its_announcement_until_it_has_settled_and_another_announcement_is_none() {
+fn update_is_in_progress_from_own_announcement_until_stable() {
     let under_way = |seen: &Observation| is_under_way(&GOAL, seen, open());
     assert!(!under_way(&lobby()));
     let mut told = lobby();

@@ -38,7 +38,7 @@ fn status(json: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn version_and_players_are_read_however_the_answer_is_cut() {
+async fn ping_version_and_players_survive_any_fragmentation() {
     let json = format!(
         r#"{{"description":"{}","players":{{"max":60,"online":7,"sample":[]}},"version":{{"name":"Paper 1.21.10","protocol":773}}}}"#,
         "x".repeat(300)
@@ -51,7 +51,7 @@ async fn version_and_players_are_read_however_the_answer_is_cut() {
 }
 
 #[tokio::test]
-async fn a_server_that_hides_its_players_says_nothing_about_them() {
+async fn ping_with_hidden_players_reports_no_count() {
     let address = answering(status(r#"{"version":{"name":"26.1","protocol":1}}"#), 4096).await;
     assert_eq!(
         ping(address, SOON).await.unwrap(),
@@ -60,7 +60,7 @@ async fn a_server_that_hides_its_players_says_nothing_about_them() {
 }
 
 #[tokio::test]
-async fn nobody_silence_and_rubbish_are_told_apart() {
+async fn ping_distinguishes_refusal_silence_and_garbage() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let error = ping(address, Duration::from_millis(50)).await.unwrap_err();
@@ -82,7 +82,7 @@ async fn nobody_silence_and_rubbish_are_told_apart() {
 }
 
 #[test]
-fn the_version_is_cut_out_of_the_name() {
+fn ping_version_is_extracted_from_server_name() {
     for (name, minecraft) in
         [("Paper 1.21.10", "1.21.10"), ("1.5.2", "1.5.2"), ("Purpur 26.1.1", "26.1.1"), ("Maintenance", "Maintenance")]
     {

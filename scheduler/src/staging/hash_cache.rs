@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_algorithms_give_their_published_values_for_abc() {
+    fn hash_algorithms_match_published_values_for_abc() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
         // FIPS 180-4, the examples.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_once_while_it_stays_as_it_is() {
+    fn unchanged_file_is_hashed_once() {
         let directory = tempfile::tempdir().unwrap();
         let (path, second) = (directory.path().join("a"), directory.path().join("b"));
         let of = |content: &[u8]| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_is_refused() {
+    fn invalid_hash_is_refused() {
         for text in ["", "sha256", "sha256:", "md5:d41d8cd98f00b204e9800998ecf8427e", "sha1:../../etc/passwd"] {
             assert!(Hash::parse(&FileHash(text.into())).is_err(), "{text}");
         }

@@ -195,7 +195,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn papers_description_wins_and_a_jar_without_one_is_no_plugin() {
+    fn paper_descriptor_takes_precedence_over_bukkit_descriptor() {
         let old = ("plugin.yml", "name: Old\n");
         assert_eq!(name_of(&jar(&[old])).unwrap().as_deref(), Some("Old"));
         assert_eq!(name_of(&jar(&[old, ("paper-plugin.yml", "name: New\n")])).unwrap().as_deref(), Some("New"));
@@ -203,7 +203,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_cut_jar_and_a_web_page_are_no_jars() {
+    fn truncated_jar_and_web_page_are_no_jars() {
         let whole = jar(&[("plugin.yml", "name: A\n")]);
         assert!(name_of(&whole[..whole.len() - 10]).is_err());
         assert!(name_of(b"<!DOCTYPE html>").is_err());
@@ -211,7 +211,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_name_is_found_in_the_ways_people_write_it() {
+    fn plugin_name_is_read_in_all_common_yaml_styles() {
         for yaml in
             ["name: Demo", "main: x.Y\nname: \"Demo\"\n", "'name' : 'Demo' # ours\r\n", "\u{feff}name:   Demo   \n"]
         {
@@ -224,7 +224,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn names_that_a_plugin_provides_are_found_in_all_three_spellings() {
+    fn provided_names_are_read_in_all_three_spellings() {
         for yaml in [
             "provides: [WorldEdit, 'Old'] # both\nmain: x\n",
             "provides:\n  - WorldEdit\n\n  # and\n  - \"Old\"\nmain: x\n",
@@ -238,7 +238,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_plugin_does_not_load_without_is_found_in_both_descriptions() {
+    fn required_dependencies_are_read_from_both_descriptors() {
         let depend = |entry: &str, yaml: &str| {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), jar(&[(entry, yaml)])).unwrap();
@@ -253,7 +253,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_description_says_name_version_and_what_it_provides() {
+    fn descriptor_yields_name_version_and_provided_names() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = "name: FAWE\nversion: '2.12.0'\nprovides: [WorldEdit]\n";
         std::fs::write(file.path(), jar(&[("plugin.yml", text)])).unwrap();
@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_description_says_the_least_minecraft_and_the_main_class_the_least_java() {
+    fn descriptor_yields_minimum_minecraft_and_main_class_minimum_java() {
         let said = |yaml: &str, class: &[u8]| {
             let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
             for (name, content) in [("plugin.yml", yaml.as_bytes()), ("com/shop/Shop.class", class)] {
@@ -284,7 +284,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn any_bytes_have_a_name_or_none() {
+    fn name_parser_accepts_arbitrary_bytes() {
         let good = jar(&[("plugin.yml", "main: x.Y\nname: \"Demo\"\n"), ("x.class", "x")]);
         let edits = prop::collection::vec(any::<fixtures::fuzz::Edit>(), 1..5);
         let noise = prop::collection::vec(any::<u8>(), 0..80);
@@ -308,14 +308,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_archive_of_many_ends_is_refused_in_time() {
+    fn archive_with_many_end_records_is_refused_in_time() {
         let started = std::time::Instant::now();
         assert!(name_of(&b"PK\x05\x06".repeat(1 << 18)).is_err());
         assert!(started.elapsed() < std::time::Duration::from_mins(1), "{:?}", started.elapsed());
     }
 
     #[test]
-    fn case_and_blanks_do_not_make_another_plugin() {
+    fn plugin_names_ignore_case_and_spaces() {
         assert!(same_plugin("My Plugin", "my_plugin"));
         assert!(!same_plugin("ViaVersion", "ViaBackwards"));
     }

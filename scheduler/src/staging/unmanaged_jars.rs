@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_jar_is_told_with_its_hash_and_its_names_and_anew_when_it_changes() {
+    fn unmanaged_jar_is_reported_with_current_hash_and_names() {
         let folder = tempfile::tempdir().unwrap();
         let volume = Volume::new(folder.path());
         fs::create_dir_all(volume.plugins()).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_wrote_is_cut_to_what_a_status_takes() {
+    fn unmanaged_names_are_truncated_to_status_limit() {
         let folder = tempfile::tempdir().unwrap();
         let volume = Volume::new(folder.path());
         fs::create_dir_all(volume.plugins()).unwrap();

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_what_bukkit_yml_names_below_plugins() {
+    fn update_folder_is_read_from_bukkit_yml_below_plugins() {
         let full = "# Bukkit\nsettings:\n  allow-end: true\n  update-folder: waiting # by hand\nspawn-limits:\n  monsters: 70\n";
         assert_eq!(named_by(full).as_deref(), Some("plugins/waiting"));
         assert_eq!(
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_say_it_or_cannot_be_read_means_the_usual_one() {
+    fn update_folder_defaults_if_unset_or_unreadable() {
         for text in [
             "",
             "settings:\n  allow-end: true\n",
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_name_the_plugins_themselves_and_what_lies_elsewhere_are_no_such_folder() {
+    fn update_folder_is_absent_if_empty_or_outside_plugins() {
         for name in ["''", "' '", ".", "../plugins", "/srv/jars", "../../jars"] {
             assert_eq!(named_by(&format!("settings:\n  update-folder: {name}\n")), None, "{name}");
         }

@@ -21,7 +21,7 @@ fn book(calls: &[(&str, i64)], armed: &[i64]) -> TimerState {
 }
 
 #[test]
-fn one_one_shot_stands_for_everybody_who_is_due_next() {
+fn one_shot_is_shared_by_all_servers_due_next() {
     assert_eq!(book(&[("lobby", 500), ("creative", 500)], &[]).missing(at(0)), Some(at(500)));
     assert_eq!(book(&[("lobby", 500), ("creative", 500)], &[500]).missing(at(0)), None);
     assert_eq!(book(&[("lobby", 500), ("creative", 400)], &[500]).missing(at(0)), Some(at(400)));
@@ -29,34 +29,34 @@ fn one_one_shot_stands_for_everybody_who_is_due_next() {
 }
 
 #[test]
-fn nobody_is_armed_for_more_than_six_hours() {
+fn one_shot_is_armed_for_at_most_six_hours() {
     let sunday = 5 * 86_400;
     assert_eq!(book(&[("lobby", sunday)], &[]).missing(at(0)), Some(at(6 * 3600)));
     assert_eq!(book(&[("lobby", sunday)], &[]).missing(at(sunday - 60)), Some(at(sunday)));
 }
 
 #[test]
-fn a_one_shot_is_never_set_before_the_instant_it_stands_for() {
+fn one_shot_is_never_set_before_its_instant() {
     let mut book = book(&[], &[]);
     book.calls.insert("lobby".to_owned(), (at(10) + SignedDuration::from_millis(1), Box::new(|| {})));
     assert_eq!(book.missing(at(0)), Some(at(11)));
 }
 
 #[test]
-fn a_one_shot_that_was_lost_is_not_waited_for() {
+fn lost_one_shot_is_not_awaited() {
     assert_eq!(book(&[("lobby", 500)], &[100]).missing(at(105)), None, "it may still ring");
     assert_eq!(book(&[("lobby", 500)], &[100]).missing(at(106)), Some(at(500)));
 }
 
 #[test]
-fn only_those_are_woken_whose_time_has_come() {
+fn timer_wakes_only_servers_that_are_due() {
     let mut book = book(&[("lobby", 500), ("creative", 501), ("survival", 400)], &[]);
     assert_eq!(book.due(at(500)).len(), 2);
     assert_eq!(book.calls.keys().collect::<Vec<_>>(), ["creative"]);
 }
 
 #[tokio::test]
-async fn an_alarm_rings_in_time_for_whoever_set_it_last_and_not_for_who_gave_up() {
+async fn timer_wakes_latest_waiter_and_skips_cancelled_ones() {
     let alarm = Timer::start(real_clock).await.unwrap();
     let (tx, mut rx) = mpsc::unbounded_channel();
     let set = |key: &str, at, word: &'static str| {

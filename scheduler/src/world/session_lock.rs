@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_world_that_we_may_not_write_is_named_with_the_way_out_and_another_obstacle_without() {
+    fn unwritable_world_is_named_with_remedy() {
         let lock = Path::new("/data/world_old/session.lock");
         let denied = Error::of(lock, io::ErrorKind::PermissionDenied.into()).to_string();
         let user = rustix::process::geteuid().as_raw();

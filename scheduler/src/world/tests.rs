@@ -71,7 +71,7 @@ pub(crate) fn set(minecraft: &str, data_version: Option<u32>) -> FileSet {
 }
 
 #[test]
-fn an_empty_volume_has_no_floor_and_everything_may_open_it() {
+fn empty_volume_has_no_floor_and_accepts_any_minecraft() {
     let data = tempfile::tempdir().unwrap();
     let worlds = Worlds::read(data.path()).unwrap();
     assert_eq!(worlds.seen(), WorldSeen { floor: None, whole: true });
@@ -80,7 +80,7 @@ fn an_empty_volume_has_no_floor_and_everything_may_open_it() {
 }
 
 #[test]
-fn what_a_repair_of_the_file_system_left_is_no_world_and_a_folder_that_cannot_be_listed_is_named() {
+fn world_scan_ignores_lost_and_found_and_names_unlistable_folder() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "lost+found/level.dat", &level_dat(Some((9999, "99"))));
     put(data.path(), "lost+found/#131/level.dat", &level_dat(Some((9999, "99"))));
@@ -91,7 +91,7 @@ fn what_a_repair_of_the_file_system_left_is_no_world_and_a_folder_that_cannot_be
 }
 
 #[test]
-fn the_highest_version_of_any_world_is_the_floor_whatever_the_folders_are_called() {
+fn floor_is_highest_version_of_any_world() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "lobby/level.dat", &level_dat(Some((4556, "1.21.10"))));
     put(data.path(), "lobby_nether/DIM-1/region/r.0.0.mca", b"");
@@ -111,7 +111,7 @@ fn the_highest_version_of_any_world_is_the_floor_whatever_the_folders_are_called
 }
 
 #[test]
-fn worlds_lie_up_to_four_folders_deep_and_what_is_kept_or_drawn_beside_them_is_none_of_them() {
+fn worlds_are_found_up_to_four_folders_deep() {
     let data = tempfile::tempdir().unwrap();
     let newer = level_dat(Some((4671, "1.21.11")));
     put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
@@ -143,7 +143,7 @@ fn worlds_lie_up_to_four_folders_deep_and_what_is_kept_or_drawn_beside_them_is_n
 }
 
 #[test]
-fn a_link_to_nothing_in_the_place_of_the_servers_own_level_is_no_sign_that_there_is_no_world() {
+fn dangling_level_link_does_not_mean_missing_world() {
     let link = |name: &str, to: &Path| {
         let data = tempfile::tempdir().unwrap();
         put(data.path(), "server.properties", b"level-name=maps/lobby\n");
@@ -171,7 +171,7 @@ fn a_link_to_nothing_in_the_place_of_the_servers_own_level_is_no_sign_that_there
 }
 
 #[test]
-fn an_older_minecraft_is_refused_by_its_data_version_or_else_by_its_number() {
+fn older_minecraft_is_refused_by_data_version_or_number() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
     let worlds = Worlds::read(data.path()).unwrap();
@@ -200,7 +200,7 @@ fn an_older_minecraft_is_refused_by_its_data_version_or_else_by_its_number() {
 }
 
 #[test]
-fn a_newer_world_that_the_server_did_not_have_open_is_named_so_that_nobody_looks_for_it_in_those_that_are_played_on() {
+fn newer_unopened_world_is_named_as_unopened_in_refusal() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
     put(data.path(), "archive/2027/world/level.dat", &level_dat(Some((4671, "1.21.11"))));
@@ -212,7 +212,7 @@ fn a_newer_world_that_the_server_did_not_have_open_is_named_so_that_nobody_looks
 }
 
 #[test]
-fn an_unreadable_level_allows_only_the_minecraft_that_ran_last() {
+fn unreadable_level_dat_allows_only_last_run_minecraft() {
     let cut = &level_dat(Some((4556, "1.21.10")))[..20];
     for content in [b"".as_slice(), b"rubbish", cut] {
         let data = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ fn an_unreadable_level_allows_only_the_minecraft_that_ran_last() {
 }
 
 #[test]
-fn the_floor_holds_even_when_another_level_is_unreadable_and_ran_last() {
+fn floor_holds_despite_another_unreadable_level_dat() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4671, "1.21.11"))));
     put(data.path(), "other/level.dat", b"rubbish");
@@ -238,7 +238,7 @@ fn the_floor_holds_even_when_another_level_is_unreadable_and_ran_last() {
 }
 
 #[test]
-fn a_move_to_the_new_layout_that_did_not_end_is_seen() {
+fn unfinished_migration_to_new_layout_is_detected() {
     let old_nether = "world_nether/DIM-1/region/r.0.0.mca";
     for (files, whole) in [
         (&["world/region/r.0.0.mca", old_nether][..], true),
@@ -260,7 +260,7 @@ fn a_move_to_the_new_layout_that_did_not_end_is_seen() {
 }
 
 #[test]
-fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the_layout() {
+fn partly_migrated_worlds_refuse_minecraft_before_new_layout() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4671, "1.21.11"))));
     put(data.path(), "world_nether/DIM-1/region/r.0.0.mca", b"");
@@ -281,7 +281,7 @@ fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the
 }
 
 #[test]
-fn only_worlds_of_a_newer_minecraft_are_refused_for_their_age() {
+fn world_refusal_for_age_means_older_minecraft_only() {
     let said =
         |refusal: WorldRefusal| WorldRefused { why: refusal.to_string(), floor: None, copies: None, not_obeyed: None };
     let (wanted, floor) = ("1.21.10".to_owned(), "1.21.11".to_owned());
@@ -290,7 +290,7 @@ fn only_worlds_of_a_newer_minecraft_are_refused_for_their_age() {
 }
 
 #[test]
-fn a_change_of_any_region_file_is_progress() {
+fn region_file_change_counts_as_progress() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4800, "26.1"))));
     put(data.path(), "world/region/r.0.0.mca", b"");
@@ -301,7 +301,7 @@ fn a_change_of_any_region_file_is_progress() {
 }
 
 #[test]
-fn names_are_compared_by_their_numbers() {
+fn version_names_are_compared_by_their_numbers() {
     let sorted = [
         "1.9",
         "1.21",

@@ -93,7 +93,7 @@ impl Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_worlds_of_the_copy_are_put_in_place_once_and_those_that_were_there_are_set_aside() {
+async fn restore_replaces_worlds_once_and_sets_old_ones_aside() {
     let server = Server::new().await;
     server.asks(&server.order());
     server.starts();
@@ -117,7 +117,7 @@ async fn the_worlds_of_the_copy_are_put_in_place_once_and_those_that_were_there_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_only_has_to_stay_is_not_put_in_place_and_is_when_it_is_ordered() {
+async fn backup_to_be_kept_is_restored_only_on_request() {
     let server = Server::new().await;
     server.asks(&AskedRestore { to: NOBODY.into(), ..server.order() });
     server.starts();
@@ -129,7 +129,7 @@ async fn a_copy_that_only_has_to_stay_is_not_put_in_place_and_is_when_it_is_orde
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_and_plugins_are_those_of_the_copy_too_if_that_is_asked_for_and_the_set_stays_what_it_is() {
+async fn full_restore_includes_settings_and_plugins_but_keeps_lock() {
     let server = Server::new().await;
     server.starts();
     server.init.put("plugins/Chat/config.yml", b"since");
@@ -148,7 +148,7 @@ async fn settings_and_plugins_are_those_of_the_copy_too_if_that_is_asked_for_and
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on_its_own_worlds() {
+async fn impossible_restore_request_is_recorded_and_server_still_starts() {
     let server = Server::new().await;
     let shelf = BackupRepository::new(server.copies.path().join("lobby"));
     let order = |request: &str| AskedRestore { request: request.into(), ..server.order() };
@@ -194,8 +194,7 @@ fn damage(shelf: &BackupRepository, id: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_a_newer_minecraft_has_opened_the_worlds_the_copies_that_would_do_are_named_and_one_that_is_asked_for_is_put_in_place()
- {
+async fn worlds_of_newer_minecraft_list_usable_backups_for_restore() {
     let server = Server::new().await;
     let shelf = BackupRepository::new(server.copies.path().join("lobby"));
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
@@ -223,7 +222,7 @@ async fn where_a_newer_minecraft_has_opened_the_worlds_the_copies_that_would_do_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_turns_out_to_be_damaged_leaves_the_worlds_as_they_are_and_is_named_no_more() {
+async fn damaged_backup_leaves_worlds_unchanged_and_is_delisted() {
     let server = Server::new().await;
     let shelf = BackupRepository::new(server.copies.path().join("lobby"));
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
@@ -237,7 +236,7 @@ async fn a_copy_that_turns_out_to_be_damaged_leaves_the_worlds_as_they_are_and_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_for_another_set_and_one_that_nobody_can_read_are_none() {
+async fn restore_request_unreadable_or_for_other_lock_is_ignored() {
     let server = Server::new().await;
     server.asks(&AskedRestore { to: "c".repeat(64), ..server.order() });
     server.starts();
@@ -251,7 +250,7 @@ async fn an_order_for_another_set_and_one_that_nobody_can_read_are_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restore_that_was_interrupted_is_ended_first_and_counts_as_the_one_that_was_asked_for() {
+async fn interrupted_restore_is_completed_first_and_satisfies_its_request() {
     let server = Server::new().await;
     let restored = serde_json::json!({
         "at": clock::now().to_string(), "id": server.copy.id, "setAside": ".nightshift/set-aside/x", "request": "asked-1",
@@ -266,7 +265,7 @@ async fn a_restore_that_was_interrupted_is_ended_first_and_counts_as_the_one_tha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_report_lists_what_there_is_to_choose_from_and_says_what_came_of_a_request() {
+async fn report_lists_available_backups_and_outcome_of_restore_request() {
     let server = Server::new().await;
     server.asks(&AskedRestore { overwrite: false, ..server.order() });
     server.starts();

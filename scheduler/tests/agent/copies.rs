@@ -123,7 +123,7 @@ fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_worlds_are_copied_before_a_newer_minecraft_starts_and_once_for_one_step() {
+async fn worlds_are_backed_up_once_before_newer_minecraft_starts() {
     let server = Server::new("OneWay").await;
     let newer = server.newer_minecraft();
     server.wants(&newer);
@@ -157,7 +157,7 @@ async fn the_worlds_are_copied_before_a_newer_minecraft_starts_and_once_for_one_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_copy_that_is_due_nothing_is_changed_and_the_set_before_starts_again() {
+async fn failed_pre_update_backup_starts_previous_lock_unchanged() {
     let server = Server::new("OneWay").await;
     server.wants(&server.newer_minecraft());
     // A file is at the path of the backup directory.
@@ -180,7 +180,7 @@ async fn without_the_copy_that_is_due_nothing_is_changed_and_the_set_before_star
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_world_that_is_half_moved_is_not_copied_and_not_opened_by_a_newer_minecraft() {
+async fn partly_migrated_world_is_neither_backed_up_nor_opened() {
     let server = Server::new("OneWay").await;
     server.init.put("world/dimensions/minecraft/overworld/region/r.0.0.mca", b"chunks");
     // A Minecraft that moves worlds exits at each start by itself, and is not tried without a backup. An older one must not create moved worlds
@@ -198,7 +198,7 @@ async fn a_world_that_is_half_moved_is_not_copied_and_not_opened_by_a_newer_mine
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn always_copies_all_there_is_before_another_set_and_the_report_says_what_lies_there() {
+async fn always_policy_backs_up_everything_and_reports_it() {
     let server = Server::new("Always").await;
     let (other, ..) = set(&server.url, 'c');
     server.wants(&other);
@@ -224,7 +224,7 @@ async fn always_copies_all_there_is_before_another_set_and_the_report_says_what_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open_them_as_they_are() {
+async fn previous_lock_restores_only_worlds_it_cannot_open() {
     let mut server = Server::new("OneWay").await;
     let newer = server.newer_minecraft();
     server.wants(&newer);
@@ -316,7 +316,7 @@ async fn with_an_unread_copy() -> (Server, [String; 2]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_the_disk_does_not_give_a_copy_the_one_before_it_is_put_back_and_the_list_tells_the_other() {
+async fn unreadable_backup_falls_back_to_previous_but_stays_listed() {
     let (server, [readable, unread]) = with_an_unread_copy().await;
     assert!(server.run().success(), "{}", server.last_words());
     assert_eq!(server.region(), b"chunks");
@@ -332,7 +332,7 @@ async fn where_the_disk_does_not_give_a_copy_the_one_before_it_is_put_back_and_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_somebody_has_played_since_the_copy_before_the_one_that_is_not_given_is_tried_until_it_is() {
+async fn unreadable_backup_is_retried_if_players_joined_since_previous() {
     let (server, [readable, unread]) = with_an_unread_copy().await;
     server.is_played_on_between_the_copies();
     let mut child = server.init.spawn();
@@ -351,7 +351,7 @@ async fn where_somebody_has_played_since_the_copy_before_the_one_that_is_not_giv
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_the_newest_copy_is_damaged_the_one_before_it_is_not_put_back_over_what_was_played_between_them() {
+async fn damaged_newest_backup_never_falls_back_over_progress() {
     let (server, [_, newest]) = with_two_copies().await;
     server.is_played_on_between_the_copies();
     fs::write(server.shelf().directory(&newest).join("archive.tar.gz"), b"cut").unwrap();
@@ -364,7 +364,7 @@ async fn where_the_newest_copy_is_damaged_the_one_before_it_is_not_put_back_over
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_copy_for_which_there_is_no_room_does_not_keep_the_newest_from_being_tried_again() {
+async fn older_backup_without_space_blocks_no_newest_retry() {
     let (server, [older, newest]) = with_an_unread_copy().await;
     assert!(server.shelf().list().unwrap().iter().all(|copy| copy.state.is_ok()), "nobody has read it yet");
     fs::write(server.shelf().directory(&newest).join("unread.txt"), "a bad sector\n").unwrap();
@@ -376,7 +376,7 @@ async fn an_older_copy_for_which_there_is_no_room_does_not_keep_the_newest_from_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_older_copy_is_put_back_because_there_is_no_room_for_the_newest() {
+async fn newest_backup_without_space_is_not_replaced_by_older() {
     let (server, [_, newest]) = with_two_copies().await;
     server.is_too_large(&newest);
     assert_eq!(server.first_two_tries(), [newest.clone(), newest], "it is waited for room");
@@ -384,7 +384,7 @@ async fn no_older_copy_is_put_back_because_there_is_no_room_for_the_newest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_of_what_ran_in_between_serves_too_if_the_set_before_can_open_it() {
+async fn backup_of_intermediate_lock_is_used_if_openable() {
     let mut server = Server::new("OneWay").await;
     let (never_proven, ..) = set(&server.url, 'c');
     server.wants(&never_proven);
@@ -401,7 +401,7 @@ async fn a_copy_of_what_ran_in_between_serves_too_if_the_set_before_can_open_it(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_played_since_the_copy_is_known_from_the_ping_and_from_the_files_of_the_world() {
+async fn player_activity_is_detected_by_ping_and_world_files() {
     let server = Server::new("OneWay").await;
     server.wants(&server.newer_minecraft());
     assert!(server.run().success());
@@ -434,7 +434,7 @@ async fn whoever_played_since_the_copy_is_known_from_the_ping_and_from_the_files
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that_failed() {
+async fn newer_online_backup_is_never_restored_after_failed_update() {
     let mut server = Server::new("OneWay").await;
     let newer = server.newer_minecraft();
     server.wants(&newer);

@@ -18,7 +18,7 @@ fn said(paper: &Paper) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_told_again_after_one_that_died_goes_on_with_the_next_line_and_repeats_none() {
+async fn countdown_resumed_by_next_agent_continues_without_repeats() {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
@@ -47,7 +47,7 @@ async fn an_agent_that_is_told_again_after_one_that_died_goes_on_with_the_next_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn players_read_the_time_that_is_left_by_the_clock_of_who_stops_them() {
+async fn countdown_follows_clock_of_the_operator() {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 1).await;

@@ -31,7 +31,7 @@ async fn is_warned(left: SignedDuration) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_was_promised_minutes_is_told_that_it_is_now_and_who_has_had_their_time_is_not_told_again() {
+async fn early_stop_warns_players_unless_announced_time_is_over() {
     assert!(is_warned(SignedDuration::from_mins(4)).await, "somebody deletes the pod in the countdown");
     assert!(!is_warned(SignedDuration::from_secs(3)).await, "it is about to end");
     assert!(!is_warned(SignedDuration::from_secs(-60)).await, "it has just ended");
@@ -39,7 +39,7 @@ async fn who_was_promised_minutes_is_told_that_it_is_now_and_who_has_had_their_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it_was_saved() {
+async fn stop_without_rcon_is_no_crash_and_read_from_log() {
     let (mut pod, set) = laid_out().await;
     let deaf = server(&pod, &set);
     // A firewall between the agent and the console.
@@ -57,7 +57,7 @@ async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_begins_beside_a_server_says_nothing_of_it_before_it_has_looked_and_stops_it_with_a_save() {
+async fn new_agent_observes_server_before_reporting_or_stopping_it() {
     for asks_first in [true, false] {
         let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
         pod.write_log();

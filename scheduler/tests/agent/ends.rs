@@ -65,7 +65,7 @@ fn is_read(report: &AgentReport) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_called_saved() {
+async fn unresponsive_server_blocks_no_hook_and_exits_unsaved() {
     let (pod, set) = prepared(true).await;
     let hung = server(&pod, &set);
     let before = pod.report_when("plugins read", is_read).await;
@@ -98,7 +98,7 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_that_confirmed_no_save_and_made_one_is_told_as_saved_in_words_that_say_how_that_is_known() {
+async fn exit_saved_without_confirmation_is_reported_with_evidence() {
     let (mut pod, set) = laid_out().await;
     let refusing = server(&pod, &set);
     let settings = config::SidecarConfig { stop_timeout: TIMEOUT, ..pod.settings() };
@@ -119,7 +119,7 @@ async fn a_stop_that_confirmed_no_save_and_made_one_is_told_as_saved_in_words_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as_locked() {
+async fn server_restarted_in_place_reports_files_differing_from_lock() {
     let (pod, set) = prepared(true).await;
     let first = server(&pod, &set);
     let report = pod.report_when("plugins read", is_read).await;
@@ -142,7 +142,7 @@ async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_ends_before_its_first_answer_names_the_files_that_are_not_as_locked_until_the_next_one_is_read() {
+async fn start_exiting_early_names_files_differing_from_lock() {
     let (pod, set) = prepared(true).await;
     let demo = &set.plugins[0].path;
     let place = pod.data.path().join(demo);
@@ -168,7 +168,7 @@ async fn a_start_that_ends_before_its_first_answer_names_the_files_that_are_not_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_gone_together_with_its_agent_is_told_by_the_next_pod_as_not_saved_and_only_once() {
+async fn exit_with_agent_is_reported_once_by_next_pod() {
     let (pod, set) = laid_out().await;
     let begun = clock::now();
     let forced = server(&pod, &set);
@@ -204,7 +204,7 @@ async fn a_server_that_is_gone_together_with_its_agent_is_told_by_the_next_pod_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_that_the_agent_misses_because_it_is_killed_too_is_told_by_the_next_agent_of_the_pod() {
+async fn exit_missed_by_killed_agent_is_reported_later() {
     let (mut pod, set) = laid_out().await;
     let first = server(&pod, &set);
     let mut agent = pod.start_process().await;
@@ -226,7 +226,7 @@ async fn an_end_that_the_agent_misses_because_it_is_killed_too_is_told_by_the_ne
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins_it_has_and_whether_it_was_saved() {
+async fn server_without_rcon_is_stopped_by_sigterm() {
     for is_saved in [true, false] {
         let (pod, set) = prepared(false).await;
         let mute = start(config(&pod, &set).with("ENABLE_RCON", "false"));

@@ -136,7 +136,7 @@ fn saved_at(data: &Path) -> Vec<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_holds_one_save_of_the_running_server_and_saving_is_on_before_it_is_read_back() {
+async fn online_backup_holds_one_save_and_reenables_saving_early() {
     let (pod, server) = up(MIB).await;
     // Between two files of the world that each save writes.
     let between = pod.data.path().join("world/region/between.bin");
@@ -168,7 +168,7 @@ async fn a_copy_holds_one_save_of_the_running_server_and_saving_is_on_before_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_from_after_the_log_has_told_of_damage_is_marked_and_the_one_from_before_stays_known() {
+async fn online_backup_after_logged_damage_is_marked() {
     let (mut pod, server) = up(MIB).await;
     assert_eq!(pod.report().await.damage, None);
     begin(&pod, &asked("asked-1")).await;
@@ -189,7 +189,7 @@ async fn a_copy_from_after_the_log_has_told_of_damage_is_marked_and_the_one_from
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_request_is_one_copy_also_for_the_next_agent() {
+async fn same_request_takes_one_backup_even_across_agents() {
     let (mut pod, server) = up(MIB).await;
     for _ in 0..2 {
         begin(&pod, &asked("asked-1")).await;
@@ -206,7 +206,7 @@ async fn the_same_request_is_one_copy_also_for_the_next_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_cannot_save_gets_no_copy_and_saving_is_on_again() {
+async fn failed_save_fails_online_backup_and_reenables_saving() {
     let (pod, server) = up(MIB).await;
     server.control("fault save-fails");
     begin(&pod, &asked("asked-1")).await;
@@ -230,7 +230,7 @@ async fn begin_when_free(pod: &Pod, request: &HotCopy) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_nobody_knows_is_told_and_saving_is_switched_on_all_the_same() {
+async fn unknown_save_response_is_reported_and_reenables_saving() {
     let pod = Pod::new("").await;
     put_zeros(&pod, MIB);
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
@@ -251,7 +251,7 @@ async fn an_answer_that_nobody_knows_is_told_and_saving_is_switched_on_all_the_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_was_killed_in_the_middle_is_followed_by_one_that_switches_saving_on() {
+async fn agent_after_killed_one_reenables_saving() {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     put_zeros(&pod, LONG);
     let server = play(&pod).await;
@@ -274,7 +274,7 @@ async fn an_agent_that_was_killed_in_the_middle_is_followed_by_one_that_switches
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_are_not_read_in_time_are_no_copy_and_saving_goes_on() {
+async fn online_backup_fails_at_read_timeout_and_reenables_saving() {
     let (pod, server) = up(LONG).await;
     begin(&pod, &HotCopy { timeout_seconds: 3, ..asked("asked-1") }).await;
     let why = why_failed(&pod, "asked-1").await;
@@ -286,7 +286,7 @@ async fn files_that_are_not_read_in_time_are_no_copy_and_saving_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_in_the_middle_is_not_held_up_and_nothing_is_published() {
+async fn stop_during_online_backup_is_not_delayed() {
     let (pod, server) = up(LONG).await;
     begin(&pod, &asked("asked-1")).await;
     until("saving is off", async || !saves(&server)).await;
@@ -309,7 +309,7 @@ async fn a_stop_in_the_middle_is_not_held_up_and_nothing_is_published() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_while_it_is_read_leaves_no_copy_and_the_next_one_is_copied() {
+async fn server_crash_during_online_backup_leaves_no_backup() {
     let (pod, server) = up(LONG).await;
     begin(&pod, &asked("asked-1")).await;
     until("saving is off", async || !saves(&server)).await;
@@ -324,7 +324,7 @@ async fn a_server_that_dies_while_it_is_read_leaves_no_copy_and_the_next_one_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn saving_that_somebody_else_switched_on_makes_it_no_copy() {
+async fn saving_switched_on_externally_fails_the_online_backup() {
     let (pod, server) = up(256 * MIB).await;
     begin(&pod, &asked("asked-1")).await;
     until("saving is off", async || !saves(&server)).await;
@@ -335,7 +335,7 @@ async fn saving_that_somebody_else_switched_on_makes_it_no_copy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_make_no_sense_are_refused_with_a_sentence() {
+async fn invalid_backup_requests_are_refused_with_a_reason() {
     let (mut pod, _server) = up(MIB).await;
     for name in ["", "a b", "a/b", "../x", "ä", &"x".repeat(65)] {
         let (status, body) = ask(&pod, &asked(name)).await;
@@ -356,7 +356,7 @@ async fn requests_that_make_no_sense_are_refused_with_a_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn older_copies_go_by_the_number_that_is_wanted_and_stay_when_nobody_says_one() {
+async fn older_online_backups_are_pruned_only_to_requested_count() {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     put_zeros(&pod, MIB);
     let _server = play(&pod).await;
@@ -395,7 +395,7 @@ async fn with_one_copy() -> (Pod, Handle, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_many_goes_before_a_copy_asks_for_room_and_what_is_wanted_stays_while_there_is_none() {
+async fn prune_before_backup_frees_space_but_keeps_wanted_backups() {
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     put_zeros(&pod, MIB);
     let server = play(&pod).await;
@@ -420,7 +420,7 @@ async fn what_is_too_many_goes_before_a_copy_asks_for_room_and_what_is_wanted_st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be_for_its_sake() {
+async fn prune_is_paused_during_countdown() {
     let (pod, _server, first) = with_one_copy().await;
     let announce = restart_in(jiff::SignedDuration::from_mins(5), "restart-1");
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
@@ -434,7 +434,7 @@ async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_a_person_names_while_another_one_is_taken_stays_beside_it() {
+async fn backup_named_during_another_backup_is_kept() {
     let (pod, server, first) = with_one_copy().await;
     // Its verification takes seconds.
     put_zeros(&pod, 128 * MIB);
@@ -449,7 +449,7 @@ async fn a_copy_that_a_person_names_while_another_one_is_taken_stays_beside_it()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_copy_goes_for_another_one_that_is_read_back_while_the_server_stops() {
+async fn prune_is_skipped_when_server_stops_during_verification() {
     let (mut pod, server, first) = with_one_copy().await;
     // Its verification takes seconds.
     put_zeros(&pod, 256 * MIB);

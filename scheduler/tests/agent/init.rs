@@ -11,7 +11,7 @@ use crate::pod::Pod;
 use crate::volume::{Init, level_dat, serve, set};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_is_staged_from_the_store_else_from_its_source_and_a_reason_is_given_if_neither_helps() {
+async fn lock_is_staged_from_store_or_else_its_source() {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
     let pod = Pod::new(&url).await;
@@ -36,7 +36,7 @@ async fn a_lock_is_staged_from_the_store_else_from_its_source_and_a_reason_is_gi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn init_makes_an_empty_volume_ready_and_fetches_nothing_the_second_time() {
+async fn init_container_prepares_empty_volume_and_fetches_once() {
     let web = tempfile::tempdir().unwrap();
     let (set, server, demo) = set(&serve(web.path()).await, 'a');
     fs::write(web.path().join("paper.jar"), &server).unwrap();
@@ -58,7 +58,7 @@ async fn init_makes_an_empty_volume_ready_and_fetches_nothing_the_second_time() 
 }
 
 #[test]
-fn init_refuses_a_world_of_a_newer_minecraft_in_one_sentence_and_touches_nothing() {
+fn init_container_refuses_world_of_newer_minecraft_without_changes() {
     let (set, _, _) = set("http://127.0.0.1:1", 'a');
     let init = Init::new(&set);
     init.put("world/level.dat", &level_dat(4671, "1.21.11"));
@@ -70,7 +70,7 @@ fn init_refuses_a_world_of_a_newer_minecraft_in_one_sentence_and_touches_nothing
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn init_waits_while_another_server_has_the_world_open_and_leaves_that_as_last_words_once() {
+async fn init_container_waits_for_locked_world_with_one_message() {
     let web = tempfile::tempdir().unwrap();
     let (set, server, demo) = set(&serve(web.path()).await, 'a');
     fs::write(web.path().join("paper.jar"), &server).unwrap();
@@ -102,7 +102,7 @@ async fn init_waits_while_another_server_has_the_world_open_and_leaves_that_as_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_obstacle_that_stays_is_left_as_last_words_once_and_then_waited_out() {
+async fn init_container_writes_persistent_failure_to_termination_message_once() {
     let web = tempfile::tempdir().unwrap();
     let (set, server, demo) = set(&serve(web.path()).await, 'a');
     fs::write(web.path().join("paper.jar"), &server).unwrap();
@@ -129,7 +129,7 @@ async fn an_obstacle_that_stays_is_left_as_last_words_once_and_then_waited_out()
 }
 
 #[test]
-fn init_says_what_is_missing_and_does_not_give_up() {
+fn init_container_reports_missing_files_and_keeps_trying() {
     let (set, _, _) = set("http://127.0.0.1:1", 'a');
     let init = Init::new(&set);
     let mut child = init.spawn();

@@ -44,7 +44,7 @@ fn is_between(last: &LastStop, from: Timestamp, saved_by: Timestamp) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_that_was_confirmed_is_known_and_neither_one_that_was_not_nor_that_of_an_earlier_process() {
+async fn confirmed_save_is_known_only_for_current_process() {
     let (pod, paper) = up().await;
     let from = clock::now();
     assert!(is_confirmed(&pod).await);
@@ -60,7 +60,7 @@ async fn a_save_that_was_confirmed_is_known_and_neither_one_that_was_not_nor_tha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_save_that_a_copy_of_the_running_server_was_made_of_is_known() {
+async fn save_made_for_online_backup_is_known() {
     let (pod, paper) = up().await;
     let asked = HotCopy {
         request: "asked-1".into(),

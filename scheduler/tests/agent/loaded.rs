@@ -63,7 +63,7 @@ fn put_lock(data: &Path, lock: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_start_tells_what_it_opened_what_it_did_not_and_what_somebody_had_closed() {
+async fn each_start_reports_opened_unopened_and_previously_closed_worlds() {
     use AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
     let pod = Pod::without_agent(tempfile::tempdir().unwrap());
     let first = server(&pod, &MINECRAFT, "");
@@ -110,7 +110,7 @@ async fn each_start_tells_what_it_opened_what_it_did_not_and_what_somebody_had_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_move_of_26_1_takes_no_world_and_no_datapack_away() {
+async fn worlds_and_datapacks_survive_26_1_migration() {
     use AtStart::Opened;
     let pod = Pod::without_agent(tempfile::tempdir().unwrap());
     let first = server(&pod, &MINECRAFT, "");

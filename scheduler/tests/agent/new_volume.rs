@@ -93,7 +93,7 @@ fn damage(shelf: &Path, id: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_volume_without_a_world_gets_all_that_the_copy_holds_once() {
+async fn volume_without_world_is_seeded_once_with_entire_backup() {
     let server = Server::new().await;
     server.starts();
     assert_eq!(server.text("world/region/r.0.0.mca"), "chunks");
@@ -118,7 +118,7 @@ async fn a_volume_without_a_world_gets_all_that_the_copy_holds_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_volume_with_a_world_is_left_alone_and_so_it_is_when_that_world_is_taken_away() {
+async fn volume_with_world_is_never_seeded_even_later() {
     let server = Server::new().await;
     server.init.put("world/level.dat", &level_dat(4556, "1.21.10"));
     server.init.put("world/region/r.0.0.mca", b"ours");
@@ -140,7 +140,7 @@ async fn a_volume_with_a_world_is_left_alone_and_so_it_is_when_that_world_is_tak
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_the_copy_cannot_be_had_nothing_starts_and_no_new_world_is_made() {
+async fn unavailable_seed_backup_blocks_start_and_creates_no_world() {
     let server = Server::new().await;
     let shelf = server.copies.path().join("backups/lobby");
     server.is_to_get(&order("20010101T000000Z-aaaaaaaa"));
@@ -178,7 +178,7 @@ async fn where_the_copy_cannot_be_had_nothing_starts_and_no_new_world_is_made() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_in_the_way_is_mended_and_the_next_try_fills_the_volume() {
+async fn seed_succeeds_on_next_try_after_obstacle_is_removed() {
     let server = Server::new().await;
     server.is_to_get(&order("20010101T000000Z-aaaaaaaa"));
     server.does_not_start();
@@ -188,7 +188,7 @@ async fn what_was_in_the_way_is_mended_and_the_next_try_fills_the_volume() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_copy_of_another_server_lies_on_a_claim_that_is_mounted_apart_and_can_only_be_read() {
+async fn seed_reads_foreign_backup_from_read_only_claim() {
     let mut server = Server::new().await;
     let (own, apart) = (server.copies.path().join("backups"), server.copies.path().join("apart"));
     fs::rename(own.join("lobby"), server.copies.path().join("survival")).unwrap();
@@ -203,7 +203,7 @@ async fn the_copy_of_another_server_lies_on_a_claim_that_is_mounted_apart_and_ca
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_filling_goes_on_and_counts_as_what_was_wanted() {
+async fn interrupted_seed_is_resumed_and_satisfies_its_request() {
     let server = Server::new().await;
     let restored = serde_json::json!({
         "at": clock::now().to_string(), "id": server.copy.id, "setAside": "", "request": "new-volume", "everything": true,
@@ -219,7 +219,7 @@ async fn an_interrupted_filling_goes_on_and_counts_as_what_was_wanted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_minecraft_that_starts_on_the_copy_is_not_copied_before_because_that_copy_is_there() {
+async fn newer_minecraft_on_seeded_volume_needs_no_further_backup() {
     let server = Server::new().await;
     let newer = FileSet { minecraft: "1.21.11".into(), data_version: Some(4671), ..server.set.clone() };
     fs::write(server.init.files.path(), serde_json::to_vec(&newer).unwrap()).unwrap();
@@ -234,7 +234,7 @@ async fn a_newer_minecraft_that_starts_on_the_copy_is_not_copied_before_because_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_report_says_what_came_of_it() {
+async fn report_contains_outcome_of_seed() {
     let server = Server::new().await;
     server.starts();
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;

@@ -12,7 +12,7 @@ use crate::hot_copy::{LONG, MIB, asked, begin, is_as_before, outcome, saves, up,
 use crate::pod::{restart_in, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_that_is_asked_for_while_files_are_read_is_made_at_once_and_what_was_read_is_no_copy() {
+async fn requested_save_during_backup_reads_fails_the_backup() {
     let (pod, server) = up(LONG).await;
     begin(&pod, &asked("asked-1")).await;
     until("saving is off", async || !saves(&server)).await;
@@ -25,7 +25,7 @@ async fn a_save_that_is_asked_for_while_files_are_read_is_made_at_once_and_what_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_during_the_flush_of_a_copy_does_not_wait_for_the_copy_and_none_is_published() {
+async fn requested_save_during_backup_flush_does_not_wait() {
     let (pod, server) = up(MIB).await;
     server.control("fault slow-save 2");
     begin(&pod, &asked("asked-1")).await;
@@ -38,7 +38,7 @@ async fn a_save_during_the_flush_of_a_copy_does_not_wait_for_the_copy_and_none_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_world_that_somebody_else_writes_to_while_it_is_read_is_no_copy_and_the_file_is_named() {
+async fn external_write_fails_online_backup_and_names_file() {
     let (pod, server) = up(MIB).await;
     let region = pod.data.path().join("world/region/r.9.9.mca");
     File::create(&region).unwrap().set_len(256 * MIB).unwrap();
@@ -57,7 +57,7 @@ async fn a_world_that_somebody_else_writes_to_while_it_is_read_is_no_copy_and_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_countdown_waits_for_the_flush_of_a_copy_so_that_players_read_the_whole_of_it_and_the_copy_is_taken() {
+async fn countdown_waits_for_backup_flush_and_backup_completes() {
     let (pod, server) = up(MIB).await;
     server.control("fault slow-save 3");
     begin(&pod, &asked("asked-1")).await;

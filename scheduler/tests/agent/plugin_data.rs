@@ -78,7 +78,7 @@ impl Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_set_before_puts_the_data_of_its_plugins_back_by_order_and_once() {
+async fn previous_lock_restores_plugin_data_on_request_once() {
     let server = Server::new(1 << 20).await;
     let written_by_init = server.text("server.properties");
     server.is_updated();
@@ -100,7 +100,7 @@ async fn the_set_before_puts_the_data_of_its_plugins_back_by_order_and_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_order_for_this_step_the_data_stay_as_the_last_set_left_them() {
+async fn plugin_data_stays_without_restore_request_for_this_update() {
     let server = Server::new(1 << 20).await;
     server.is_updated();
     let another = FileSet { lock: "c".repeat(64), ..server.new.clone() };
@@ -121,7 +121,7 @@ async fn without_an_order_for_this_step_the_data_stay_as_the_last_set_left_them(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_that_is_not_understood_keeps_no_server_from_starting() {
+async fn invalid_plugin_data_request_does_not_block_start() {
     let server = Server::new(1 << 20).await;
     server.is_updated();
     fs::write(server.orders.path().join("restore.json"), r#"{"to": "x", "of": "a later operator"}"#).unwrap();
@@ -130,7 +130,7 @@ async fn an_order_that_is_not_understood_keeps_no_server_from_starting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_joined_the_failed_set_keeps_its_data_in_place_and_the_report_says_where_the_others_lie() {
+async fn player_join_on_failed_lock_keeps_its_plugin_data() {
     let server = Server::new(1 << 20).await;
     server.is_updated();
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
@@ -158,7 +158,7 @@ async fn whoever_joined_the_failed_set_keeps_its_data_in_place_and_the_report_sa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_larger_than_the_limit_is_named_and_stops_no_update() {
+async fn plugin_data_above_limit_is_named_without_blocking_update() {
     let server = Server::new(3).await;
     server.is_updated();
     let record = server.record();
@@ -170,7 +170,7 @@ async fn what_is_larger_than_the_limit_is_named_and_stops_no_update() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn worlds_that_went_back_take_the_data_with_them_whoever_has_played() {
+async fn restored_worlds_restore_plugin_data_despite_later_player_activity() {
     let server = Server::new(1 << 20).await;
     server.is_updated();
     let later = "2100-01-01T00:00:00Z";

@@ -16,7 +16,7 @@ use crate::volume::{Init, copy_of, level_dat, served_set, set};
 const TOO_MUCH: u64 = 1 << 43;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_many_goes_before_init_asks_for_room_and_what_is_wanted_stays_while_there_is_none() {
+async fn init_container_prunes_excess_backups_before_requiring_space() {
     let (_web, url, old) = served_set().await;
     let copies = tempfile::tempdir().unwrap();
     let mut init = Init::new(&old);
@@ -66,7 +66,7 @@ async fn what_is_too_many_goes_before_init_asks_for_room_and_what_is_wanted_stay
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_copy_would_hold_is_measured_when_the_server_has_started() {
+async fn backup_size_is_measured_after_server_start() {
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
     let level = level_dat(4671, "1.21.11");
     for (path, content) in [

@@ -32,7 +32,7 @@ pub(crate) fn lock(lock: char, build: u32, demo: &str, url: &str) -> (FileSet, V
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_lives_is_updated_and_lives_again() {
+async fn fake_server_runs_is_updated_and_runs_again() {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
     let locks = [lock('a', 129, "1.0", &url), lock('b', 130, "2.0", &url)];

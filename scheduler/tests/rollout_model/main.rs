@@ -60,7 +60,7 @@ fn holds(s: Scenario, faults: u8, changes: u8) -> Found {
 }
 
 #[test]
-fn nothing_breaks_without_faults_in_any_scenario() {
+fn model_holds_without_faults_in_every_scenario() {
     for s in scenarios() {
         holds(s, 0, 1);
     }
@@ -68,7 +68,7 @@ fn nothing_breaks_without_faults_in_any_scenario() {
 
 /// An answer that no run of this test gives is not explored by any other run either. Files are always staged in this model.
 #[test]
-fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewhere() {
+fn model_holds_with_two_changes_or_one_fault() {
     let mut given = std::collections::BTreeSet::new();
     for (name, faults, changes) in [
         ("plain: B good", 0, 2),
@@ -98,7 +98,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
 
 #[test]
 #[ignore = "minutes without optimisation: cargo test -p scheduler --release --test rollout_model -- --ignored"]
-fn nothing_breaks_anywhere_with_two_changes_and_one_fault() {
+fn model_holds_everywhere_with_two_changes_and_one_fault() {
     for s in scenarios() {
         holds(s, 0, 2);
         holds(s, 1, 2);
@@ -121,7 +121,7 @@ fn walks_hold(seeds: impl Iterator<Item = u64>) -> Walked {
 const ONCE_BROKEN: [u64; 1] = [336_361];
 
 #[test]
-fn nothing_breaks_in_twenty_thousand_long_histories_and_each_ends() {
+fn model_holds_and_ends_in_twenty_thousand_long_runs() {
     let walked = walks_hold((0..20_000).chain(ONCE_BROKEN));
     // A run without events proves nothing.
     assert!(walked.faults > 60_000, "{}", walked.faults);
@@ -134,13 +134,13 @@ fn nothing_breaks_in_twenty_thousand_long_histories_and_each_ends() {
 
 #[test]
 #[ignore = "a million histories: cargo test -p scheduler --release --test rollout_model -- --ignored million"]
-fn nothing_breaks_in_a_million_long_histories() {
+fn model_holds_in_a_million_long_runs() {
     walks_hold(0..1_000_000);
 }
 
 #[test]
 #[ignore = "gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored three"]
-fn nothing_breaks_in_one_update_with_any_three_faults() {
+fn model_holds_in_one_update_with_any_three_faults() {
     for name in ["plain: B flaky", "one-way: B flaky"] {
         holds(named(name), 3, 1);
     }
@@ -148,7 +148,7 @@ fn nothing_breaks_in_one_update_with_any_three_faults() {
 
 #[test]
 #[ignore = "gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored two"]
-fn nothing_breaks_in_one_update_with_any_two_faults_whatever_else_goes_on() {
+fn model_holds_with_any_two_faults_and_other_events() {
     for name in [
         "one-way, and a person asks for a copy: B flaky",
         "the node is emptied: B flaky",
@@ -163,7 +163,7 @@ fn nothing_breaks_in_one_update_with_any_two_faults_whatever_else_goes_on() {
 }
 
 #[test]
-fn each_rule_of_the_design_is_needed() {
+fn model_breaks_without_each_design_rule() {
     for (rule, scenario, faults, broken) in [
         (Rule::NotAfter, "plain: B good", 1, "2"),
         (Rule::SaveOutlivesPlayers, "plain: B good", 0, "7"),

@@ -32,7 +32,7 @@ fn slack(occasion: NotificationEvent, more: &Value) -> String {
 }
 
 #[test]
-fn our_own_words_name_the_server_and_what_there_is_to_know() {
+fn message_defaults_name_server_and_details() {
     let bad = json!({"why": "CoreProtect 23.1 did not enable"});
     let lines = [
         slack(NotificationEvent::Planned, &json!({"when": "Sun 22 Nov 04:00 CET"})),
@@ -63,7 +63,7 @@ fn our_own_words_name_the_server_and_what_there_is_to_know() {
 }
 
 #[test]
-fn the_users_words_come_in_as_many_languages_as_they_have_lines() {
+fn message_template_is_rendered_per_language_line() {
     let texts =
         json!({"done": "**{server}** is back after {down}: {what}\n{server} ist nach {down} wieder da ({why})"});
     let done = notice(NotificationEvent::Done, &json!({"down": "21 s", "what": "Via_Version 5.7.1"}));
@@ -74,7 +74,7 @@ fn the_users_words_come_in_as_many_languages_as_they_have_lines() {
 }
 
 #[test]
-fn the_users_words_for_an_update_do_not_hide_that_it_is_not_proven() {
+fn message_template_cannot_hide_unverified_update() {
     let texts = json!({"done": "{server} is back"});
     let said = |texts: &Value, more: &Value| said(ChatKind::Slack, texts, &notice(NotificationEvent::Done, more));
     let doubt = json!({"why": "not as locked: plugins/Shop.jar"});
@@ -85,14 +85,14 @@ fn the_users_words_for_an_update_do_not_hide_that_it_is_not_proven() {
 }
 
 #[test]
-fn what_is_no_place_stays_and_a_value_is_not_looked_at_for_places() {
+fn message_keeps_unknown_placeholders_and_does_not_expand_values() {
     let texts = json!({"done": "{who} {what} } { {down"});
     let done = notice(NotificationEvent::Done, &json!({"what": "{server}"}));
     assert_eq!(said(ChatKind::Discord, &texts, &done), "{who} {server} } { {down");
 }
 
 #[test]
-fn a_name_from_a_page_calls_nobody_links_nowhere_and_changes_no_look() {
+fn message_escapes_mentions_links_and_markup_in_names() {
     let evil = "@everyone <!channel> <@1> [x](https://example.org) **a** `b` & \u{7}\nend";
     let evil = notice(NotificationEvent::Done, &json!({"what": evil, "down": "1 s"}));
     let discord = build_body(&channel(ChatKind::Discord, &json!({})), "games", "lobby", &evil);
@@ -112,7 +112,7 @@ fn a_name_from_a_page_calls_nobody_links_nowhere_and_changes_no_look() {
 }
 
 #[test]
-fn no_message_is_longer_than_its_chat_takes() {
+fn message_fits_limit_of_its_chat() {
     let texts = json!({"done": "{what}".repeat(166)});
     for what in ["x", "ä", "😀", "<", "&", "*"] {
         let done = notice(NotificationEvent::Done, &json!({"what": what.repeat(1_024 / what.len())}));

@@ -36,7 +36,7 @@ impl Process {
 }
 
 #[tokio::test]
-async fn a_channel_of_the_cluster_and_a_servers_own_of_the_same_name_are_told_apart_and_each_once() {
+async fn channels_of_same_name_are_delivered_separately() {
     let (home, games) = (Receiver::start([]).await, Receiver::start([]).await);
     let mut secrets = at_home(&home.hook());
     secrets.insert(["games", "chat", "address"].map(str::to_owned), games.hook());
@@ -57,7 +57,7 @@ async fn a_channel_of_the_cluster_and_a_servers_own_of_the_same_name_are_told_ap
 }
 
 #[tokio::test]
-async fn many_servers_ask_a_receiver_that_is_away_as_often_as_one_would_and_all_are_told_when_it_is_back() {
+async fn cluster_channel_shares_backoff_across_servers() {
     let receiver = Receiver::start([Answer::Slower("0.4")]).await;
     let mut process = Process::with_staff(&receiver);
     let mut all: Vec<(Key, Vec<NotificationState>)> =
@@ -80,7 +80,7 @@ async fn many_servers_ask_a_receiver_that_is_away_as_often_as_one_would_and_all_
 }
 
 #[tokio::test]
-async fn what_one_server_meets_is_known_of_all_and_so_is_its_end() {
+async fn cluster_channel_failure_and_recovery_reach_all_servers() {
     let receiver = Receiver::start([Answer::Status(404)]).await;
     let mut process = Process::with_staff(&receiver);
     let now = process.office.now;
@@ -104,7 +104,7 @@ async fn what_one_server_meets_is_known_of_all_and_so_is_its_end() {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_missing_is_looked_for_once_for_all_servers_and_counted_without_any() {
+async fn missing_cluster_secret_is_read_once_for_all_servers() {
     let receiver = Receiver::start([]).await;
     let mut process = Process::with_staff(&receiver);
     process.office.secrets.lock().unwrap().clear();

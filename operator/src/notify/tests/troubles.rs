@@ -5,7 +5,7 @@ use std::io::Write;
 use super::*;
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn webhook_redirect_is_not_followed() {
     let receiver = Receiver::start([Answer::MovedTo("/elsewhere")]).await;
     let mut process = Process::to(&receiver);
     process.pass(&lobby(), &[team()], &mut [done("one")]);
@@ -14,7 +14,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_address_inside_is_asked_only_when_an_admin_has_said_so() {
+async fn webhook_to_private_address_needs_allowed_origin() {
     let receiver = Receiver::start([]).await;
     let port = receiver.base.port().unwrap();
     for (address, fault) in [
@@ -35,7 +35,7 @@ async fn an_address_inside_is_asked_only_when_an_admin_has_said_so() {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_missing_is_told_before_there_is_anything_to_tell() {
+async fn missing_secret_is_reported_before_first_notification() {
     let receiver = Receiver::start([]).await;
     let process = Process::to(&receiver);
     let mut wrong = [team(), team()];
@@ -54,7 +54,7 @@ async fn a_secret_that_is_missing_is_told_before_there_is_anything_to_tell() {
 }
 
 #[tokio::test]
-async fn what_waits_for_its_secret_is_told_as_soon_as_that_is_seen_to_be_there() {
+async fn pending_notification_is_sent_once_secret_appears() {
     let receiver = Receiver::start([]).await;
     let mut process = Process::to(&receiver);
     process.office.secrets.lock().unwrap().clear();
@@ -70,7 +70,7 @@ async fn what_waits_for_its_secret_is_told_as_soon_as_that_is_seen_to_be_there()
 }
 
 #[tokio::test]
-async fn what_is_too_late_is_given_up_and_noted_so() {
+async fn expired_notification_is_given_up_and_recorded() {
     let receiver = Receiver::start([]).await;
     let mut process = Process::to(&receiver);
     let mut status = vec![NotificationState { until: process.office.now, ..done("late") }, done("one")];
@@ -81,7 +81,7 @@ async fn what_is_too_late_is_given_up_and_noted_so() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_taken_does_not_keep_the_next_one_waiting() {
+async fn rejected_message_does_not_block_next_one() {
     let receiver = Receiver::start([Answer::Status(400)]).await;
     let mut process = Process::to(&receiver);
     let mut status = vec![done("strange"), done("one")];
@@ -91,7 +91,7 @@ async fn a_message_that_is_not_taken_does_not_keep_the_next_one_waiting() {
 }
 
 #[tokio::test]
-async fn a_corrected_channel_is_tried_at_once() {
+async fn corrected_channel_is_retried_at_once() {
     let receiver = Receiver::start([Answer::Status(404)]).await;
     let mut process = Process::to(&receiver);
     let mut status = vec![done("one")];
@@ -119,7 +119,7 @@ impl Write for Log {
 }
 
 #[tokio::test]
-async fn nobody_reads_an_address_in_a_log_a_condition_or_an_event() {
+async fn webhook_address_stays_out_of_logs_conditions_and_events() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber =
@@ -164,7 +164,7 @@ async fn nobody_reads_an_address_in_a_log_a_condition_or_an_event() {
 }
 
 #[test]
-fn every_fault_names_the_channel_the_place_and_a_way_out() {
+fn delivery_error_names_channel_field_and_remedy() {
     let codes = (300..600).flat_map(|code| [DeliveryError::Status(code), DeliveryError::Moved(code)]);
     let others = [
         DeliveryError::SecretMissing,

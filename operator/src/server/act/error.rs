@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_is_refused_for_what_somebody_changed_meanwhile_is_looked_at_again_and_no_failure() {
+    fn write_conflict_counts_as_stale_and_not_as_failure() {
         let write = |code: u16, reason: &str| {
             let status = serde_json::from_value(serde_json::json!({
                 "status": "Failure", "message": "", "reason": reason, "code": code,

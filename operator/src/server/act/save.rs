@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_save_has_as_long_as_the_stop_within_reason() {
+    fn save_timeout_follows_stop_timeout_within_limits() {
         let of = |seconds| within(SignedDuration::from_secs(seconds));
         assert_eq!([of(30), of(60), of(150), of(300), of(1_800)], [60, 60, 150, 300, 300]);
     }

@@ -64,7 +64,7 @@ fn copy(of: &str, before: &str, played_since: bool) -> Value {
 }
 
 #[test]
-fn the_copy_from_before_this_set_is_the_one_that_is_put_back_and_that_has_to_be_ordered() {
+fn backup_before_this_lock_is_restored_and_needs_request() {
     let mut seen = seen(true, &copy("a", "b", false));
     let world = look_at_world(&seen);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))));
@@ -81,7 +81,7 @@ fn the_copy_from_before_this_set_is_the_one_that_is_put_back_and_that_has_to_be_
 }
 
 #[test]
-fn a_copy_that_finds_no_room_is_no_way_back_until_there_is_some_and_who_does_not_say_has_it() {
+fn backup_without_space_to_restore_is_not_usable() {
     let look = |played, free: &Value| {
         let mut said = copy("a", "b", played);
         said["lastOfWorlds"]["bytes"] = json!(60_000_000_000_u64);
@@ -99,12 +99,12 @@ fn a_copy_that_finds_no_room_is_no_way_back_until_there_is_some_and_who_does_not
 }
 
 #[test]
-fn a_copy_of_another_step_is_no_way_back() {
+fn backup_of_other_update_is_not_usable() {
     assert_eq!(look_at_world(&seen(true, &copy("a", "c", false))).backup, None);
 }
 
 #[test]
-fn a_copy_of_what_was_never_proven_is_a_way_back_if_what_settled_can_open_it() {
+fn backup_of_unverified_lock_is_usable_if_stable_reads_it() {
     let mut seen = seen(true, &copy("c", "b", false));
     assert_eq!(look_at_world(&seen).backup, Some(DataVersion(4556)));
     seen.facts.settled = Some(StableSet { revision: Revision(1), world: DataVersion(4555) });
@@ -112,7 +112,7 @@ fn a_copy_of_what_was_never_proven_is_a_way_back_if_what_settled_can_open_it() {
 }
 
 #[test]
-fn whoever_may_have_played_has_played() {
+fn world_counts_as_played_when_agent_is_silent() {
     let played = seen(true, &copy("a", "b", true));
     assert!(look_at_world(&played).played_since && restore_order(&played).unwrap().unless_played);
     let mut silent = seen(true, &copy("a", "b", false));
@@ -129,7 +129,7 @@ fn whoever_may_have_played_has_played() {
 }
 
 #[test]
-fn what_an_agent_has_said_of_the_worlds_counts_when_it_falls_silent() {
+fn world_report_of_silent_agent_still_counts() {
     let mut silent = seen(true, &copy("a", "b", true));
     silent.heard = silent.report.take();
     let world = look_at_world(&silent);
@@ -142,7 +142,7 @@ fn what_an_agent_has_said_of_the_worlds_counts_when_it_falls_silent() {
 }
 
 #[test]
-fn where_the_copies_cannot_be_read_somebody_may_have_played_and_the_init_container_looks_for_itself() {
+fn world_counts_as_played_when_backups_are_unreadable() {
     let mut seen = seen(true, &json!({"good": 0, "problem": "could not look through the copies"}));
     let world = look_at_world(&seen);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), None));
@@ -152,7 +152,7 @@ fn where_the_copies_cannot_be_read_somebody_may_have_played_and_the_init_contain
 }
 
 #[test]
-fn worlds_that_nobody_has_heard_of_are_taken_for_opened_where_no_copy_could_bring_them_back() {
+fn world_counts_as_opened_without_report_or_backup() {
     let started = json!({"metadata": {"name": "lobby-0"}, "status": {"containerStatuses": [{
         "name": "papermc", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}},
     }]}});
@@ -167,7 +167,7 @@ fn worlds_that_nobody_has_heard_of_are_taken_for_opened_where_no_copy_could_brin
 }
 
 #[test]
-fn worlds_that_are_refused_are_of_the_format_that_the_init_container_says_and_else_above_what_settled() {
+fn refused_world_format_comes_from_init_container() {
     let floor = |words: &str| look_at_world(&refused(words)).floor;
     let older = "REFUSED: Minecraft 1.21.10 must not open this world: Minecraft 1.21.11 has opened it, and a world cannot go back. Choose 1.21.11";
     assert_eq!(floor(&format!("{older}\nFormat of the worlds (DataVersion): 4671")), DataVersion(4671));
@@ -178,14 +178,14 @@ fn worlds_that_are_refused_are_of_the_format_that_the_init_container_says_and_el
 }
 
 #[test]
-fn a_settled_template_without_the_volume_can_put_nothing_back_and_nothing_is_ordered() {
+fn restore_is_not_requested_without_stable_backup_volume() {
     let world = look_at_world(&seen(false, &copy("a", "b", false)));
     assert_eq!(world.backup, None);
     assert!(world.restore_ordered, "there is nothing to wait for");
 }
 
 #[test]
-fn another_revision_of_the_same_files_needs_no_copy() {
+fn restore_is_not_needed_for_revision_with_same_lock() {
     let mut same = seen(true, &copy("a", "b", false));
     same.pod_lock = same.settled_lock.clone();
     assert_eq!(restore_order(&same), None);
@@ -211,7 +211,7 @@ fn kept(before: &str, back: &Value) -> Value {
 }
 
 #[test]
-fn plugins_data_that_were_kept_in_this_step_are_ordered_back_and_the_worlds_are_not() {
+fn plugin_data_restore_excludes_worlds() {
     let mut seen = seen_with_data(&kept("b", &json!(null)));
     assert!(!data_ordered(&seen));
     let order = data_order(&seen).unwrap();
@@ -228,7 +228,7 @@ fn plugins_data_that_were_kept_in_this_step_are_ordered_back_and_the_worlds_are_
 }
 
 #[test]
-fn nothing_is_ordered_where_nothing_was_kept_and_something_where_nobody_can_be_asked() {
+fn plugin_data_restore_is_requested_if_data_may_exist() {
     for nothing in [
         json!(null),
         kept("c", &json!(null)),

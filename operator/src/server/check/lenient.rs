@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mistake_keeps_a_trial_from_going_on_and_players_are_told_as_long_as_before() {
+    fn invalid_spec_does_not_stop_rollout_or_change_notice() {
         for mistake in mistakes() {
             let mut spec = json!({"players": {"notice": "9m", "text": "Down in {in}"}});
             let is_about_players = mistake.get("players").is_some();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_begun_by_the_clock_is_read_from_a_spec_with_a_mistake_elsewhere() {
+    fn invalid_spec_suppresses_scheduled_actions() {
         let read = read(json!({
             "jvm": {"heap": "lots"}, "restart": {"cron": "* * * * *"},
             "updateSchedule": {"maintenanceWindow": {"cron": "* * * * *"}},

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_below_the_servers_directory_that_may_hold_a_world_is_refused_however_its_place_is_written() {
+    fn pod_template_rejects_volume_that_may_hold_world() {
         let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
         for at in [
             "/data/plugins",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_world_may_be_mounted_anywhere_and_other_places_and_containers_are_their_owners() {
+    fn pod_template_accepts_volumes_without_worlds() {
         for mut volume in [
             json!({"configMap": {"name": "motd"}}),
             json!({"secret": {"secretName": "forwarding"}}),

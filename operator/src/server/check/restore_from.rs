@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_lies_where_the_own_ones_lie_or_where_those_of_another_server_do_unless_a_claim_is_named() {
+    fn restore_from_finds_claim_of_own_or_other_server() {
         let of = |backup: Value, from: Value| {
             let NewVolumeOrder { server, copy, claim, apart } = order(json!({"backup": backup, "restoreFrom": from}));
             assert_eq!(copy, "latest");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_lead_out_of_the_directory_of_copies_is_named() {
+    fn restore_from_rejects_names_outside_repository() {
         for (from, path) in [
             (json!({"copy": "../lobby"}), "spec.restoreFrom.copy"),
             (json!({"copy": "newest"}), "spec.restoreFrom.copy"),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn another_claim_is_mounted_for_the_first_start_alone() {
+    fn restore_from_mounts_other_claim_for_first_start_only() {
         let another = check(&server(json!({"backup": {}, "restoreFrom": {"server": "survival"}}))).unwrap();
         assert_eq!(another.mounts_apart(), Some("backup-survival-0"));
         assert_eq!(another.past_its_first_start().mounts_apart(), None);

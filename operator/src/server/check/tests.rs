@@ -26,7 +26,7 @@ fn paths(spec: Value) -> Vec<String> {
 }
 
 #[test]
-fn the_shortest_spec_is_complete() {
+fn minimal_spec_is_valid() {
     let checked = check(&server(json!({}))).unwrap();
     assert_eq!(checked.claim_name(), "data-lobby-0");
     assert!(!checked.eula);
@@ -34,7 +34,7 @@ fn the_shortest_spec_is_complete() {
 }
 
 #[test]
-fn every_wrong_field_is_named_at_once() {
+fn spec_check_reports_all_invalid_fields_at_once() {
     let wrong = json!({
         "players": {"notice": "soon"},
         "updateSchedule": {"maintenanceWindow": {"cron": "61 4 * * 0"}},
@@ -45,7 +45,7 @@ fn every_wrong_field_is_named_at_once() {
 }
 
 #[test]
-fn another_software_than_paper_is_never_run_as_paper() {
+fn spec_rejects_software_other_than_paper() {
     for software in ["Purpur", "Folia", "Velocity"] {
         let complaints = check(&server(json!({"software": software}))).unwrap_err();
         let said = complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -56,7 +56,7 @@ fn another_software_than_paper_is_never_run_as_paper() {
 }
 
 #[test]
-fn a_server_without_rcon_is_accepted_where_nobody_is_asked_and_nothing_is_done_over_it() {
+fn spec_without_rcon_is_valid_if_rcon_is_unused() {
     let without = |more: Value| {
         let mut spec = json!({"rcon": {"enabled": false}, "players": {"policy": "Ignore"}});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -78,7 +78,7 @@ fn a_server_without_rcon_is_accepted_where_nobody_is_asked_and_nothing_is_done_o
 }
 
 #[test]
-fn copies_of_the_running_server_are_read_and_wrong_ones_named() {
+fn backup_schedule_is_parsed_and_errors_named() {
     let backup = |backup: Value| json!({"backup": backup, "timeZone": "Europe/Berlin"});
     let of = |schedule: Value| check(&server(backup(json!({"schedule": schedule})))).unwrap().backup.unwrap();
     let next = |schedule: Value| of(schedule).schedule.unwrap().next("2026-11-22T00:00:00Z".parse().unwrap()).unwrap();
@@ -93,7 +93,7 @@ fn copies_of_the_running_server_are_read_and_wrong_ones_named() {
 }
 
 #[test]
-fn a_wrong_schedule_of_copies_leaves_the_rest_of_the_server_checked_and_is_named_with_what_to_write() {
+fn invalid_backup_schedule_leaves_rest_of_spec_valid() {
     for (wrong, why) in [
         (json!({"cron": "0 5 * *", "contents": "Worlds"}), "`0 5 * *` has 4 fields, a schedule has five"),
         (json!({"cron": "0 0 30 2 *", "contents": "Worlds"}), "`0 0 30 2 *` never happens"),
@@ -119,7 +119,7 @@ fn a_wrong_schedule_of_copies_leaves_the_rest_of_the_server_checked_and_is_named
 }
 
 #[test]
-fn a_wrong_zone_of_the_server_itself_is_no_matter_of_its_copies() {
+fn backup_schedule_zone_overrides_invalid_server_zone() {
     let schedule = |time_zone: Option<&str>| {
         let schedule = json!({"cron": "0 5 * * *", "timeZone": time_zone});
         paths(json!({"timeZone": "Mars", "backup": {"schedule": schedule}}))
@@ -129,7 +129,7 @@ fn a_wrong_zone_of_the_server_itself_is_no_matter_of_its_copies() {
 }
 
 #[test]
-fn a_stop_that_is_shorter_than_a_save_is_refused_with_the_reason() {
+fn stop_timeout_shorter_than_save_is_refused() {
     let complaints = |timeout: &str| {
         let spec = json!({"gracefulShutdown": {"timeout": timeout}});
         check(&server(spec)).err().unwrap_or_default()
@@ -151,7 +151,7 @@ fn a_stop_that_is_shorter_than_a_save_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_the_safety_of_the_world_hangs_on_cannot_be_overridden_by_a_pod_template() {
+fn pod_template_cannot_override_world_safety() {
     let template = |container: Value| json!({"podTemplate": {"spec": {"containers": [container]}}});
     let variable = template(json!({"name": "papermc", "env": [{"name": "STOP_DURATION", "value": "1"}]}));
     assert_eq!(paths(variable), ["spec.podTemplate.spec.containers[papermc].env[STOP_DURATION]"]);
@@ -164,7 +164,7 @@ fn what_the_safety_of_the_world_hangs_on_cannot_be_overridden_by_a_pod_template(
 }
 
 #[test]
-fn the_claim_of_the_server_itself_is_none_for_its_copies() {
+fn backup_claim_must_differ_from_world_claim() {
     let of = |storage: Value, backup: Value| paths(json!({"storage": storage, "backup": {"storage": backup}}));
     let named = |claim: &str| json!({"existingClaim": claim});
     let refused = ["spec.backup.storage.existingClaim"];
@@ -178,7 +178,7 @@ fn the_claim_of_the_server_itself_is_none_for_its_copies() {
 }
 
 #[test]
-fn blackouts_and_latest_starts_are_read_and_wrong_ones_named() {
+fn blackouts_and_latest_starts_are_parsed_and_errors_named() {
     let schedule = |more: Value| {
         let mut schedule = json!({"maintenanceWindow": {"cron": "0 4 * * 0", "duration": "2h"}});
         for (key, value) in more.as_object().unwrap() {
@@ -223,7 +223,7 @@ fn blackouts_and_latest_starts_are_read_and_wrong_ones_named() {
 }
 
 #[test]
-fn what_players_read_is_short_where_there_is_little_room_and_shown_somewhere() {
+fn announcement_needs_short_text_and_display_target() {
     let checked = |players: Value| check(&server(json!({"players": players, "restart": {"cron": "@daily"}}))).unwrap();
     let ours = checked(json!({}));
     assert_eq!((ours.announcement.short.as_str(), ours.show), ("Restart in {in}", protocol::in_the_chat()));
@@ -235,7 +235,7 @@ fn what_players_read_is_short_where_there_is_little_room_and_shown_somewhere() {
 }
 
 #[test]
-fn a_language_that_nobody_has_words_for_is_refused_where_it_stands_and_with_those_that_are_known() {
+fn announcement_in_unknown_language_is_refused() {
     let text = json!({"text": "Restart in {in}\nNeustart in {in:ge}"});
     let restart = json!({"cron": "@daily", "text": "{in:"});
     let wrong = json!({"players": text, "restart": restart});
@@ -250,6 +250,6 @@ fn a_language_that_nobody_has_words_for_is_refused_where_it_stands_and_with_thos
 }
 
 #[test]
-fn the_schema_lets_in_the_languages_that_the_agent_has_words_for() {
+fn schema_languages_match_announcement_languages() {
     assert_eq!(crds::schema::LANGUAGES, scheduler::announcement::locale::LANGUAGES.map(|language| language.code));
 }

@@ -61,7 +61,7 @@ fn shaped(seen: Observed, of: impl Fn(StatefulSetView) -> StatefulSetView) -> Ob
 }
 
 #[test]
-fn a_set_that_is_well_is_proven_and_closed_while_the_spec_is_wrong() {
+fn rollout_is_marked_stable_while_spec_is_invalid() {
     let until = now() + SignedDuration::from_secs(9);
     assert_eq!(step(&trial(), with(Verification::Pending { until })), Step::Wait(WaitingOn::Proof { until }));
     let seen = shaped(trial(), |set| StatefulSetView { current: FAILED, ..set });
@@ -71,7 +71,7 @@ fn a_set_that_is_well_is_proven_and_closed_while_the_spec_is_wrong() {
 }
 
 #[test]
-fn a_set_whose_pod_somebody_gave_another_image_is_kept_unproven() {
+fn rollout_with_changed_pod_image_stays_unverified() {
     let containers = |image: &str| json!({"containers": [{"name": "papermc", "image": image}]});
     let mut said = on_trial(&json!({})).report.unwrap();
     let agent = Arc::make_mut(&mut said);
@@ -98,7 +98,7 @@ fn a_set_whose_pod_somebody_gave_another_image_is_kept_unproven() {
 }
 
 #[test]
-fn a_node_whose_clock_is_behind_shortens_no_proof_while_its_agent_is_silent() {
+fn verification_is_not_shortened_by_slow_node_clock() {
     let behind = SignedDuration::from_mins(20);
     let mut said = on_trial(&json!({})).report.unwrap();
     Arc::make_mut(&mut said).at = now() - behind;
@@ -116,7 +116,7 @@ fn a_node_whose_clock_is_behind_shortens_no_proof_while_its_agent_is_silent() {
 }
 
 #[test]
-fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
+fn failed_rollout_rolls_back_while_spec_is_invalid() {
     assert_eq!(step(&trial(), with(Verification::Failed)), Step::MarkFailed { revision: FAILED });
     let mut seen = trial();
     seen.facts.mark_failed(FAILED, None);
@@ -135,7 +135,7 @@ fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
 }
 
 #[test]
-fn the_first_start_of_a_newer_minecraft_has_the_deadline_that_is_set_for_it() {
+fn first_start_of_newer_minecraft_uses_its_own_deadline() {
     let minutes = |seen: &Observed| {
         let checked = check_on_trial(&wrong_spec()).unwrap();
         let life = build_plan(&checked, seen, PACE, now()).unwrap().seen.pod.unwrap().life;
@@ -153,7 +153,7 @@ fn the_first_start_of_a_newer_minecraft_has_the_deadline_that_is_set_for_it() {
 }
 
 #[test]
-fn a_commit_that_has_not_taken_effect_is_taken_back_and_nothing_else_is_begun() {
+fn commit_without_effect_is_reverted_first() {
     let mut seen = trial();
     (seen.pod_revision, seen.pod_lock) = (Some(SETTLED), seen.settled_lock.clone());
     assert_eq!(step(&seen, |_| {}), Step::Restore { revision: SETTLED, door: Partition::Closed });
@@ -171,7 +171,7 @@ fn a_commit_that_has_not_taken_effect_is_taken_back_and_nothing_else_is_begun() 
 }
 
 #[test]
-fn a_trial_is_under_way_until_it_was_told_how_it_ended() {
+fn rollout_is_in_progress_until_its_end_is_reported() {
     let told = |settled: Revision| -> PaperMCServerStatus {
         serde_json::from_value(json!({"rollout": {"settled": settled.to_string()}})).unwrap()
     };
@@ -192,7 +192,7 @@ fn a_trial_is_under_way_until_it_was_told_how_it_ended() {
 }
 
 #[test]
-fn a_failure_that_may_be_over_at_the_next_try_ends_no_countdown_and_no_commit_and_leaves_no_end_untold() {
+fn transient_failure_keeps_countdown_and_pending_rollout_end() {
     use scheduler::observation::{Announced, Disruption, PodUid};
 
     let none = PaperMCServerStatus::default();
@@ -218,7 +218,7 @@ fn a_failure_that_may_be_over_at_the_next_try_ends_no_countdown_and_no_commit_an
 }
 
 #[test]
-fn nothing_goes_on_without_consent_whatever_else_is_wrong_with_the_spec() {
+fn rollout_needs_eula_even_with_invalid_spec() {
     let mut server = wrong_spec();
     server.spec.eula = Some(crds::paper_mc_server::Eula::Accepted);
     assert!(read_with_consent(&server).is_some());

@@ -58,7 +58,7 @@ fn said(follows: &FollowState, to: &Lock) -> Option<String> {
 }
 
 #[test]
-fn an_update_waits_until_the_followed_server_has_run_what_it_changes_for_long_enough() {
+fn follower_waits_until_followed_server_has_soaked_update() {
     let to = lock(1, &["Via 2", "Chat 1"]);
     let since = |hour| well(vec![(hour, lock(1, &["Via 2", "Chat 1"]))]);
     let words = "waits for staging, which has run Via 2 since hour 53 and has to until hour 101 (48 hours)";
@@ -71,7 +71,7 @@ fn an_update_waits_until_the_followed_server_has_run_what_it_changes_for_long_en
 }
 
 #[test]
-fn what_the_followed_server_has_run_counts_over_its_own_updates_of_something_else() {
+fn soak_continues_across_unrelated_updates() {
     let to = lock(1, &["Via 2", "Chat 1"]);
     let nightly = |middle: &[&str]| {
         well(vec![
@@ -90,7 +90,7 @@ fn what_the_followed_server_has_run_counts_over_its_own_updates_of_something_els
 }
 
 #[test]
-fn a_set_that_was_kept_unproven_soaks_nothing_and_ends_no_soak_of_what_was_proven_before() {
+fn unverified_lock_does_not_soak_or_reset_soak() {
     let to = lock(1, &["Via 2", "Chat 1"]);
     let ran = |sets: Vec<(i64, bool, Lock)>| FollowState {
         sets: sets
@@ -113,7 +113,7 @@ fn a_set_that_was_kept_unproven_soaks_nothing_and_ends_no_soak_of_what_was_prove
 }
 
 #[test]
-fn a_followed_server_that_runs_another_release_says_which() {
+fn follower_names_release_of_followed_server() {
     let to = lock(1, &["Via 2", "Chat 1"]);
     let runs = |build, plugins: &[&str]| well(vec![(0, lock(build, plugins))]);
     let still = runs(1, &["Via 1"]);
@@ -134,7 +134,7 @@ fn a_followed_server_that_runs_another_release_says_which() {
 }
 
 #[test]
-fn only_what_both_servers_have_and_the_update_changes_is_waited_for() {
+fn follower_waits_only_for_shared_changed_plugins() {
     let staging = well(vec![(99, lock(9, &["Via 9"]))]);
     for (plugins, what) in [
         (["Via 1", "Chat 2"].as_slice(), "a plugin that staging does not have"),
@@ -150,7 +150,7 @@ fn only_what_both_servers_have_and_the_update_changes_is_waited_for() {
 }
 
 #[test]
-fn a_followed_server_that_is_not_well_is_waited_for_although_it_has_run_all_of_it() {
+fn follower_waits_while_followed_server_is_unhealthy() {
     let to = lock(1, &["Via 2", "Chat 1"]);
     let circle = LeaderState::Circle(vec!["lobby".to_owned(), "staging".to_owned(), "lobby".to_owned()]);
     for (state, reason, words) in [
@@ -182,7 +182,7 @@ fn said_of_nothing(follows: &FollowState) -> bool {
 }
 
 #[test]
-fn a_circle_is_found_by_who_is_in_it_and_nobody_walks_in_one_for_ever() {
+fn follow_cycle_is_reported_only_to_its_members() {
     let follows = |name: &str| {
         let of = [("a", "b"), ("b", "c"), ("c", "a"), ("x", "a"), ("p", "q")];
         of.iter().find(|(from, _)| *from == name).map(|(_, to)| (*to).to_owned())
@@ -193,7 +193,7 @@ fn a_circle_is_found_by_who_is_in_it_and_nobody_walks_in_one_for_ever() {
 }
 
 #[test]
-fn how_a_followed_server_fares_is_its_own_word() {
+fn followed_server_state_comes_from_its_own_status() {
     let state = |spec: Value, ready: &str, runs: &str, settled: &Value| {
         let server: PaperMCServer = server(spec);
         let condition = json!({
@@ -212,7 +212,7 @@ fn how_a_followed_server_fares_is_its_own_word() {
 }
 
 #[test]
-fn a_server_that_follows_itself_or_for_no_time_is_a_mistake_in_the_spec() {
+fn spec_rejects_following_itself_or_negative_soak() {
     let paths = |follows: Value| {
         let complaints = check(&server(json!({"follows": follows}))).err().unwrap_or_default();
         complaints.into_iter().map(|complaint| complaint.path).collect::<Vec<_>>()
@@ -224,7 +224,7 @@ fn a_server_that_follows_itself_or_for_no_time_is_a_mistake_in_the_spec() {
 }
 
 #[test]
-fn what_players_were_told_of_or_has_begun_otherwise_does_not_wait_any_more() {
+fn follower_does_not_wait_after_announcement_or_start() {
     let (goal, seen, _) = at_rest();
     let goal = Goal { revision: Revision(2), ..goal };
     let open = Gate::Open { opened_at: at(0), until: at(9) };

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_ran_or_could_not_be_started_has_an_image_and_one_that_waits_for_its_turn_has_not() {
+    fn container_that_ran_proves_its_image_is_present() {
         let creating = || waiting("ContainerCreating", "");
         for done in [
             ended("Completed"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_pulled_is_named_with_the_words_of_the_kubelet_whatever_the_others_do() {
+    fn image_pull_failure_keeps_kubelet_message() {
         for reason in NOT_PULLED {
             let failed = PullStatus::Failed { image: Some("game:1".to_owned()), why: format!("{reason}: not found") };
             assert_eq!(said("Pending", &[ended("Completed"), waiting(reason, "not found")]), failed);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_ended_without_a_container_proves_nothing_and_says_why() {
+    fn pod_that_ended_without_container_counts_as_failure() {
         let unknown = || json!({"state": {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}});
         let failed = |why: &str| PullStatus::Failed { image: None, why: why.to_owned() };
         assert_eq!(said("Failed", &[unknown(), unknown()]), failed("the pod has ended"));
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_takes_no_further_pod_says_nothing_about_an_image() {
+    fn pod_rejected_for_capacity_is_inconclusive() {
         for reason in ["OutOfpods", "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "TopologyAffinityError"] {
             assert_eq!(refused(reason, "no room"), PullStatus::NoRoom(format!("{reason}: no room")));
         }
     }
 
     #[test]
-    fn a_pod_that_no_kubelet_has_noticed_is_told_from_one_that_is_waited_for() {
+    fn pod_untaken_by_kubelet_differs_from_pending() {
         let of = |status: Value| {
             answer(
                 &serde_json::from_value(json!({"spec": {"containers": [{"name": "image-0"}]}, "status": status}))

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn quota_limits_pod_security_tolerations_and_rights_say_nothing_about_an_image() {
+    fn rejection_by_quota_or_policy_is_inconclusive() {
         for message in [
             r#"pods "lobby-images" is forbidden: exceeded quota: games, requested: pods=1, used: pods=4, limited: pods=4"#,
             r#"pods "lobby-images" is forbidden: failed quota: games: must specify limits.ephemeral-storage for: image-0"#,
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_about_an_image_or_about_the_server_itself_is_not_taken_for_it() {
+    fn rejection_that_may_concern_image_is_kept_as_failure() {
         for (code, message) in [
             (403, r#"admission webhook "policy.sigstore.dev" denied the request: no matching signatures"#),
             (403, r#"admission webhook "a" denied the request: violates PodSecurity "x": y; image z is not signed"#),

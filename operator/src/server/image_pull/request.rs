@@ -137,7 +137,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_node_is_asked_for_what_its_pod_does_not_run_and_for_nothing_else() {
+    fn image_pull_requests_only_images_the_pod_lacks() {
         let kept = "IfNotPresent";
         assert_eq!(images(&goal(("game:1", kept), "agent:1"), &pod("game:1")), []);
         assert_eq!(images(&goal(("game:2", kept), "agent:1"), &pod("game:1")), [pair("game:2", kept)]);
@@ -149,7 +149,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_the_registry_at_each_start_is_asked_for_even_if_it_runs() {
+    fn image_with_always_policy_is_pulled_even_if_running() {
         let question = asked(&goal(("game:latest", "Always"), "agent:1"), &pod("game:latest")).unwrap();
         assert_eq!(question.images.into_iter().collect::<Vec<_>>(), [pair("game:latest", "Always")]);
         let both = goal(("agent:1", "Always"), "agent:1");
@@ -159,8 +159,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_image_that_the_pod_itself_cannot_get_is_not_on_its_node_and_one_that_it_starts_with_is_asked_for_by_nobody_else()
-     {
+    fn image_missing_in_running_pod_is_pulled_unless_starting() {
         let mut waits = pod("game:2");
         waits["status"]["containerStatuses"][0]["imageID"] = json!("");
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
@@ -175,7 +174,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_image_that_is_mounted_is_asked_for_like_one_that_is_run() {
+    fn mounted_image_is_pulled_like_container_image() {
         let with = |mut of: Value, at: &str, reference: &str, policy: &str| {
             let volume = json!({"name": "maps", "image": {"reference": reference, "pullPolicy": policy}});
             let spec = of.pointer_mut(at).unwrap().as_object_mut().unwrap();
@@ -198,7 +197,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_pod_another_node_and_other_credentials_are_other_questions() {
+    fn pull_request_digest_depends_on_pod_node_and_credentials() {
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
         let digest = |goal: &PodTemplateSpec, pod: &Value| asked(goal, pod).unwrap().digest;
         let first = digest(&goal, &pod("game:1"));

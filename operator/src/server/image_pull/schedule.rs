@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_asked_for_what_its_server_is_to_be_stopped_for_and_for_nothing_else() {
+    fn image_pull_runs_only_for_updates_that_stop_server() {
         let (goal, seen) = planned();
         let pod = seen.pod.unwrap();
         let with_life = |life| Observation { pod: Some(PodView { life, ..pod }), ..seen.clone() };
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_forward_from_a_set_that_failed_is_pulled_before_anybody_is_told() {
+    fn image_pull_precedes_roll_forward_announcement() {
         let (goal, seen) = planned();
         let settled = seen.facts.settled.unwrap();
         let pod = seen.pod.map(|pod| PodView { revision: Revision(3), ..pod });
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_is_near_two_minutes_before_its_window_in_it_and_where_nobody_is_on_until_it_has_begun() {
+    fn image_pull_starts_two_minutes_before_window() {
         let (goal, seen) = planned();
         let near = |seen: &Observation, gate, opportunistic| is_near(&goal, seen, gate, opportunistic, at(0));
         let opens = |second| Gate::Shut { opens: Some(at(second)) };

@@ -111,20 +111,20 @@ mod tests {
     }
 
     #[test]
-    fn the_process_of_the_server_counts_from_its_own_start() {
+    fn start_deadline_counts_from_process_start() {
         let running = json!({"running": {"startedAt": "2026-11-22T03:09:00Z"}});
         assert_eq!(minutes(true, &ended(0), &running), 9);
     }
 
     #[test]
-    fn a_process_that_ended_after_it_had_moved_its_worlds_for_hours_is_given_the_time_to_be_started_again() {
+    fn start_deadline_is_extended_after_crash_following_long_migration() {
         let crashed = |at: &str| json!({"terminated": {"exitCode": 1, "finishedAt": at}});
         assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T09:00:00Z")), 360);
         assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T03:10:00Z")), 7 + 20, "no sooner than before");
     }
 
     #[test]
-    fn two_hours_for_a_copy_are_given_only_while_it_may_be_taken() {
+    fn start_deadline_grants_backup_time_while_backup_can_run() {
         let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
         assert_eq!((minutes(true, &copying, &waits), minutes(false, &copying, &waits)), (140, 20));
         assert_eq!(minutes(true, &ended(1), &waits), 140, "it is tried again");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_may_take_three_times_as_long_as_was_estimated_and_never_less_than_two_hours() {
+    fn start_deadline_grants_three_times_backup_estimate() {
         let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
         let of = |hours: i64| minutes_of(Some(SignedDuration::from_hours(hours)), true, &copying, &waits);
         assert_eq!([of(0), of(4)], [20 + 120, 20 + 12 * 60]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_cannot_be_pulled_is_waited_for_no_longer_than_a_server_that_starts() {
+    fn start_deadline_is_not_extended_for_unpullable_image() {
         for reason in ["ErrImagePull", "ImagePullBackOff"] {
             assert_eq!(minutes(true, &ended(0), &waiting(reason)), 7, "from the end of `prepare`");
             assert_eq!(minutes(true, &waiting(reason), &waiting("PodInitializing")), 0, "the image of `prepare`");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_of_which_nothing_is_said_counts_from_when_it_was_made() {
+    fn start_deadline_counts_from_pod_creation_without_status() {
         let pod = json!({"metadata": {"creationTimestamp": MADE}, "spec": {"containers": []}});
         let from = counts_from(&serde_json::from_value(pod).unwrap(), None);
         assert_eq!(from.to_string(), "2026-11-22T03:20:00Z");

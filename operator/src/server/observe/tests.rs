@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn a_container_that_ended_well_when_it_was_tried_again_has_not_refused() {
+fn init_container_that_succeeded_on_retry_has_not_refused() {
     let refused = |state: Value, last_state: Value| {
         let status = json!({
             "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 1,
@@ -53,7 +53,7 @@ fn moved(of: i64) -> AgentReport {
 const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
 
 #[test]
-fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has_taken() {
+fn start_with_progress_is_never_given_up() {
     let pod = pod(&running());
     let life = |report: Option<&AgentReport>| life_of(&pod, report, HALF_AN_HOUR, None);
     for hours in 1..24 {
@@ -63,7 +63,7 @@ fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has
 }
 
 #[test]
-fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
+fn start_without_progress_is_given_up_after_last_write() {
     let pod = pod(&running());
     let life = |report: Option<&AgentReport>| life_of(&pod, report, HALF_AN_HOUR, None);
     let (stuck, silent) = (moved(40), PodPhase::Starting { gives_up_at: minute(32) });
@@ -77,7 +77,7 @@ fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
 }
 
 #[test]
-fn a_server_that_was_up_is_not_starting_whatever_its_process_says() {
+fn server_that_was_up_does_not_count_as_starting() {
     let mut up = running();
     up["started"] = json!(true);
     assert_eq!(life_of(&pod(&up), Some(&moved(5)), HALF_AN_HOUR, None), PodPhase::Up);
@@ -89,7 +89,7 @@ fn a_server_that_was_up_is_not_starting_whatever_its_process_says() {
 }
 
 #[test]
-fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says_nothing() {
+fn players_are_unknown_when_agent_gives_no_state() {
     let counted = minute(3);
     let said = |server: Value| {
         let mut report = moved(5);
@@ -113,7 +113,7 @@ fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says
 }
 
 #[test]
-fn a_copy_that_was_estimated_when_the_server_was_stopped_is_not_given_up_by_an_operator_that_has_just_started() {
+fn start_deadline_keeps_backup_estimate_across_operator_restart() {
     let mut seen = crate::server::online_backup::tests::seen(true, &json!(null));
     let revision = Revision(0xb);
     seen.report = None;

@@ -78,7 +78,7 @@ fn request(copies: &OnlineBackups) -> Option<&str> {
 }
 
 #[test]
-fn a_schedule_promises_its_next_instant_and_serves_it_with_what_it_names() {
+fn backup_schedule_promises_next_instant_and_serves_it() {
     let scheduled = server(json!({"backup": scheduled()}));
     let fresh = of(&scheduled, &seen(true, &json!({})), &before(&json!({})), at(60));
     assert_eq!((request(&fresh), fresh.next), (None, Some(at(360))), "nothing from before it was there");
@@ -94,7 +94,7 @@ fn a_schedule_promises_its_next_instant_and_serves_it_with_what_it_names() {
 }
 
 #[test]
-fn a_copy_serves_an_instant_if_it_holds_as_much() {
+fn backup_serves_scheduled_instant_if_contents_suffice() {
     let copy = |contents: &str| {
         json!({"last": {
             "id": "a", "startedAt": at(1).to_string(), "completedAt": at(2).to_string(), "trigger": "beforeUpdate",
@@ -110,7 +110,7 @@ fn a_copy_serves_an_instant_if_it_holds_as_much() {
 }
 
 #[test]
-fn where_only_what_was_played_is_copied_nothing_is_due_until_somebody_has_been_on() {
+fn backup_with_only_if_played_waits_for_player() {
     let copy = |holds: &str| {
         json!({
             "id": "a", "startedAt": at(-360).to_string(), "completedAt": at(-359).to_string(), "trigger": "scheduled",
@@ -140,7 +140,7 @@ fn where_only_what_was_played_is_copied_nothing_is_due_until_somebody_has_been_o
 }
 
 #[test]
-fn a_persons_request_is_accepted_for_half_an_hour_and_served_once() {
+fn backup_request_is_accepted_for_half_an_hour_once() {
     let value = NOON.to_string();
     let asks = asks(&json!({}), &value);
     let nothing = seen(true, &json!({}));
@@ -163,7 +163,7 @@ fn a_persons_request_is_accepted_for_half_an_hour_and_served_once() {
 }
 
 #[test]
-fn a_request_that_starts_nothing_says_why() {
+fn backup_request_refusal_gives_reason() {
     let refused = |backup: &Value, value: &str, writes: bool| {
         of(&asks(backup, value), &seen(writes, &json!({})), &before(&json!({})), at(1)).refused.unwrap_or_default()
     };
@@ -179,7 +179,7 @@ fn a_request_that_starts_nothing_says_why() {
 }
 
 #[test]
-fn a_wrong_schedule_promises_and_takes_nothing_and_a_person_gets_what_it_names() {
+fn invalid_backup_schedule_takes_no_backup_except_on_request() {
     let backup = json!({"schedule": {"cron": "0 0 30 2 *", "contents": "Worlds"}});
     let wrong = server(json!({"backup": backup}));
     for writes in [true, false] {
@@ -192,7 +192,7 @@ fn a_wrong_schedule_promises_and_takes_nothing_and_a_person_gets_what_it_names()
 }
 
 #[test]
-fn a_pod_from_before_needs_a_restart_if_somebody_wants_copies() {
+fn pod_without_backup_support_needs_restart_if_backups_wanted() {
     let needs = |backup: Value, writes: bool, is_too_old: bool| {
         let server = server(json!({"backup": backup}));
         let seen = seen(writes, &json!({}));
@@ -248,7 +248,7 @@ pub(crate) fn at_rest() -> (Goal, Observation, AgentReport) {
 }
 
 #[test]
-fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first() {
+fn online_backup_runs_at_rest_and_yields_to_rollout() {
     let (goal, seen, report) = at_rest();
     let shut = Gate::Shut { opens: None };
     let may = |seen: &Observation, step| may_be_taken(&goal, seen, Some(&report), shut, step);
@@ -288,7 +288,7 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
 }
 
 #[test]
-fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops_the_server_goes_first() {
+fn online_backup_runs_while_recovery_is_manual() {
     let (settled, seen, report) = at_rest();
     let (failed, newer) = (Revision(2), DataVersion(4671));
     let set = StatefulSetView {
@@ -342,7 +342,7 @@ fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops
 }
 
 #[test]
-fn a_server_whose_copy_is_taken_is_looked_at_soon_and_one_at_rest_at_its_next_instant() {
+fn online_backup_requeues_at_next_instant() {
     let copies = OnlineBackups { upcoming: Some(at(3)), ..OnlineBackups::default() };
     assert_eq!(copies.in_time(Outcome::Settled, at(0)), Outcome::Waiting { until: Some(at(3)) });
     assert_eq!(copies.in_time(Outcome::Acted, at(0)), Outcome::Acted);

@@ -24,7 +24,7 @@ fn nightly(opportunistic: &Value) -> Value {
 }
 
 #[test]
-fn who_wants_it_gets_it_for_all_but_a_newer_minecraft_and_not_on_a_server_that_is_left_alone() {
+fn opportunistic_update_excludes_newer_minecraft_and_suspended_server() {
     let minutes = |found: OpportunisticState| (found.empty_for.map(|it| it.as_mins()), found.is_one_way);
     assert_eq!(minutes(of(&nightly(&json!({})), false, false)), (Some(10), false));
     assert_eq!(minutes(of(&nightly(&json!({"emptyFor": "25m"})), false, false)), (Some(25), false));
@@ -40,7 +40,7 @@ fn who_wants_it_gets_it_for_all_but_a_newer_minecraft_and_not_on_a_server_that_i
 }
 
 #[test]
-fn a_server_is_looked_at_when_it_has_been_empty_for_long_enough_and_not_every_moment() {
+fn opportunistic_requeue_matches_empty_time() {
     let waits = of(&nightly(&json!({})), false, false);
     assert_eq!(waits.next_look(Some(at(5)), at(7)), Some(at(15)));
     assert_eq!(waits.next_look(None, at(7)), Some(at(17)), "somebody is on");
@@ -52,7 +52,7 @@ fn a_server_is_looked_at_when_it_has_been_empty_for_long_enough_and_not_every_mo
 }
 
 #[test]
-fn the_words_for_a_window_say_when_it_need_not_be_waited_for() {
+fn window_text_mentions_opportunistic_update() {
     let sunday = || Some("Sun 22 Nov 04:00 CET".to_owned());
     let waits = of(&nightly(&json!({})), false, false);
     assert_eq!(waits.beside(sunday()).as_deref(), Some("Sun 22 Nov 04:00 CET or when empty"));
@@ -71,7 +71,7 @@ fn the_words_for_a_window_say_when_it_need_not_be_waited_for() {
 }
 
 #[test]
-fn the_list_of_players_is_asked_before_they_would_be_told_or_stopped_and_at_no_other_time() {
+fn player_list_is_read_before_announcement_or_stop_only() {
     let (goal, pod, not_after) = (scheduler::observation::Revision(1), scheduler::observation::PodUid(7), at(1));
     let announce = |act| Step::Announce { act, pod, notice: SignedDuration::ZERO, not_after };
     assert!(rests_on_nobody(announce(Disruption::Update { goal, window_opened_at: at(0) })));

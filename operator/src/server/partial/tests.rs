@@ -12,14 +12,14 @@ fn asked_as(value: &str) -> Option<Result<Scope, String>> {
 }
 
 #[test]
-fn a_request_names_plugins_and_paper_and_one_without_a_scope_names_nothing() {
+fn partial_request_names_plugins_and_paper() {
     assert_eq!(asked_as("1767225600"), None);
     let scope = asked_as("1767225600;only=plugin/vault, paper,plugin/luckperms").unwrap().unwrap();
     assert_eq!((scope.paper, scope.to_string()), (true, "paper,plugin/luckperms,plugin/vault".to_owned()));
 }
 
 #[test]
-fn a_scope_that_cannot_be_read_is_told_with_the_place_and_the_way() {
+fn partial_request_parse_error_names_place_and_remedy() {
     for (options, problem) in [
         ("onyl=plugin/vault", "`onyl=plugin/vault` is not known"),
         ("", "`` is not known"),
@@ -36,7 +36,7 @@ fn a_scope_that_cannot_be_read_is_told_with_the_place_and_the_way() {
 }
 
 #[test]
-fn a_refused_request_opens_no_gate_and_is_looked_at_again_when_it_is_over() {
+fn refused_partial_request_opens_no_gate() {
     let (asked, refused) = (PartialSelection::Asked(Scope::default()), PartialSelection::Refused("why".to_owned()));
     assert!(PartialSelection::Nothing.opens_the_gate() && asked.opens_the_gate());
     assert!(!refused.opens_the_gate() && !PartialSelection::UpToDate(String::new()).opens_the_gate());

@@ -86,7 +86,7 @@ async fn chosen(from: &PinnedInputs, delay: &str) -> u32 {
 }
 
 #[tokio::test]
-async fn what_is_published_or_ripens_in_a_countdown_comes_after_it_and_what_a_person_changes_in_it() {
+async fn pinned_catalog_excludes_releases_published_during_countdown() {
     let newest = || Some(Arc::new(snapshot(&[1, 2, 3], &["1.0"])));
     let told = PinnedInputs::of(Some(promise()), newest(), at(120));
     assert_eq!((told.promised, told.now), (Some(NEW), at(120)));
@@ -101,7 +101,7 @@ async fn what_is_published_or_ripens_in_a_countdown_comes_after_it_and_what_a_pe
 }
 
 #[test]
-fn what_was_read_again_and_is_the_same_is_shared_with_all_servers() {
+fn pinned_catalog_shares_equal_snapshot_across_servers() {
     let again = Arc::new(snapshot(&[1, 2], &["1.0"]));
     let from = PinnedInputs::of(Some(promise()), Some(Arc::clone(&again)), at(120));
     assert!(from.snapshot.is_some_and(|snapshot| Arc::ptr_eq(&snapshot, &again)));
@@ -109,7 +109,7 @@ fn what_was_read_again_and_is_the_same_is_shared_with_all_servers() {
 }
 
 #[test]
-fn what_its_makers_have_taken_back_is_not_brought_in_and_what_could_not_be_read_is_not_taken_back() {
+fn pinned_catalog_drops_delisted_releases_but_not_unread_ones() {
     let promise = promise();
     let is_taken_back = |builds: &[u32], releases: &[&str]| promise.is_taken_back(&snapshot(builds, releases));
     assert!(!is_taken_back(&[1, 2, 3], &["1.0", "1.1"]), "there is more");
@@ -143,7 +143,7 @@ fn pass(promised: Option<Revision>) -> PinnedInputs {
 }
 
 #[test]
-fn a_promise_is_made_by_the_word_to_players_or_the_first_write_and_found_again_by_a_new_leader() {
+fn pinned_catalog_is_made_on_announcement_or_first_write() {
     let (goal, waited_for) = waited_for();
     let (_, at_rest, _) = at_rest();
     let fate = |seen: &Observation, step| pass(None).fate(&goal, seen, open(0), step, false);
@@ -159,7 +159,7 @@ fn a_promise_is_made_by_the_word_to_players_or_the_first_write_and_found_again_b
 }
 
 #[test]
-fn a_promise_is_broken_by_another_goal_opening_or_set_of_a_person_and_by_a_gate_that_shuts() {
+fn pinned_catalog_ends_with_new_goal_or_closed_gate() {
     let (goal, seen) = waited_for();
     let wait = Step::Wait(WaitingOn::Countdown { ends: at(300) });
     let fate = |seen: &Observation, gate, asks| pass(Some(NEW)).fate(&goal, seen, gate, wait, asks);
@@ -181,7 +181,7 @@ fn a_promise_is_broken_by_another_goal_opening_or_set_of_a_person_and_by_a_gate_
 }
 
 #[test]
-fn a_goal_is_waited_for_until_its_pod_is_there_or_its_time_is_over() {
+fn pinned_goal_is_awaited_until_its_pod_or_timeout() {
     let (_, seen) = waited_for();
     let PodView { uid, revision: runs, .. } = seen.pod.unwrap();
     let waits = |facts: &RecordedFacts, template, pod, second| is_awaited(NEW, facts, Some(template), pod, at(second));

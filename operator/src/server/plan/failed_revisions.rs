@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_failed_is_not_tried_again_because_we_are_newer_and_a_newer_release_is() {
+    fn failed_lock_is_not_retried_for_newer_agent_only() {
         let (failed, newer_agent) = (rendered("nightshift:1", "a"), rendered("nightshift:2", "a"));
         let mut seen = on_trial(&json!(null));
         seen.facts.failed.clear();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_settled_gets_its_newer_agent_also_if_it_had_failed_once() {
+    fn stable_lock_gets_newer_agent_after_earlier_failure() {
         let (before, newer_agent) = (rendered("nightshift:1", "a"), rendered("nightshift:2", "a"));
         let mut seen = on_trial(&json!(null));
         seen.facts.failed = vec![Revision(1), set_of(&before.template)];

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_that_rewrites_the_world_has_a_time_of_its_own_and_never_less_than_another() {
+    fn first_start_timeout_is_never_below_start_timeout() {
         let within = |first_start: i64| {
             let mins = SignedDuration::from_mins;
             let pace = StartTimeout { settle: mins(1), start: mins(10), first_start: mins(first_start) };

@@ -44,7 +44,7 @@ fn at(minutes: i64) -> Timestamp {
 }
 
 #[test]
-fn a_request_counts_for_five_minutes_and_once_it_was_seen_for_half_an_hour() {
+fn apply_request_expires_after_five_minutes_unless_accepted() {
     let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
     assert!(requested_by_hand(&fresh, &windows(), at(4)).is_some());
     assert_eq!(requested_by_hand(&fresh, &windows(), at(6)), None);
@@ -55,13 +55,13 @@ fn a_request_counts_for_five_minutes_and_once_it_was_seen_for_half_an_hour() {
 }
 
 #[test]
-fn a_request_that_was_served_counts_for_nothing_and_neither_does_another_that_was_accepted() {
+fn apply_request_already_served_is_ignored() {
     assert_eq!(requested_by_hand(&server(&json!({"applyNow": ASKED})), &windows(), at(1)), None);
     assert_eq!(requested_by_hand(&server(&json!({"applyNowAccepted": "1767225000"})), &windows(), at(6)), None);
 }
 
 #[test]
-fn a_request_with_a_scope_counts_as_one_without_and_is_known_by_its_whole_value() {
+fn apply_request_with_scope_is_known_by_whole_value() {
     let scoped = format!("{ASKED};only=plugin/vault");
     let asks = |handled: &Value| {
         let mut server = server(handled);
@@ -77,7 +77,7 @@ fn a_request_with_a_scope_counts_as_one_without_and_is_known_by_its_whole_value(
 }
 
 #[test]
-fn the_gate_of_what_is_urgent_opens_for_it_alone_and_not_while_another_set_is_on_trial() {
+fn urgent_gate_opens_only_without_rollout_in_progress() {
     let urgent = PartialSelection::Early(UrgentUpdate::Urgent(resolver::partial::Scope::default()));
     let known: AvailableUpdate = serde_json::from_value(json!({
         "digest": "00", "version": "1.21.10", "build": 1, "oneWay": false, "summary": "", "foundAt": at(3), "staged": true,
@@ -90,13 +90,13 @@ fn the_gate_of_what_is_urgent_opens_for_it_alone_and_not_while_another_set_is_on
 }
 
 #[test]
-fn no_window_is_taken_for_a_request() {
+fn request_gate_is_not_confused_with_window() {
     assert!(!opens(ASKED, Gate::Open { opened_at: at(1), until: at(30) }));
     assert!(!opens(ASKED, Gate::Shut { opens: None }));
 }
 
 #[test]
-fn a_request_that_a_blackout_refuses_is_told_as_refused_and_others_are_not() {
+fn apply_request_during_blackout_is_reported_as_refused() {
     let blackout = scheduler::maintenance::Blackout::once("event", at(2), at(10)).unwrap();
     let dark = Windows { blackouts: vec![blackout], ..windows() };
     let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
@@ -115,7 +115,7 @@ fn a_request_that_a_blackout_refuses_is_told_as_refused_and_others_are_not() {
 }
 
 #[test]
-fn a_request_for_one_set_is_refused_by_a_blackout_too_and_nothing_outranks_the_want_of_an_approval() {
+fn apply_request_for_lock_is_refused_by_blackout_too() {
     let blackout = scheduler::maintenance::Blackout::once("event", at(2), at(10)).unwrap();
     let dark = Windows { blackouts: vec![blackout], ..windows() };
     let mut other = server(&json!({}));
@@ -132,7 +132,7 @@ fn a_request_for_one_set_is_refused_by_a_blackout_too_and_nothing_outranks_the_w
 }
 
 #[test]
-fn what_runs_need_not_be_brought_and_another_set_does() {
+fn running_lock_needs_no_staging() {
     let lock = |build: u32, read_at: &str| -> Lock {
         serde_json::from_value(json!({
             "server": "games/lobby", "minecraft": "1.21.10", "build": build, "java": 21, "plugins": [],

@@ -55,18 +55,18 @@ mod tests {
     }
 
     #[test]
-    fn a_six_gib_pod_gets_four_and_a_half_gib_of_heap() {
+    fn heap_of_six_gib_pod_is_three_quarters() {
         assert_eq!(heap_mib(&Heap::Auto, Some(&resources(Some("6Gi"), None))), Some(4_608));
     }
 
     #[test]
-    fn the_limit_counts_before_the_request_and_small_pods_keep_half() {
+    fn heap_prefers_limit_and_is_half_of_small_pods() {
         assert_eq!(heap_mib(&Heap::Auto, Some(&resources(Some("3Gi"), Some("1Gi")))), Some(2_048));
         assert_eq!(heap_mib(&Heap::Auto, Some(&resources(None, Some("1Gi")))), Some(512));
     }
 
     #[test]
-    fn without_any_memory_the_image_decides_and_a_fixed_heap_is_taken_as_it_is() {
+    fn heap_is_left_to_image_without_memory_limit() {
         assert_eq!(heap_mib(&Heap::Auto, Some(&resources(None, None))), None);
         assert_eq!(heap_mib(&Heap::Auto, None), None);
         assert_eq!(heap_mib(&Heap::Fixed { mib: 100 }, Some(&resources(Some("6Gi"), None))), Some(100));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_order_does_not_take_the_place_of_the_other_and_what_cannot_be_read_is_none() {
+    fn restore_requests_coexist_and_unreadable_ones_are_ignored() {
         let back = RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false };
         let asked = AskedRestore {
             request: "asked-1".to_owned(),

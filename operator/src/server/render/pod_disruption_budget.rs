@@ -35,7 +35,7 @@ mod tests {
     use crate::server::check::tests::server;
 
     #[test]
-    fn a_budget_refuses_every_eviction_of_the_servers_one_pod_or_lets_it_through_and_never_keeps_a_broken_one() {
+    fn disruption_budget_blocks_or_allows_eviction_of_pod() {
         let server = check(&server(json!({}))).unwrap();
         let shut = build_budget(&server, false);
         assert_eq!(shut.metadata.name.as_deref(), Some("lobby"));

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_past_the_scheduler_to_one_node_runs_nothing_and_ends_by_itself() {
+    fn pull_pod_bypasses_scheduler_and_ends_by_itself() {
         let pod = built(&new_images());
         assert_eq!(pod.metadata.name.as_deref(), Some("lobby-images"));
         let owners = pod.metadata.owner_references.unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_service_nor_stateful_set_nor_budget_of_the_server_selects_it_and_the_operator_sees_it() {
+    fn pull_pod_is_not_selected_by_server_objects() {
         let labels = built(&new_images()).metadata.labels.unwrap();
         assert!(labels::selector("lobby").iter().any(|(key, value)| labels.get(key) != Some(value)), "{labels:?}");
         assert_eq!(labels.get(labels::MANAGED_BY.0).map(String::as_str), Some(labels::MANAGED_BY.1));
@@ -136,7 +136,7 @@ mod tests {
 
     /// The requirements of `restricted` in the Pod Security Standards.
     #[test]
-    fn it_may_run_where_only_restricted_pods_may_and_has_no_token() {
+    fn pull_pod_meets_restricted_standard_without_token() {
         let spec = serde_json::to_value(built(&new_images()).spec.unwrap()).unwrap();
         assert_eq!(spec["automountServiceAccountToken"], false);
         assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_the_registry_what_the_server_would_and_runs_as_its_user_unless_that_is_root() {
+    fn pull_pod_uses_server_credentials_and_non_root_user() {
         let mut goal = new_images();
         let user_of = |goal: &PodTemplateSpec| built(goal).spec.unwrap().security_context.unwrap().run_as_user;
         assert_eq!(user_of(&goal), Some(NOBODY));

@@ -57,7 +57,7 @@ mod tests {
     use crate::server::check::tests::server;
 
     #[test]
-    fn the_claim_of_the_copies_outlives_the_server_even_where_its_own_does_not() {
+    fn backup_claim_outlives_server() {
         let checked = check(&server(json!({
             "storage": {"retain": false},
             "backup": {"storage": {"size": "7Gi", "storageClassName": "slow"}},
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn no_claim_is_made_for_copies_that_nobody_wants_or_that_lie_on_a_claim_that_is_there() {
+    fn backup_claim_is_not_created_if_unneeded_or_existing() {
         for backup in [json!(null), json!({"enabled": false}), json!({"storage": {"existingClaim": "nas"}})] {
             let checked = check(&server(json!({"backup": backup}))).unwrap();
             assert_eq!(build_backup_claim(&checked), None);

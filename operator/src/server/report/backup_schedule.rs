@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_schedule_is_told_with_its_next_instant_in_the_same_words_until_that_is_served() {
+    fn backup_schedule_condition_gives_next_instant() {
         let mut of_berlin = pass(&json!({"schedule": {"cron": "0 5 * * *"}}));
         let words = "the running server is copied by `0 5 * * *` in the zone `Europe/Berlin`; the next instant to be \
                      served is 2026-11-23T04:00:00Z";
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_schedule_nothing_is_said_of_one() {
+    fn backup_schedule_condition_is_absent_without_schedule() {
         for backup in [json!(null), json!({}), json!({"enabled": false})] {
             assert_eq!(said(&pass(&backup), BACKUP_CRON_VALID), None, "{backup}");
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_schedule_is_told_with_field_mistake_and_way_out_and_nobody_is_told_that_such_copies_come() {
+    fn invalid_backup_schedule_condition_names_field_and_remedy() {
         let pass = pass(&wrong());
         let words = "spec.backup.schedule: `0 0 30 2 *` never happens: no month it names has such a day. Correct it or \
                      remove it: until then no copy is taken by the clock, and all else goes on";
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_tells_of_each_mistake_once() {
+    fn invalid_backup_schedule_event_is_sent_once_per_error() {
         let mut pass = pass(&wrong());
         assert_eq!(pass.said(INVALID).len(), 1);
         pass = pass.next();
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_of_any_length_leaves_room_for_the_way_out() {
+    fn backup_schedule_message_keeps_remedy_when_cut() {
         let pass = pass(&json!({"schedule": {"cron": "9".repeat(3_000)}}));
         let [_, _, words] = said(&pass, BACKUP_CRON_VALID).unwrap();
         assert!(words.ends_with(WAY_OUT) && words.len() <= LONGEST_MESSAGE, "{words}");
     }
 
     #[test]
-    fn while_nothing_can_be_planned_what_was_said_of_it_stands() {
+    fn backup_schedule_condition_stands_while_planning_fails() {
         let why = PlanningError::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
         let pass = pass(&wrong()).next();
         let (told, report) = (said(&pass, BACKUP_CRON_VALID), pass.report());

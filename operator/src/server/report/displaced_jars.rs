@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_once_which_jar_made_room_and_where_it_lies_and_the_condition_stands_until_it_is_taken_away() {
+    fn displaced_jar_is_reported_once_and_stays_in_condition() {
         let one = agent(&["Warps.jar"]);
         let note = notes(Some(&one), &[]).unwrap();
         assert!(note.warning);
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn another_one_of_the_same_name_is_news_and_the_one_that_is_known_is_not() {
+    fn displaced_jar_of_same_name_is_reported_again() {
         let known = condition(&agent(&["Warps.jar.2"]));
         let note = notes(Some(&agent(&["Warps.jar", "Warps.jar.2"])), &known).unwrap();
         assert!(note.text.contains("Warps.jar`") && !note.text.contains("Warps.jar.2"), "{}", note.text);
     }
 
     #[test]
-    fn many_with_long_names_fit_and_the_next_one_is_news() {
+    fn displaced_jar_message_fits_many_long_names() {
         let names: Vec<String> = (0..20).map(|number| format!("{number}{}", "x".repeat(200))).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let all = agent(&names);

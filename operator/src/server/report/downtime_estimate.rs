@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_says_how_long_the_server_is_down_and_how_long_for_the_copy_of_what_there_is_now() {
+    fn downtime_estimate_includes_restart_and_backup() {
         let known = seen(&json!({"lastOfWorlds": copy("worlds", 20_500_000_000), "sizes": sizes(41_000_000_000, 0)}));
         let said = "about 25 s, plus about 6 min 20 s for the copy of the worlds (41.0 GB)";
         assert_eq!(words(&known, Contents::Worlds, Some(25)), said);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_without_a_way_back_and_without_a_copy_says_both() {
+    fn downtime_estimate_warns_of_one_way_without_backup() {
         let is_leap = |before, one_way| is_leap(before, one_way, UpcomingChange::Other);
         let without = [None, Some(BeforeUpdate::Never)];
         assert!(without.into_iter().all(|before| is_leap(before, true) && !is_leap(before, false)));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn other_settings_of_the_pod_are_not_copied_before_and_another_set_is_also_one_with_another_image_alone() {
+    fn downtime_estimate_has_no_backup_for_pod_settings() {
         let always = |comes| contents(Some(BeforeUpdate::Always), false, comes);
         assert_eq!((always(UpcomingChange::Same), always(UpcomingChange::Other)), (None, Some(Contents::Everything)));
         let mut pass = Pass::new();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_the_copy_takes_is_known_when_the_server_is_stopped_for_it_also_of_an_agent_that_fell_silent() {
+    fn backup_estimate_survives_silent_agent() {
         let mut pass = Pass::new();
         pass.checked = check(&server(json!({"backup": {"beforeUpdate": "Always"}}))).unwrap();
         pass.agent_says(&json!({"backups": {"sizes": sizes(300_000_000_000, 0)}}));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_copy_is_guessed_and_says_so() {
+    fn backup_estimate_is_marked_as_guess_without_history() {
         let first = seen(&json!({"sizes": sizes(41_000_000_000, 300_000_000)}));
         assert_eq!(
             words(&first, Contents::Everything, None),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_measures_nothing_is_believed_what_the_last_copy_of_the_same_held() {
+    fn backup_estimate_uses_last_size_without_measurement() {
         let old = seen(&json!({"last": copy("worlds", 41_000_000_000)}));
         assert_eq!(
             words(&old, Contents::Worlds, None),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_before_is_what_the_agent_copies() {
+    fn backup_estimate_matches_agent_contents() {
         let of = |before| [true, false].map(|one_way| contents(before, one_way, UpcomingChange::Other));
         assert_eq!(of(Some(BeforeUpdate::OneWay)), [Some(Contents::Worlds), None]);
         assert_eq!(of(Some(BeforeUpdate::Always)), [Some(Contents::Everything); 2]);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn no_copy_is_promised_before_a_step_back_and_one_before_what_was_gone_back_from_comes_again() {
+    fn downtime_estimate_has_no_backup_for_rollback() {
         let of =
             |goal, settled, copy: Value| UpcomingChange::of(goal, settled, Some(&seen(&json!({"lastOfWorlds": copy}))));
         let mut before_b = copy("everything", 41_000_000_000);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_of_this_stop_is_not_counted_as_a_part_of_the_restart() {
+    fn restart_estimate_excludes_backup_time() {
         let agent = |stopped: &str, before: &str| -> protocol::AgentReport {
             let mut last = copy("worlds", 41_000_000_000);
             last["before"] = json!(before);

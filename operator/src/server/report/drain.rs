@@ -135,7 +135,7 @@ mod tests {
     use crate::server::check::tests::server;
 
     #[test]
-    fn who_drains_reads_why_it_waits_until_when_and_how_to_wait_no_longer() {
+    fn drain_message_gives_reason_limit_and_remedy() {
         let server = check(&server(json!({"players": {"notice": "90s"}}))).unwrap();
         let until = Timestamp::constant(1_795_348_800, 0);
         let words = |step| what_is_waited_for(&server, step, true);

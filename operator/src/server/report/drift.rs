@@ -22,7 +22,7 @@ mod tests {
     use crate::server::report::tests::Pass;
 
     #[test]
-    fn another_image_in_the_pod_is_named_beside_files_and_also_while_nobody_can_be_asked() {
+    fn drift_names_changed_image_beside_files() {
         let pod = |image: &str| json!({"metadata": {}, "spec": {"containers": [{"name": "papermc", "image": image}]}});
         let set = json!({"metadata": {}, "spec": {"selector": {}, "serviceName": "lobby", "template": pod("game:1")}});
         let mut pass = Pass::new();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_never_came_up_says_so_and_what_the_kubelet_knows() {
+    fn failure_reason_includes_kubelet_state() {
         let says = |state: Value, last_state: Value| without_a_word(LATE, Some(&pod(&state, &last_state)));
         let silent = "the server did not come up by its deadline; see the log of container `papermc`";
         assert_eq!(without_a_word(LATE, None), silent);
@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_seen_of_a_set_that_failed_there_is_a_reason() {
+    fn failure_reason_is_never_empty() {
         for life in [LATE, Some(PodPhase::Up), Some(PodPhase::Down), Some(PodPhase::Refused), None] {
             assert!(!without_a_word(life, None).is_empty(), "{life:?}");
         }
     }
 
     #[test]
-    fn a_refusal_goes_before_the_proof_and_the_proof_before_what_is_seen() {
+    fn failure_reason_prefers_refusal_then_verification() {
         let mut pass = Pass::new();
         pass.plan.seen.pod =
             pass.plan.seen.pod.map(|pod| scheduler::observation::PodView { life: LATE.unwrap(), ..pod });

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_name_image_node_cause_and_way_out_and_fit_a_condition() {
+    fn image_pull_message_names_image_node_and_remedy() {
         let problem = |why: &str| PullError {
             is_of_an_image: true,
             what: "the image `game:2` cannot be pulled on node `node-a`".to_owned(),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn another_answer_about_the_same_image_is_no_news_and_another_image_is() {
+    fn image_pull_event_is_sent_once_per_image() {
         let of = |image: &str, why: &str| PullError {
             is_of_an_image: true,
             what: format!("the image `{image}` cannot be pulled on node `node-a`"),

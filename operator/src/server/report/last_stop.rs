@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_that_nobody_confirmed_is_told_with_why_and_one_that_was_saved_or_is_old_is_not() {
+    fn unsaved_stop_is_reported_unless_saved_or_old() {
         let hung = stop(false, "stopped on request; `save-all flush` was not confirmed: no answer within 45 s");
         assert!(is_unsaved(&hung, None) && !is_unsaved(&stop(true, "stopped on request"), None));
         let known = known();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_saw_is_told_however_late_it_is_found_with_when_the_server_was_there_last() {
+    fn unobserved_exit_is_reported_however_late() {
         let lost = stop(false, &format!("{NOBODY_SAW}: its pod was deleted by force, or its node was lost"));
         assert!(is_unsaved(&lost, None));
         assert!(is_news(&lost, &known(), after(72)), "the node was lost for days");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_save_that_is_known_is_told_and_a_note_holds_all_of_it() {
+    fn unsaved_stop_event_keeps_last_save_time() {
         let saved_at = "2026-11-22T02:12:10.5Z".parse().unwrap();
         let crashed = LastStop { saved_at: Some(saved_at), ..stop(false, &"a long story. ".repeat(100)) };
         let words = in_words(&crashed);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_who_stops_the_server_in_the_game_is_not_told_that_it_crashed() {
+    fn in_game_stop_is_not_reported_as_crash() {
         let unasked = stop(false, &format!("{NOBODY_ASKED}: a crash, a kill, or /stop"));
         let same_end = "2026-11-22T03:00:01Z";
         assert!(!is_unsaved(&unasked, Some(&ended(0, same_end))), "/stop");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_last_stands_while_nobody_can_be_asked() {
+    fn last_stop_status_stands_while_agent_is_silent() {
         let agent: protocol::AgentReport = serde_json::from_value(json!({
             "at": AT, "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"}, "lock": null,
             "world": {"floor": null, "whole": true}, "lastStop": {"at": AT, "saved": true, "why": "asked", "players": 3, "savedAt": AT},

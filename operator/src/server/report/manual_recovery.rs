@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_worlds_are_too_new_the_message_says_which_set_comes_or_what_to_choose() {
+    fn world_refused_message_names_next_lock_or_choice() {
         let mut pass = too_old(4_671);
         assert!(pass.plan.waits_to_go_forward(pass.step));
         let comes = says(&pass, "WorldRefused");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_settled_and_is_refused_newer_worlds_is_left_to_a_person_and_so_something_is_planned() {
+    fn stable_lock_refused_by_worlds_needs_manual_recovery() {
         let mut seen = too_old(4_671).seen;
         assert!(!goes_on(&seen, false));
         assert!(goes_on(&seen, true), "the way back with the copy that was named goes on");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_can_open_the_worlds_is_said_to_come_and_else_what_to_change() {
+    fn no_backup_message_names_next_lock_or_required_change() {
         let mut pass = stuck();
         let comes = says(&pass, "NoBackup");
         assert!(comes.contains("What is planned now comes instead, "), "{comes}");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_copy_finds_no_room_both_figures_are_said_and_that_it_goes_back_when_there_is_some() {
+    fn full_volume_message_gives_both_sizes_and_resumes() {
         let said = |played: bool| {
             json!({"good": 1, "playedSince": played, "free": 40_000_000_000_u64, "lastOfWorlds": {
                 "id": "20261122T030000Z-aaaaaaaa", "startedAt": "2026-11-22T03:00:00Z", "completedAt": "2026-11-22T03:03:10Z",
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_forward_while_nobody_can_say_whether_there_is_a_copy_to_go_back_to() {
+    fn roll_forward_waits_while_backups_are_unreadable() {
         let mut pass = stuck();
         assert!(is_left_to_a_person(&pass.plan.seen));
         pass.agent_says(&json!({"backups": {"good": 0}}));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_opening_in_which_a_set_comes_forward_is_not_found_minutes_late() {
+    fn roll_forward_requeues_exactly_at_window() {
         let mut pass = stuck();
         let now = Timestamp::UNIX_EPOCH;
         let opens = now + SignedDuration::from_secs(60);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_for_a_set_that_another_one_came_forward_from_is_counted_and_an_ordinary_one_when_it_is_proven() {
+    fn roll_forward_counts_stop_of_failed_lock() {
         let mut pass = Pass::new();
         pass.done = StepOutcome::Committed { unasked: false };
         assert_eq!(counted_stop(&pass.report(), &pass.before), None);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_once_what_was_kept_and_what_was_not() {
+    fn plugin_data_save_is_reported_once() {
         let kept = seen(&json!(null));
         let notes = said(&kept, None);
         assert_eq!(notes.iter().map(|note| note.0).collect::<Vec<_>>(), ["PluginDataSaved", "PluginDataSaveFailed"]);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reads_where_the_settings_of_the_other_plugins_lie_whatever_else_was_kept() {
+    fn plugin_data_event_names_location_of_settings() {
         let place = ".nightshift/kept-settings/20261122T030000Z-aaaaaaaa";
         let settings = |files| Some(Settings { files, of: 12, place: place.to_owned() });
         let both = PluginData { settings: settings(12), ..seen(&json!(null)) };
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_roll_back_says_what_came_back_where_the_rest_lies_and_what_did_not_come_back() {
+    fn plugin_data_rollback_reports_restored_and_missing_parts() {
         let known = status(&seen(&json!(null)));
         let done = seen(&json!({"outcome": "done", "at": "2026-11-22T03:05:00Z", "setAside": ".nightshift/failed/bb"}));
         let notes = said(&done, Some(&known));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_stay_as_the_failed_set_left_them_are_told_with_the_reason_and_the_place_of_the_others() {
+    fn plugin_data_not_restored_is_reported_with_reason() {
         let known = status(&seen(&json!(null)));
         for (back, why) in [
             (json!({"outcome": "somebodyPlayed", "at": "2026-11-22T03:05:00Z"}), "somebody may have played since"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_of_a_silent_agent_stands() {
+    fn plugin_data_status_stands_while_agent_is_silent() {
         let known = Some(status(&seen(&json!(null))));
         let before = PaperMCServerStatus { plugin_data: known.clone(), ..PaperMCServerStatus::default() };
         assert_eq!(build_status(None, &before), known);

@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_was_filled_is_said_to_be_so_also_long_after() {
+    fn restored_volume_condition_stays_true() {
         let (holds, reason, text) = said(own(), &record("latest", Some("20261122T030000Z-aaaaaaaa")));
         assert_eq!((holds, reason), (true, "Restored"));
         assert!(text.contains("the copy 20261122T030000Z-aaaaaaaa of `lobby`"), "{text}");
     }
 
     #[test]
-    fn a_volume_that_has_a_world_is_left_alone_and_the_way_to_the_copy_named() {
+    fn volume_in_use_condition_names_restore_command() {
         // A world that was there at the first start, a field that was set on a running server, and another backup than the restored one.
         for known in [record("latest", None), json!(null), record("20261122T030000Z-aaaaaaaa", Some("x"))] {
             let (holds, reason, text) = said(own(), &known);

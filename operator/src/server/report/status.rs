@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugin_that_latest_left_behind_is_shown_as_such_whether_it_stays_or_is_left_out() {
+    fn plugin_not_updated_with_latest_is_shown_in_status() {
         let left = |name: &str, stays: Option<&str>| -> NotUpdatedWithLatest {
             serde_json::from_value(serde_json::json!({
                 "name": name,
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_nobody_asks_for_any_more_is_shown_as_going_until_it_has_gone() {
+    fn plugin_without_request_is_shown_as_pending_removal() {
         let lock = |plugins: &[(&str, &str)]| -> Lock {
             let plugin = |(name, release): &(&str, &str)| {
                 serde_json::json!({
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_shown_with_its_zone_on_both_sides_of_the_clock_change() {
+    fn window_is_shown_with_zone_across_clock_change() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let text = |window, now| for_people(at(window), "Europe/Berlin", at(now));
         assert_eq!(text("2026-11-22T03:00:00Z", "2026-11-21T12:00:00Z"), "Sun 22 Nov 04:00 CET");

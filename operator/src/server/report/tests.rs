@@ -130,7 +130,7 @@ fn message<'a>(status: &'a PaperMCServerStatus, of: &str) -> Option<(&'a str, &'
 }
 
 #[test]
-fn files_that_are_not_as_locked_are_a_condition_that_names_them_and_goes_with_them() {
+fn drift_condition_names_files_and_clears() {
     let mut pass = Pass::new();
     pass.agent_says(&json!({"drift": ["plugins/Shop.jar", "plugins/Via.jar"]}));
     let status = pass.status();
@@ -140,7 +140,7 @@ fn files_that_are_not_as_locked_are_a_condition_that_names_them_and_goes_with_th
 }
 
 #[test]
-fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_proves_it() {
+fn unverified_update_is_reported_until_verified_later() {
     let mut pass = Pass::new();
     pass.before.update = Some("Paper 129 -> 130".to_owned());
     pass.seen.settled_lock = Some(record(129));
@@ -180,7 +180,7 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_prov
 }
 
 #[test]
-fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
+fn failed_start_has_reason_in_event_and_status() {
     let mut pass = Pass::new();
     let late = scheduler::observation::PodPhase::Starting { gives_up_at: at(-1) };
     pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::observation::PodView { life: late, ..pod });
@@ -193,7 +193,7 @@ fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
 }
 
 #[test]
-fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
+fn failed_update_downtime_sums_both_stops() {
     let up = |since| json!({"state": "up", "since": at(since).to_string(), "answeredAt": at(since).to_string(), "minecraft": "1.21.10"});
     let stop_at = |minute| json!({"at": at(minute).to_string(), "saved": true, "why": "asked"});
     // Either it never came up, and the stop before is the last one, or it was up for eight minutes and was stopped again.
@@ -224,7 +224,7 @@ fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
 }
 
 #[test]
-fn the_next_restart_is_the_window_of_the_update_that_it_is_left_to() {
+fn next_restart_is_window_of_update_it_yields_to() {
     let mut pass = Pass::new();
     let (next, next_gives_way_until) = (Some(at(60)), Some(at(420)));
     pass.plan.restarts = Restarts { due: None, next, next_gives_way_until };
@@ -244,7 +244,7 @@ fn the_next_restart_is_the_window_of_the_update_that_it_is_left_to() {
 }
 
 #[test]
-fn what_does_not_answer_is_told_with_since_when() {
+fn unreachable_agent_is_reported_with_start_time() {
     let mut pass = Pass::new();
     pass.step = Step::Wait(WaitingOn::Agent { until: at(9) });
     pass.plan.seen.players = Players::Unknown { since: at(-3) };
@@ -261,7 +261,7 @@ fn what_does_not_answer_is_told_with_since_when() {
 }
 
 #[test]
-fn a_stop_that_was_not_saved_is_told_once_and_stands_in_the_status() {
+fn unsaved_stop_is_reported_once_and_kept_in_status() {
     let mut pass = Pass::new();
     let stopped = at(-1).to_string();
     pass.agent_says(&json!({"lastStop": {"at": stopped, "saved": false, "why": "it hung", "players": 3}}));
@@ -275,7 +275,7 @@ fn a_stop_that_was_not_saved_is_told_once_and_stands_in_the_status() {
 }
 
 #[test]
-fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_once() {
+fn crash_looping_server_starts_no_update_and_reports_once() {
     let mut pass = Pass::new();
     let uid = pass.seen.pod.as_ref().unwrap().metadata.uid.clone().unwrap();
     let crashes = |count: i64| (1..=count).map(|ago| at(-ago).to_string()).collect::<Vec<_>>();
@@ -303,7 +303,7 @@ fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_on
 }
 
 #[test]
-fn a_log_that_tells_of_damage_is_a_condition_that_names_the_copy_from_before_and_an_event_once() {
+fn damage_condition_names_backup_before_damage() {
     let told = json!({
         "since": at(-9).to_string(), "last": at(-1).to_string(), "lines": 7, "first": "Chunk [1, 2] is allocated, but stream is missing",
     });
@@ -337,7 +337,7 @@ fn a_log_that_tells_of_damage_is_a_condition_that_names_the_copy_from_before_and
 }
 
 #[test]
-fn no_window_is_promised_for_what_a_loop_of_crashes_a_missing_image_or_a_full_volume_keeps_back() {
+fn blocked_update_gets_no_window_in_status() {
     let mut pass = Pass::new();
     pass.plan.outlook.next_opening = Some(at(5));
     let said = |pass: &Pass| {
@@ -371,7 +371,7 @@ fn no_window_is_promised_for_what_a_loop_of_crashes_a_missing_image_or_a_full_vo
 }
 
 #[test]
-fn a_node_that_cannot_be_asked_is_told_once_and_holds_nothing_up_and_one_that_cannot_pull_does() {
+fn unanswered_image_pull_is_reported_once_without_blocking() {
     let mut pass = Pass::new();
     pass.plan.goal.revision = Revision(3);
     let goal = crate::server::image_pull::request::tests::goal(("game:2", "IfNotPresent"), "agent:1");
@@ -411,7 +411,7 @@ fn opportunistic() -> Pass {
 }
 
 #[test]
-fn an_update_comes_when_the_server_is_empty_unless_something_else_keeps_it() {
+fn opportunistic_update_applies_unless_otherwise_blocked() {
     let comes = |change: &dyn Fn(&mut Plan)| {
         let mut pass = opportunistic();
         change(&mut pass.plan);
@@ -426,7 +426,7 @@ fn an_update_comes_when_the_server_is_empty_unless_something_else_keeps_it() {
 }
 
 #[test]
-fn a_withdrawn_consent_while_a_set_is_on_trial_says_what_waits_for_it() {
+fn withdrawn_eula_during_rollout_is_reported() {
     let server = server(json!({}));
     let before = condition(&server, "Updating", Some(true), "Proving", "until 04:10".to_owned(), at(0), &[]);
     let trouble = PlanningError::Eula("set `spec.eula`".to_owned());
@@ -455,7 +455,7 @@ fn unplanned(pass: &Pass) -> PaperMCServerStatus {
 }
 
 #[test]
-fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned_goes_when_it_has_come() {
+fn rollout_end_under_invalid_spec_clears_plan() {
     let mut pass = Pass::new();
     pass.before = serde_json::from_value(json!({
         "update": "Paper 129 -> 130", "nextWindow": "now", "lastHandled": {"applyNow": "1", "applyNowAccepted": "2"},

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_holds_is_told_until_it_does_not() {
+    fn update_blocked_names_plugin_until_it_clears() {
         let mut pass = Pass::new();
         pass.plan.explanation = held(&["GriefPrevention"]);
         let status = pass.status();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_known_last_stands_with_its_instant_while_nobody_can_say() {
+    fn update_blocked_stands_while_cause_is_unknown() {
         let gave_up = || Explanation::GaveUp(BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() });
         for (known, wanted) in [
             (held(&["GriefPrevention"]), ("True", "HeldByPlugin")),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_never_known_nobody_says_that_nothing_holds() {
+    fn update_blocked_is_unknown_if_never_evaluated() {
         let mut pass = Pass::new();
         pass.plan.explanation = unanswerable();
         let status = pass.status();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_may_be_nobody_and_may_be_unknown() {
+    fn update_blocked_separates_no_blocker_from_unknown() {
         let mut pass = Pass::new();
         pass.plan.explanation = pinned();
         let status = pass.status();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn two_files_of_one_name_block_whoever_holds_a_newer_paper_besides() {
+    fn update_blocked_prefers_duplicate_plugin_name() {
         let mut pass = Pass::new();
         pass.plan.explanation = stopped();
         let status = pass.status();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_paper_that_waits_for_somebody_is_told_once_for_each_reason() {
+    fn update_blocked_event_is_sent_once_per_reason() {
         let mut pass = Pass::new();
         pass.plan.explanation = pinned();
         let told = pass.said("UpdateBlocked").pop().unwrap();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_paper_that_comes_by_itself_or_of_which_nobody_knows_is_no_event() {
+    fn update_blocked_event_is_skipped_for_self_resolving_delay() {
         let mut pass = Pass::new();
         let ripens = json!({"unusable": {"why": "heldBack", "delay": "PT168H", "ripeAt": "2026-11-30T00:00:00Z"}});
         for explanation in [answer(&newer(&ripens), &json!([])), not_found_out(), nothing_newer()] {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn since_when_it_is_blocked_moves_with_the_status_and_not_with_the_words() {
+    fn update_blocked_since_changes_only_with_status() {
         let mut pass = Pass::new();
         pass.plan.explanation = held(&["GriefPrevention"]);
         let (mut pass, earlier) = for_long(pass);

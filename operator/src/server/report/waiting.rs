@@ -71,7 +71,7 @@ mod tests {
     use crate::server::report::tests::Pass;
 
     #[test]
-    fn who_waits_for_a_turn_reads_which_bound_it_is_and_who_comes_before_of_its_own_namespace() {
+    fn update_slot_message_names_limit_and_servers_ahead() {
         let lobby = check(&server(json!({}))).unwrap();
         let of = |at_it, on_its_node, before: &[(&str, &str)]| {
             let before = before.iter().map(|(namespace, name)| ((*namespace).to_owned(), (*name).to_owned())).collect();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_reads_that_a_window_needs_nobody_awake_and_then_that_what_it_brought_comes_with_the_waking() {
+    fn scaled_to_zero_message_announces_update_in_window() {
         let mut pass = Pass::new();
         let mut sleeps = |door| {
             pass.plan.seen.set =

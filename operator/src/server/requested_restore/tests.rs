@@ -118,7 +118,7 @@ fn chosen(what: &str) -> RestoreHandled {
 }
 
 #[test]
-fn a_copy_is_named_also_one_that_could_not_be_read_or_the_newest_good_one_with_worlds_and_then_stays_that_one() {
+fn requested_restore_fixes_chosen_backup() {
     for (asked, copy) in [
         (format!("{GOOD};overwrite"), GOOD),
         (format!(" {GOOD} ; overwrite\n"), GOOD),
@@ -139,7 +139,7 @@ fn a_copy_is_named_also_one_that_could_not_be_read_or_the_newest_good_one_with_w
 }
 
 #[test]
-fn a_restart_by_the_clock_gives_way_to_that_for_a_person_and_stays_without_one() {
+fn scheduled_restart_yields_to_requested_restore() {
     let asked = asks("latest;overwrite");
     let by_the_clock = Some(RestartDue {
         due: at(-5),
@@ -157,7 +157,7 @@ fn a_restart_by_the_clock_gives_way_to_that_for_a_person_and_stays_without_one()
 }
 
 #[test]
-fn what_cannot_be_put_in_place_is_refused_with_the_reason_and_nothing_is_restarted() {
+fn requested_restore_is_refused_with_reason() {
     let why = refused("latest", &shelf());
     assert!(why.contains("`latest;overwrite`"), "{why}");
     let why = refused("20200101T000000Z-aaaaaaaa;overwrite", &shelf());
@@ -197,7 +197,7 @@ fn what_cannot_be_put_in_place_is_refused_with_the_reason_and_nothing_is_restart
 }
 
 #[test]
-fn all_that_a_copy_holds_is_put_in_place_if_that_is_asked_for_and_the_copy_and_the_agent_can_do_it() {
+fn requested_restore_of_everything_needs_backup_and_agent_support() {
     let with = |knows: bool| {
         let mut shelf = shelf();
         shelf["putsBackEverything"] = json!(knows);
@@ -225,7 +225,7 @@ fn all_that_a_copy_holds_is_put_in_place_if_that_is_asked_for_and_the_copy_and_t
 }
 
 #[test]
-fn a_server_that_cannot_be_asked_is_waited_for_and_not_for_ever() {
+fn requested_restore_waits_for_silent_agent_within_limit() {
     let asked = asks("latest;overwrite");
     let noted = looked_at(&asked, &Value::Null);
     assert_eq!((&noted.copy, noted.result), (&None, None));
@@ -243,7 +243,7 @@ fn a_server_that_cannot_be_asked_is_waited_for_and_not_for_ever() {
 }
 
 #[test]
-fn a_blackout_refuses_it_and_suspend_does_not() {
+fn requested_restore_is_refused_in_blackout_only() {
     let blackouts = json!([{"name": "finals", "from": "2026-11-22T11:00:00Z", "to": "2026-11-22T13:00:00Z"}]);
     let asked = asks_of("latest;overwrite", json!({"backup": {}, "updateSchedule": {"blackouts": blackouts}}));
     let noted = looked_at(&asked, &shelf());
@@ -264,7 +264,7 @@ fn restarted(pod: &str, backups: &Value) -> RestoreRequests {
 }
 
 #[test]
-fn what_came_of_it_is_the_agents_word_and_is_waited_for_when_the_server_was_stopped_for_it() {
+fn requested_restore_result_comes_from_agent() {
     let request = format!("asked-{}", at(0).as_second());
     let result = |restores: &RestoreRequests| (restores.noted.as_ref().unwrap().result, restores.due.is_some());
     assert_eq!(result(&restarted(NEW_POD, &Value::Null)), (None, false), "the copy is large");
@@ -286,7 +286,7 @@ fn what_came_of_it_is_the_agents_word_and_is_waited_for_when_the_server_was_stop
 }
 
 #[test]
-fn a_request_that_is_over_counts_again_when_it_is_written_again_and_not_before() {
+fn requested_restore_counts_again_only_if_rewritten() {
     let asked = asks("latest;overwrite");
     let over = RestoreHandled { result: Some(RestoreResult::Restored), ..chosen("latest;overwrite") };
     let same = of(&asked, &seen(&shelf()), Some(over.clone()), at(600));
@@ -300,7 +300,7 @@ fn a_request_that_is_over_counts_again_when_it_is_written_again_and_not_before()
 }
 
 #[test]
-fn the_copy_that_is_named_stays_from_when_its_request_is_first_seen_and_no_set_is_ordered_to_put_it_in_place_by_that() {
+fn requested_restore_protects_named_backup_from_first_observation() {
     let by_name = format!("{GOOD};overwrite");
     let nobody_answers = of(&asks(&by_name), &seen(&Value::Null), None, at(0)).keeps;
     let order = nobody_answers.unwrap();
@@ -319,7 +319,7 @@ fn the_copy_that_is_named_stays_from_when_its_request_is_first_seen_and_no_set_i
 }
 
 #[test]
-fn the_order_of_a_request_ends_with_it() {
+fn restore_request_is_removed_with_its_annotation() {
     let served = chosen("latest;overwrite");
     let ends = |noted: Option<RestoreHandled>| {
         RestoreRequests { noted, ..RestoreRequests::default() }.ends_order(Some(&served))

@@ -182,7 +182,7 @@ fn sundays() -> Value {
 const ALL: [&str; 4] = ["claims", "map", "shop", "vault"];
 
 #[tokio::test]
-async fn what_is_named_comes_without_its_delay_and_all_else_stays_at_what_runs() {
+async fn partial_update_skips_delay_and_keeps_other_plugins() {
     let scene = scene(&ALL, &ALL);
     assert_eq!(scene.comes("plugin/vault").await, "vault 1.0 -> 1.1");
     assert_eq!(scene.comes("plugin/shop,plugin/vault").await, "shop 1.0 -> 1.1, vault 1.0 -> 1.1");
@@ -190,14 +190,14 @@ async fn what_is_named_comes_without_its_delay_and_all_else_stays_at_what_runs()
 }
 
 #[tokio::test]
-async fn a_dependency_comes_along_if_only_what_is_named_needs_it() {
+async fn partial_update_includes_exclusive_dependency() {
     assert_eq!(scene(&ALL, &ALL).comes("plugin/map").await, "map 1.0 -> 1.1, tiles 1.0 -> 1.1");
     let two = scene(&["claims", "shop"], &["claims", "shop"]);
     assert_eq!(two.comes("plugin/claims").await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
 }
 
 #[tokio::test]
-async fn what_cannot_come_alone_is_refused_with_the_least_that_has_to_come_along() {
+async fn partial_update_refusal_names_minimal_additions() {
     let (planned, alone) = scene(&ALL, &ALL).ask("plugin/shop").await;
     let PartialSelection::Refused(why) = alone else { panic!("{alone:?}") };
     assert!(why.contains("plugin/vault has to come along"), "{why}");
@@ -206,20 +206,20 @@ async fn what_cannot_come_alone_is_refused_with_the_least_that_has_to_come_along
 }
 
 #[tokio::test]
-async fn a_first_install_pulls_nothing_along_and_neither_does_a_removal() {
+async fn partial_install_or_removal_changes_no_other_plugin() {
     assert_eq!(scene(&["claims", "vault"], &ALL).comes("plugin/map").await, "map 1.1 (new), tiles 1.1 (new)");
     let removed = scene(&ALL, &["claims", "shop", "vault"]);
     assert_eq!(removed.comes("plugin/map").await, "map 1.0 (removed), tiles 1.0 (removed)");
 }
 
 #[tokio::test]
-async fn what_nobody_asks_for_any_more_stays_until_it_is_named_with_what_it_needs() {
+async fn partial_update_keeps_unrequested_plugins() {
     let removed = scene(&ALL, &["claims", "shop", "vault"]);
     assert_eq!(removed.comes("plugin/vault").await, "vault 1.0 -> 1.1");
 }
 
 #[tokio::test]
-async fn a_dependency_that_a_standing_plugin_needs_too_stays_and_keeps_its_reason() {
+async fn partial_update_keeps_shared_dependency_and_reason() {
     let mut both = scene(&["claims", "map"], &["claims", "map"]);
     let mut record = (**both.runs.lock.as_ref().unwrap()).clone();
     let lib = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "lib").unwrap();
@@ -234,7 +234,7 @@ async fn a_dependency_that_a_standing_plugin_needs_too_stays_and_keeps_its_reaso
 }
 
 #[tokio::test]
-async fn what_stays_for_a_jar_of_ones_own_is_held_at_what_runs_beside_a_first_install() {
+async fn partial_install_keeps_dependency_of_unmanaged_jar() {
     let mut scene = scene(&["map", "shop"], &["map", "shop"]);
     let mut record = (**scene.runs.lock.as_ref().unwrap()).clone();
     record.lock.plugins.retain(|plugin| plugin.name != "shop");
@@ -249,7 +249,7 @@ async fn what_stays_for_a_jar_of_ones_own_is_held_at_what_runs_beside_a_first_in
 }
 
 #[tokio::test]
-async fn a_shared_plugin_comes_as_the_release_that_was_decided_for_all() {
+async fn partial_update_uses_release_shared_by_group() {
     let mut shared = scene(&["claims", "vault"], &["claims", "vault"]);
     for wish in &mut shared.request.plugins {
         wish.version = resolver::request::VersionRequest::Latest;
@@ -270,7 +270,7 @@ async fn a_shared_plugin_comes_as_the_release_that_was_decided_for_all() {
 }
 
 #[tokio::test]
-async fn names_that_mean_nothing_here_are_refused_and_what_is_as_new_as_it_may_be_is_served_by_that() {
+async fn partial_update_refuses_unknown_names() {
     let scene = scene(&ALL, &ALL);
     let why = scene.refused("plugin/clams").await;
     assert!(
@@ -285,7 +285,7 @@ async fn names_that_mean_nothing_here_are_refused_and_what_is_as_new_as_it_may_b
 }
 
 #[tokio::test]
-async fn a_server_that_is_kept_at_a_set_is_not_asked_about_and_a_first_start_comes_whole() {
+async fn partial_update_is_refused_for_pinned_set() {
     let mut scene = scene(&ALL, &ALL);
     let digest = scene.runs.lock.as_ref().unwrap().files.lock.clone();
     let unknown = PinnedSet::Unknown { asked: "0123456789abcdef".to_owned() };
@@ -314,7 +314,7 @@ fn hurry(scene: &mut Scene, object: &str) {
 }
 
 #[tokio::test]
-async fn an_urgent_plugin_comes_alone_and_what_it_cannot_leave_behind_makes_it_wait() {
+async fn urgent_plugin_updates_alone_or_waits() {
     let mut scene = scene(&ALL, &ALL);
     hurry(&mut scene, "vault");
     assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
@@ -323,13 +323,13 @@ async fn an_urgent_plugin_comes_alone_and_what_it_cannot_leave_behind_makes_it_w
 }
 
 #[tokio::test]
-async fn a_server_for_which_nothing_is_newer_is_asked_about_once() {
+async fn urgent_plugin_without_newer_release_plans_no_update() {
     let scene = scene(&ALL, &ALL);
     assert_eq!(scene.urgent("vault", false).await, None, "it would be newer without the delay that it has here");
 }
 
 #[tokio::test]
-async fn an_urgent_plugin_comes_although_the_rest_has_no_answer() {
+async fn urgent_plugin_updates_although_rest_is_unsolvable() {
     let mut scene = scene(&ALL, &ALL);
     let other = scene.request.plugins.iter_mut().find(|wish| wish.object == "claims").unwrap();
     other.version = resolver::request::VersionRequest::Pin { version: "9.9".to_owned() };
@@ -345,7 +345,7 @@ fn of_age(scene: &mut Scene) {
 }
 
 #[tokio::test]
-async fn a_plugin_comes_alone_in_its_own_window_and_is_planned_so_before_it_opens() {
+async fn plugin_updates_alone_in_its_own_window() {
     let mut scene = scene(&ALL, &ALL);
     of_age(&mut scene);
     let alone = Some(("OwnWindow", "vault 1.0 -> 1.1".to_owned()));
@@ -358,7 +358,7 @@ async fn a_plugin_comes_alone_in_its_own_window_and_is_planned_so_before_it_open
 }
 
 #[tokio::test]
-async fn a_delay_counts_in_a_plugins_own_window() {
+async fn delay_counts_in_plugin_window() {
     let mut scene = scene(&ALL, &ALL);
     assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), false).await, None, "nothing is old enough");
     hurry(&mut scene, "claims");
@@ -368,7 +368,7 @@ async fn a_delay_counts_in_a_plugins_own_window() {
 }
 
 #[tokio::test]
-async fn of_two_newer_releases_the_one_that_is_old_enough_comes_in_a_plugins_own_window() {
+async fn plugin_window_picks_newest_release_past_delay() {
     let mut scene = scene(&ALL, &ALL);
     let mut record = (**scene.runs.lock.as_ref().unwrap()).clone();
     let vault = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "vault").unwrap();
@@ -381,7 +381,7 @@ async fn of_two_newer_releases_the_one_that_is_old_enough_comes_in_a_plugins_own
 }
 
 #[tokio::test]
-async fn an_urgent_plugin_and_one_whose_window_is_open_come_together_and_one_whose_window_is_not_waits() {
+async fn urgent_plugin_and_open_plugin_window_update_together() {
     let mut scene = scene(&ALL, &ALL);
     of_age(&mut scene);
     let comes =
@@ -391,7 +391,7 @@ async fn an_urgent_plugin_and_one_whose_window_is_open_come_together_and_one_who
 }
 
 #[tokio::test]
-async fn what_may_come_when_nobody_is_on_is_not_left_behind_for_a_window_that_opens_later() {
+async fn opportunistic_server_plans_all_before_later_plugin_window() {
     let mut scene = scene(&ALL, &ALL);
     of_age(&mut scene);
     let mut spec = sundays();

@@ -39,7 +39,7 @@ fn of_yesterday() -> Pod {
 }
 
 #[test]
-fn a_restart_is_due_for_the_process_that_runs_whoever_started_it() {
+fn scheduled_restart_is_due_for_running_process() {
     let night = at("11T04:00");
     let due = |pod: &Pod| Restarts::of(&checked(&json!({})), Some(pod), night).due.map(|restart| restart.due);
     assert_eq!(due(&of_yesterday()), Some(night));
@@ -50,7 +50,7 @@ fn a_restart_is_due_for_the_process_that_runs_whoever_started_it() {
 }
 
 #[test]
-fn nothing_is_due_without_the_field_and_while_the_server_is_suspended() {
+fn scheduled_restart_needs_field_and_no_suspend() {
     let of = |more: Value| Restarts::of(&checked(&more), Some(&of_yesterday()), at("11T04:00"));
     assert_eq!(of(json!({"restart": null})), Restarts::default());
     assert_eq!(of(json!({"suspend": true})), Restarts::default());
@@ -58,7 +58,7 @@ fn nothing_is_due_without_the_field_and_while_the_server_is_suspended() {
 }
 
 #[test]
-fn neither_a_missing_window_nor_one_that_is_switched_off_nor_a_missing_approval_keeps_it() {
+fn scheduled_restart_ignores_windows_and_approval() {
     for more in [
         json!({"updateSchedule": {"maintenanceWindow": {"enabled": false}}}),
         json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 29 2 *"}}}),
@@ -69,7 +69,7 @@ fn neither_a_missing_window_nor_one_that_is_switched_off_nor_a_missing_approval_
 }
 
 #[test]
-fn a_blackout_keeps_it_and_the_next_is_the_one_after_it() {
+fn scheduled_restart_skips_blackout() {
     let event = json!([{"name": "event", "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T12:00:00Z"}]);
     let server = checked(&json!({"updateSchedule": {"blackouts": event}}));
     let restarts = Restarts::of(&server, Some(&of_yesterday()), at("11T04:00"));
@@ -77,7 +77,7 @@ fn a_blackout_keeps_it_and_the_next_is_the_one_after_it() {
 }
 
 #[test]
-fn a_restart_has_half_an_hour_and_its_countdown_and_waits_for_players_on_top() {
+fn scheduled_restart_expires_after_half_an_hour_and_countdown() {
     let until = |restart: Value| {
         let server = checked(&json!({"restart": restart, "players": {"deadline": "20m", "notice": "10m"}}));
         Restarts::of(&server, Some(&of_yesterday()), at("11T04:00")).due.unwrap().until
@@ -87,7 +87,7 @@ fn a_restart_has_half_an_hour_and_its_countdown_and_waits_for_players_on_top() {
 }
 
 #[test]
-fn its_policy_and_its_words_are_its_own_else_those_for_players() {
+fn scheduled_restart_uses_own_policy_and_text_first() {
     let players = json!({"policy": "Ignore", "text": "Neustart in {in}"});
     let own = json!({"cron": "0 5 * * *", "policy": "Announce", "text": "Gleich wieder da", "onlyIf": {"empty": true}});
     let of =
@@ -110,7 +110,7 @@ fn its_policy_and_its_words_are_its_own_else_those_for_players() {
 }
 
 #[test]
-fn a_server_at_rest_is_looked_at_in_the_instant_of_its_restart() {
+fn scheduled_restart_requeues_at_its_instant() {
     let restarts = Restarts { next: Some(at("11T04:00")), ..Restarts::default() };
     let soon = at("11T03:56");
     let exactly = Outcome::Waiting { until: Some(at("11T04:00")) };

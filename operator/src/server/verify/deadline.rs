@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_before_the_server_starts_is_told_by_the_pod_or_by_its_init_container() {
+    fn verification_starts_when_init_container_ends() {
         let prepare = |state: &Value| [container("prepare", 0, state)];
         assert_eq!(from(&[turned("Initialized", true, 16)], &[], &[]), 16);
         assert_eq!(from(&[turned("Initialized", false, 1)], &prepare(&ended(0, 17)), &[]), 17);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_answer_of_the_first_process_is_the_last_of_what_came_before() {
+    fn verification_starts_at_first_answer_of_first_process() {
         let prepared = turned("Initialized", true, 2);
         let first = [container("papermc", 0, &since(3))];
         assert_eq!(from(std::slice::from_ref(&prepared), &[], &first), 3, "an image was pulled");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_ill_again_and_again_beside_the_server_moves_no_proof() {
+    fn verification_start_ignores_sidecar_restarts() {
         let conditions = [turned("Initialized", true, 2), turned("ContainersReady", false, 600)];
         let server = container("papermc", 0, &since(3));
         let of = |agent: u32, map: u32| {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_begins_a_pod_anew_again_and_again_is_not_waited_for_without_end() {
+    fn verification_start_is_capped_for_recreated_pod() {
         let late = |name| turned(name, true, 60 * 40);
         let server = [container("papermc", 0, &since(60 * 40))];
         assert_eq!(from(&[late("Initialized"), late("ContainersReady")], &[], &server), 60 * 27);

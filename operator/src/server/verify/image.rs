@@ -66,7 +66,7 @@ mod tests {
     use crate::server::requested_restore::tests::way_back::{FAILED, SETTLED, on_trial};
 
     #[test]
-    fn a_mirror_and_a_digest_behind_a_tag_are_the_same_image_and_another_name_tag_or_digest_is_not() {
+    fn image_matches_across_mirror_and_digest() {
         for (runs, planned) in [
             ("docker.io/itzg/minecraft-server:java21", "docker.io/itzg/minecraft-server:java21"),
             ("mirror:5000/hub/itzg/minecraft-server:java21", "docker.io/itzg/minecraft-server:java21"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_held_against_the_template_of_its_revision_and_against_none_where_nobody_knows_which() {
+    fn image_is_compared_with_template_of_pod_revision() {
         let template = |image: &str| {
             let beside = json!({"name": "beside", "image": "x:1"});
             json!({"metadata": {}, "spec": {"containers": [beside, {"name": "papermc", "image": image}]}})

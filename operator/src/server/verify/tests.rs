@@ -117,7 +117,7 @@ fn without_names(mut report: AgentReport) -> AgentReport {
 }
 
 #[test]
-fn a_server_that_runs_the_set_for_the_settling_time_has_passed_and_not_earlier() {
+fn verification_passes_after_settle_time() {
     // All other data is readable, so only the time is missing.
     let loaded = Loaded { worlds: Some(BTreeMap::new()), datapacks: Some(BTreeMap::new()), ..Loaded::default() };
     let good = AgentReport { loaded: Some(loaded), ..report(&[("ViaVersion", true), ("Shop", true)]) };
@@ -144,7 +144,7 @@ fn a_server_that_runs_the_set_for_the_settling_time_has_passed_and_not_earlier()
 }
 
 #[test]
-fn a_plugin_that_does_not_enable_fails_the_proof_and_is_named() {
+fn verification_fails_for_plugin_that_does_not_enable() {
     let bad = report(&[("ViaVersion", true), ("Shop", false)]);
     let proof = verdict(Some(&bad), None, &[], 160);
     assert_eq!(proof.verdict, Verification::Failed);
@@ -152,7 +152,7 @@ fn a_plugin_that_does_not_enable_fails_the_proof_and_is_named() {
 }
 
 #[test]
-fn a_start_that_tells_of_damage_is_kept_unproven_and_one_that_was_told_of_it_before_is_not() {
+fn verification_stays_unverified_for_new_damage_only() {
     let first = "Chunk [1, 2] is allocated, but stream is missing".to_owned();
     let told = |since| Some(DamageTold { since: at(since), last: at(120), lines: 2, first: first.clone() });
     let of = |since, shop| {
@@ -170,7 +170,7 @@ fn a_start_that_tells_of_damage_is_kept_unproven_and_one_that_was_told_of_it_bef
 }
 
 #[test]
-fn a_plugin_that_was_red_before_stays_a_warning_and_a_new_one_must_be_green() {
+fn verification_tolerates_plugin_that_failed_before() {
     let bad = report(&[("ViaVersion", true), ("Shop", false)]);
     let with_shop = files(&["ViaVersion", "Shop"]);
     assert_eq!(verdict(Some(&bad), Some(&with_shop), &["ViaVersion"], 160).verdict, Verification::Passed);
@@ -179,7 +179,7 @@ fn a_plugin_that_was_red_before_stays_a_warning_and_a_new_one_must_be_green() {
 }
 
 #[test]
-fn another_version_than_the_lock_fails_at_once() {
+fn verification_fails_at_once_for_other_version() {
     let mut other = report(&[("ViaVersion", true), ("Shop", true)]);
     if let Server::Up { minecraft, .. } = &mut other.server {
         "1.21.8".clone_into(minecraft);
@@ -188,7 +188,7 @@ fn another_version_than_the_lock_fails_at_once() {
 }
 
 #[test]
-fn what_cannot_be_read_is_unproven_and_every_proof_ends() {
+fn verification_ends_unverified_if_data_is_unreadable() {
     let unread = without_names(report(&[]));
     assert_eq!(verdict(Some(&unread), None, &[], 159).verdict, Verification::Pending { until: at(160) });
     assert_eq!(verdict(Some(&unread), None, &[], 160).verdict, Verification::Unproven);
@@ -199,7 +199,7 @@ fn what_cannot_be_read_is_unproven_and_every_proof_ends() {
 }
 
 #[test]
-fn a_log_that_could_not_be_read_once_hides_no_red_plugin_from_the_proofs_after_it() {
+fn baseline_survives_unreadable_log() {
     let (via, both) = (files(&["ViaVersion"]), files(&["ViaVersion", "Shop"]));
     let unread = without_names(report(&[]));
     let first = Baseline::default().next(Some(&report(&[("ViaVersion", true)])), Some(&via), None);
@@ -221,7 +221,7 @@ fn a_log_that_could_not_be_read_once_hides_no_red_plugin_from_the_proofs_after_i
 }
 
 #[test]
-fn where_nothing_is_known_of_before_a_red_plugin_leaves_the_set_unproven() {
+fn verification_without_baseline_is_unverified_for_failed_plugin() {
     let both = files(&["ViaVersion", "Shop"]);
     let unread = Baseline::default().next(None, Some(&both), None);
     let red = report(&[("ViaVersion", true), ("Shop", false)]);
@@ -234,7 +234,7 @@ fn where_nothing_is_known_of_before_a_red_plugin_leaves_the_set_unproven() {
 }
 
 #[test]
-fn a_jar_of_ones_own_that_was_enabled_is_still_there_and_is_red_now_leaves_the_set_unproven() {
+fn verification_is_unverified_for_failed_unmanaged_jar() {
     let both = files(&["ViaVersion", "Shop"]);
     let known = baseline(&["My_Quests", "Shop", "ViaVersion"], &[]);
     let good = [("ViaVersion", true), ("Shop", true)];
@@ -257,7 +257,7 @@ fn a_jar_of_ones_own_that_was_enabled_is_still_there_and_is_red_now_leaves_the_s
 }
 
 #[test]
-fn files_that_are_not_as_locked_are_never_called_proven() {
+fn verification_never_passes_with_drifted_files() {
     let mut drifted = report(&[("ViaVersion", true), ("Shop", true)]);
     drifted.drift = vec!["plugins/Shop.jar".to_owned()];
     assert_eq!(verdict(Some(&drifted), None, &[], 159).verdict, Verification::Pending { until: at(160) });
@@ -271,7 +271,7 @@ fn files_that_are_not_as_locked_are_never_called_proven() {
 }
 
 #[test]
-fn a_pod_with_another_image_in_it_is_never_called_proven_and_is_not_gone_back_from() {
+fn verification_never_passes_with_changed_image() {
     let (both, known) = (files(&["ViaVersion", "Shop"]), baseline(&["ViaVersion", "Shop"], &[]));
     let of = |other_image, shop, now| {
         let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), ProcessExit::Stays);
@@ -329,7 +329,7 @@ fn held_against(report: &AgentReport, known: &Baseline, now: i64) -> (Verificati
 }
 
 #[test]
-fn a_world_that_was_open_and_lies_there_unopened_fails_the_proof_and_is_named() {
+fn verification_fails_for_world_no_longer_opened() {
     let known = known(&["overworld", "creative", "hub"], &[]);
     let missing = |now: &[(&str, AtStart)], at| {
         let report = with_loaded(&GOOD, at_start(&[&[("overworld", Opened)], now].concat()), opened(&[]));
@@ -351,7 +351,7 @@ fn a_world_that_was_open_and_lies_there_unopened_fails_the_proof_and_is_named() 
 }
 
 #[test]
-fn what_a_single_start_had_opened_leaves_the_set_unproven() {
+fn verification_is_unverified_for_world_opened_by_one_start() {
     let known = known(&["overworld", "map7"], &["file/terrain.zip"]);
     let other_map = at_start(&[("overworld", Opened), ("map7", NotOpened), ("map8", Opened)]);
     let packs = at_start(&[("file/terrain.zip", NotOpened)]);
@@ -362,7 +362,7 @@ fn what_a_single_start_had_opened_leaves_the_set_unproven() {
 }
 
 #[test]
-fn worlds_that_have_become_too_many_are_not_compared_and_leave_no_later_set_unproven() {
+fn verification_skips_too_many_worlds() {
     let known = known(&["overworld", "creative"], &["file/terrain.zip"]);
     let loaded = Loaded { too_many_worlds: true, too_many_datapacks: true, ..Loaded::default() };
     let many = AgentReport { loaded: Some(loaded), ..report(&GOOD) };
@@ -373,7 +373,7 @@ fn worlds_that_have_become_too_many_are_not_compared_and_leave_no_later_set_unpr
 }
 
 #[test]
-fn a_world_that_somebody_closed_before_or_that_is_known_by_its_namespace_now_is_not_missed() {
+fn verification_accepts_closed_or_renamed_world() {
     let known = known(&["overworld", "creative", "hub"], &[]);
     let now = [("overworld", Opened), ("creative", ClosedBefore), ("myplugin:hub", Opened)];
     let report = with_loaded(&GOOD, at_start(&now), opened(&[]));
@@ -381,7 +381,7 @@ fn a_world_that_somebody_closed_before_or_that_is_known_by_its_namespace_now_is_
 }
 
 #[test]
-fn a_world_that_going_back_would_not_bring_leaves_the_set_unproven() {
+fn verification_is_unverified_for_world_rollback_cannot_restore() {
     let gone = with_loaded(&GOOD, opened(&["overworld"]), opened(&[]));
     let (verdict, problem) = held_against(&gone, &known(&["overworld", "creative"], &[]), 160);
     assert_eq!(verdict, Verification::Unproven);
@@ -397,7 +397,7 @@ fn a_world_that_going_back_would_not_bring_leaves_the_set_unproven() {
 }
 
 #[test]
-fn a_world_whose_plugin_a_person_removed_leaves_the_set_unproven() {
+fn verification_is_unverified_for_world_of_removed_plugin() {
     let mut known = known(&["overworld", "creative"], &[]);
     known.enabled.push("Multiverse-Core".to_owned());
     let now = at_start(&[("overworld", Opened), ("creative", NotAnyMore)]);
@@ -412,7 +412,7 @@ fn a_world_whose_plugin_a_person_removed_leaves_the_set_unproven() {
 }
 
 #[test]
-fn a_datapack_that_was_enabled_and_lies_there_fails_the_proof_and_one_that_was_taken_away_does_not() {
+fn verification_fails_for_datapack_no_longer_enabled() {
     let known = known(&[], &["file/skylands", "file/terrain.zip"]);
     let now = |skylands: &[(&str, AtStart)]| {
         let datapacks = at_start(&[skylands, &[("file/terrain.zip", Opened), ("file/new.zip", Opened)]].concat());
@@ -430,7 +430,7 @@ fn a_datapack_that_was_enabled_and_lies_there_fails_the_proof_and_one_that_was_t
 }
 
 #[test]
-fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_known() {
+fn verification_is_unverified_for_unreadable_known_worlds() {
     let mut unread = report(&GOOD);
     let known = known(&["overworld"], &["file/terrain.zip"]);
     assert_eq!(
@@ -467,7 +467,7 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
 }
 
 #[test]
-fn what_was_known_of_worlds_and_datapacks_goes_on_counting_and_what_is_read_replaces_it() {
+fn baseline_keeps_worlds_until_read_again() {
     let first = known(&["overworld", "creative"], &["file/terrain.zip"]);
     assert_eq!(first.next(None, None, None), Baseline { enabled: first.enabled.clone(), ..first.clone() });
     let half = with_loaded(&GOOD, at_start(&[("overworld", Opened), ("creative", NotOpened)]), None);
@@ -477,7 +477,7 @@ fn what_was_known_of_worlds_and_datapacks_goes_on_counting_and_what_is_read_repl
 }
 
 #[test]
-fn of_many_worlds_a_few_are_named() {
+fn verification_message_names_few_of_many_worlds() {
     let names: Vec<String> = (1..=8).map(|number| format!("w{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let now = at_start(&names.iter().map(|name| (*name, NotAnyMore)).collect::<Vec<_>>());

@@ -520,7 +520,7 @@ fn play_all(asked: Option<&str>) -> Vec<(String, Played)> {
 }
 
 #[test]
-fn scenario_files_play_as_their_transcripts_say() {
+fn scenario_files_match_their_transcripts() {
     let asked = std::env::var("NIGHTSHIFT_SCENARIO").ok();
     let played = play_all(asked.as_deref());
     assert!(!played.is_empty(), "there is no scenario file of that name");

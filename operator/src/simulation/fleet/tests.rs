@@ -58,7 +58,7 @@ fn walk_all(numbers: Range<u64>) -> FleetSummary {
 }
 
 #[test]
-fn no_more_servers_are_updated_at_the_same_time_than_may_whatever_happens_to_them_and_none_waits_for_ever() {
+fn update_slots_limit_holds_under_faults() {
     let FleetSummary { faults, waited, followed, .. } = walk_all(0..if is_thorough() { 6 } else { 1 });
     // Runs in which no server waits verify nothing.
     let is_all = std::env::var_os(ONE_ALONE).is_none();
@@ -71,6 +71,6 @@ fn no_more_servers_are_updated_at_the_same_time_than_may_whatever_happens_to_the
 
 #[test]
 #[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored walks"]
-fn nothing_breaks_in_thousands_of_walks_of_several_servers() {
+fn fleet_simulation_of_thousands_of_runs_keeps_invariants() {
     walk_all(0..1_000);
 }

@@ -22,7 +22,7 @@ fn written(bytes: &[u8]) -> Written {
 const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
 
 #[test]
-fn a_paper_jar_says_its_world_format_and_where_mojangs_jar_is() {
+fn paper_jar_gives_world_format_and_mojang_jar() {
     let facts = paper_descriptor::facts(
         &written(&jar::paper(&MINECRAFT, 130, "https://piston-data.mojang.com/x/server.jar")).path,
     )
@@ -35,13 +35,13 @@ fn a_paper_jar_says_its_world_format_and_where_mojangs_jar_is() {
 }
 
 #[test]
-fn an_old_paper_jar_says_nothing() {
+fn old_paper_jar_gives_no_facts() {
     let facts = paper_descriptor::facts(&written(&jar::archive(&[Entry::new("patch.properties", "x")])).path).unwrap();
     assert_eq!(facts, paper_descriptor::PaperFacts { data_version: None, minecraft: None, mojang: None });
 }
 
 #[test]
-fn a_download_context_cannot_name_a_path() {
+fn download_context_cannot_name_a_path() {
     let sha = "ab".repeat(32);
     let of = |context: String| {
         paper_descriptor::facts(&written(&jar::archive(&[Entry::new("META-INF/download-context", context)])).path)

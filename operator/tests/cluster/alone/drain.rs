@@ -11,7 +11,7 @@ use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{alone_in_a_world, uid_of};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn never_is_never_until_a_person_does_what_the_condition_says_and_a_node_that_is_uncordoned_keeps_its_server() {
+async fn drain_with_eviction_never_waits_for_pod_deletion() {
     alone_in_a_world("never", BEFORE, &["watchNodes=true"], async |world| {
         let _rights = Rights::of(world);
         world.apply(&[harbour(&json!({"eviction": "Never"})), viabackwards()]).await;

@@ -21,7 +21,7 @@ const GIVEN_UP: Duration = Duration::from_mins(2);
 const TAKEN_FOR_LOST: Duration = Duration::from_mins(5);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_on_a_lost_node_is_left_alone_and_comes_back_as_it_ran() {
+async fn server_on_lost_node_returns_unchanged() {
     alone_in_a_world("node-lost", BEFORE, &[], async |world| {
         let mut object = server(LOBBY, FAR);
         // By default Kubernetes waits five more minutes before it deletes the pods of such a node.

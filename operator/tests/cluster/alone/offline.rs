@@ -13,7 +13,7 @@ use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::alone_in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_whose_files_are_staged_goes_through_while_the_servers_pod_reaches_nobody() {
+async fn staged_update_completes_without_network() {
     // Alone, because the address of the new pod is not known beforehand, so all pods except two are blocked.
     alone_in_a_world("offline", BEFORE, &[], async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;

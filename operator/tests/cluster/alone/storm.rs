@@ -158,7 +158,7 @@ impl Broken<'_> {
 static CLUSTER: RwLock<()> = RwLock::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
+async fn thirty_updates_in_a_storm_keep_worlds_and_locks_whole() {
     let first = std::env::var("NIGHTSHIFT_SEED").map_or(0, |text| text.parse().expect("NIGHTSHIFT_SEED is a number"));
     alone_in_a_world("storm", BEFORE, &[], async |world| {
         let stories: Vec<Story> = (first..first + SERVERS).zip(0..).map(|(number, at)| Story::of(number, at)).collect();

@@ -51,7 +51,7 @@ impl Drop for Warnings {
 const RENDERED: [&str; 5] = ["template", RELEASE, CHART, "--namespace", "warns"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn apply_accepts_a_server_without_updates_or_rcon_and_warns_about_it() {
+async fn apply_warns_about_server_without_updates_or_rcon() {
     client().await;
     let _warnings = Warnings::install().await;
     let apply = async |window: serde_json::Value, rcon: bool| {

@@ -15,7 +15,7 @@ const MARKER: &str = "/data/world/marker.txt";
 const CLAIM: &str = "data-before-0";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deleted_servers_keep_retained_and_adopted_claims_and_nothing_else_without_an_operator() {
+async fn deleted_servers_keep_only_retained_and_adopted_claims() {
     in_a_world("deletes", BEFORE, async |world| {
         let mut before = small_server("before");
         before["spec"]["storage"]["retain"] = json!(true);

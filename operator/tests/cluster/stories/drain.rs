@@ -11,7 +11,7 @@ use crate::cluster::witness::ServerObserver;
 use crate::cluster::world::{in_a_world_with, uid_of};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn drain_waits_for_warned_players_and_saved_world_and_then_the_server_moves() {
+async fn drain_warns_players_saves_world_and_moves_server() {
     in_a_world_with("drain", BEFORE, &["watchNodes=true"], async |world| {
         let _rights = Rights::of(world);
         let players = json!({"notice": "40s", "emptyNotice": "3s"});

@@ -30,7 +30,7 @@ const FACT_TOLD: &str =
     "ViaBackwards 5.7.1 needs ViaVersion <5.7.1 (a fact of your cluster, recorded 2026-01-18 from the staff channel)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_objects_start_a_verified_server_and_impossible_pin_leaves_it_running() {
+async fn first_start_is_verified_and_survives_impossible_pin() {
     in_a_world_with("first-start", BEFORE, &FACT, async |world| {
         let objects = [server(LOBBY, FAR), viabackwards()];
         world.apply(&objects).await;

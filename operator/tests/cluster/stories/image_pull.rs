@@ -20,7 +20,7 @@ use crate::cluster::world::{World, in_a_world, uid_of};
 const UNPULLABLE: &str = "registry.invalid/none:1";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unpullable_image_stops_nobody_and_image_on_the_node_is_found_before_the_update() {
+async fn unpullable_image_stops_no_server() {
     in_a_world("image", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

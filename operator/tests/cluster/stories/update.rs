@@ -51,7 +51,7 @@ fn secrets(world: &World) -> [Value; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn minecraft_update_waits_for_window_warns_players_saves_and_keeps_own_files() {
+async fn minecraft_update_waits_for_window_warns_players_and_saves() {
     in_a_world_with("update", OLDER_MINECRAFT, &OF_THE_CLUSTER, async |world| {
         world.apply(&[lobby_with_channel(), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);

@@ -57,7 +57,7 @@ fn is_read(directory: &std::path::Path) -> bool {
 }
 
 #[test]
-fn any_files_are_a_server_or_refused_in_few_words() {
+fn server_dir_fuzzed_is_read_or_refused_briefly() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
     for (name, text) in FILES {
@@ -88,7 +88,7 @@ fn any_files_are_a_server_or_refused_in_few_words() {
 }
 
 #[test]
-fn what_a_file_calls_its_software_and_its_version_is_short_and_in_one_line() {
+fn software_and_version_of_files_are_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
     for (name, text) in &FILES[2..] {

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_paper_has_written_them_over_the_years() {
+    fn paper_version_is_read_in_all_historic_formats() {
         let read = |text, folder| {
             read_version(text, folder).map(|told| (told.software, told.minecraft.to_string(), told.build))
         };
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_of_a_manifest_goes_on_in_the_next_line() {
+    fn manifest_attribute_continues_on_next_line() {
         let text = "Manifest-Version: 1.0\r\nImplementation-Version: 1.21.10-130-\r\n 8043efd\r\n\r\n";
         assert_eq!(attribute(text, "Implementation-Version").as_deref(), Some("1.21.10-130-8043efd"));
         assert_eq!(attribute(text, "Main-Class"), None);

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_yaml_would_take_for_something_else_is_quoted() {
+    fn proposed_manifest_quotes_ambiguous_yaml_scalars() {
         for bare in ["lobby", "ViaVersion", "multiverse-core"] {
             assert_eq!(quoted(bare), bare);
         }

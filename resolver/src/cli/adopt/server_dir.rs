@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_property_is_what_its_last_line_says() {
+    fn property_takes_value_of_its_last_line() {
         let text = "#server-port=1\n server-port = 25566\nrcon.port:25575\nserver-port=25567\nserver-portal=1\n";
         assert_eq!(value(text, "server-port"), Some("25567"));
         assert_eq!(value(text, "rcon.port"), Some("25575"));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_updates_is_what_bukkit_yml_names_else_the_usual_one() {
+    fn update_folder_comes_from_bukkit_yml_or_default() {
         let server = tempfile::tempdir().unwrap();
         assert_eq!(update_folder(server.path()), "update");
         fs::write(server.path().join("bukkit.yml"), "settings:\n  update-folder: waiting\n").unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_end_the_comment_that_it_stands_in() {
+    fn file_name_cannot_end_its_comment() {
         assert_eq!(shown(OsStr::new("a\nkind: Evil.jar")), "a\u{fffd}kind: Evil.jar");
     }
 }

@@ -95,7 +95,7 @@ fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
 }
 
 #[test]
-fn files_of_one_release_come_by_one_plugin_that_names_them() {
+fn adopt_groups_files_of_one_release_in_one_plugin() {
     let (text, doubts) = written(&["EssentialsX-2.20.0.jar", "EssentialsXChat-2.20.0.jar"]);
     assert!(doubts.is_empty(), "{doubts:?}");
     assert!(text.contains("# EssentialsX-2.20.0.jar and EssentialsXChat-2.20.0.jar, by their hashes\n"), "{text}");
@@ -105,7 +105,7 @@ fn files_of_one_release_come_by_one_plugin_that_names_them() {
 }
 
 #[test]
-fn a_module_without_its_main_file_is_named_and_a_main_file_alone_is_not() {
+fn adopt_names_module_alone_but_not_main_file_alone() {
     let (text, doubts) = written(&["EssentialsXSpawn-2.20.0.jar"]);
     assert!(doubts.is_empty(), "{doubts:?}");
     assert!(text.contains("jars: [EssentialsXSpawn]}"), "{text}");
@@ -115,7 +115,7 @@ fn a_module_without_its_main_file_is_named_and_a_main_file_alone_is_not() {
 }
 
 #[test]
-fn a_module_of_another_release_is_left_as_it_is() {
+fn adopt_leaves_module_of_other_release_unmanaged() {
     let (text, doubts) = written(&["EssentialsXChat-2.20.0.jar", "EssentialsX-2.21.0.jar"]);
     let [AdoptFinding::Unmanaged { file, because: Because::OtherRelease { project }, .. }] = doubts.as_slice() else {
         panic!("{doubts:?}")
@@ -125,14 +125,14 @@ fn a_module_of_another_release_is_left_as_it_is() {
 }
 
 #[test]
-fn a_file_whose_name_is_the_beginning_of_another_is_named_in_full() {
+fn adopt_names_file_in_full_when_it_prefixes_another() {
     let (text, doubts) = written(&["Lights-1.0.jar", "Lights-1.0-lite.jar"]);
     assert!(doubts.is_empty(), "{doubts:?}\n{text}");
     assert!(text.contains("jars: [\"Lights-1.0\", \"Lights-1.0-lite\"]}"), "{text}");
 }
 
 #[test]
-fn what_a_directory_is_called_becomes_a_name_of_an_object() {
+fn directory_name_becomes_object_name() {
     assert_eq!(object_name("My Server_(old)", 40), "my-server-old");
     assert_eq!(object_name("ViaVersion", 63), "viaversion");
     assert_eq!(object_name("--", 40), "");

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blackout_comes_once_or_again_and_again_and_ends_after_it_begins() {
+    fn blackout_is_single_or_recurring_and_ends_after_start() {
         let good = json!([
             {"name": "once", "from": "2026-12-20T00:00:00+01:00", "to": "2027-01-07T00:00:00Z"},
             {"name": "again", "cron": "0 18 * * 5", "duration": "6h", "timeZone": "Europe/Berlin"},

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_named_as_kubectl_names_it() {
+    fn server_name_accepts_kubectl_forms() {
         for text in [
             "lobby",
             "server/lobby",
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_the_slash_and_is_no_kind_is_a_namespace() {
+    fn server_name_prefix_is_namespace_unless_kind() {
         let lobby = ServerName("lobby".to_owned());
         assert_eq!(with_namespace("games/lobby"), (Some("games".to_owned()), lobby.clone()));
         assert_eq!(with_namespace("server/lobby"), (None, lobby.clone()));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_told_what_to_write() {
+    fn server_name_error_shows_correct_form() {
         assert!(parse("games/lobby").unwrap_err().ends_with("`server/lobby -n games`"));
         assert!(parse("plugin/viaversion").unwrap_err().contains("`server/lobby`"));
         assert!(parse("server/games/lobby").unwrap_err().contains("`-n`"));

@@ -49,7 +49,7 @@ fn is_read(text: &str) -> bool {
 }
 
 #[test]
-fn any_text_is_facts_or_refused_in_few_words() {
+fn facts_text_is_read_or_refused_briefly() {
     assert!(is_read(GOOD));
     always(300, &text(), |text| {
         is_read(&text);
@@ -66,7 +66,7 @@ fn any_text_is_facts_or_refused_in_few_words() {
 }
 
 #[test]
-fn long_and_deep_facts_are_read_in_time_and_not_repeated() {
+fn long_and_deep_facts_are_read_in_time() {
     let long = "x".repeat(1 << 18);
     let one = |plugin: &str, releases: &str, source: &str, date: &str| {
         format!(

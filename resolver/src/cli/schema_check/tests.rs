@@ -14,14 +14,14 @@ fn wrong(kind: usize, spec: &str) -> String {
 }
 
 #[test]
-fn what_is_right_is_right() {
+fn schema_check_accepts_valid_specs() {
     let spec = "  updateStrategy: auto\n  updateDelay: 72h\n  image: null\n  updateSchedule: {maintenanceWindow: {cron: '0 4 * * sun'}}\n  podTemplate: {metadata: {labels: {a: b}}, spec: {containers: [{name: papermc, resources: {limits: {memory: 6Gi, cpu: 2}}}]}}\n";
     assert_eq!(wrong(0, spec), "");
     assert_eq!(wrong(1, "  source: {type: hangar, project: ViaVersion}\n  instanceSelector: {}\n"), "");
 }
 
 #[test]
-fn misspelt_and_misplaced_fields_are_sent_home() {
+fn schema_check_corrects_misspelt_and_misplaced_fields() {
     let spec = "  updateStrateg: auto\n  cron: '0 4 * * 0'\n  slots: 3\n  heap: auto\n  jvm: {sizes: 1}\n  podTemplate: {spec: {contaners: []}}\n";
     insta::assert_snapshot!(wrong(0, spec), @r##"
     2 `spec.updateStrategy` is missing; write `latest`, `auto`, `pin` or `build-pin`
@@ -35,7 +35,7 @@ fn misspelt_and_misplaced_fields_are_sent_home() {
 }
 
 #[test]
-fn wrong_words_get_the_nearest_real_one() {
+fn schema_check_suggests_nearest_enum_value() {
     let spec = "  updateStrategy: latset\n  channel: nightly\n  players: {policy: waitforempty}\n";
     insta::assert_snapshot!(wrong(0, spec), @r##"
     3 `spec.updateStrategy` cannot be `latset`; did you mean `latest`? It can be `latest`, `auto`, `pin` or `build-pin`
@@ -45,7 +45,7 @@ fn wrong_words_get_the_nearest_real_one() {
 }
 
 #[test]
-fn wrong_shapes_are_explained() {
+fn schema_check_explains_invalid_values() {
     let spec = "  updateStrategy: pin\n  version: 26.10\n  build: many\n  updateDelay: 5 minutes\n  replicas: 2\n  jvm: {heap: huge}\n  image: ''\n  rcon: yes\n  updateSchedule:\n    checkCron: '0 0 3 * * *'\n    maintenanceWindow: {enabled: 1, cron: '61 4 * * 0'}\n    windows:\n    - {name: a, cron: '@daily'}\n    - {name: a, cron: '@daily'}\n    - {name: b}\n  podTemplate: {spec: {containers: [{name: papermc, resources: {limits: {cpu: two}}}]}}\n";
     insta::assert_snapshot!(wrong(0, spec), @r##"
     4 `spec.version` is the number 26.10, and should be text; put it into quotes: `version: "26.10"`
@@ -65,7 +65,7 @@ fn wrong_shapes_are_explained() {
 }
 
 #[test]
-fn what_a_plugin_lacks_is_asked_for() {
+fn schema_check_names_missing_plugin_fields() {
     insta::assert_snapshot!(wrong(1, "  source: {project: 'https://modrinth.com/plugin/viaversion/'}\n"), @r##"
     2 `spec.instanceSelector` is missing; write which servers get it, such as `{matchLabels: {tier: survival}}`, or `{}` for all of its namespace
     3 `spec.source.project` is `https://modrinth.com/plugin/viaversion/`, which is no project; write its slug alone: `viaversion`

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn every_value_knows_its_line_and_what_was_written() {
+fn yaml_value_knows_its_line_and_source_text() {
     let text =
         "# first\nkind: A\nspec:\n  version: 1.20\n  list:\n  - x: yes\n    1: two\n---\n---\nkind: B # second\n";
     let documents = read(text).unwrap();
@@ -17,7 +17,7 @@ fn every_value_knows_its_line_and_what_was_written() {
 }
 
 #[test]
-fn anchors_and_merges_are_followed_as_kubectl_follows_them() {
+fn yaml_anchors_and_merges_resolve_like_kubectl() {
     let text = "a: &a {x: '1', y: '2'}\nb:\n  <<: *a\n  y: '3'\nc: *a\n";
     let json = read(text).unwrap()[0].to_json();
     assert_eq!(json["b"], json!({"x": "1", "y": "3"}));
@@ -25,7 +25,7 @@ fn anchors_and_merges_are_followed_as_kubectl_follows_them() {
 }
 
 #[test]
-fn text_that_is_no_yaml_is_refused_with_its_line() {
+fn invalid_yaml_is_refused_with_its_line() {
     let refused = read("kind: A\nspec: {a: 1\nmetadata: b\n").unwrap_err();
     assert!(refused.line >= 2, "{refused:?}");
     assert!(!refused.said.is_empty());

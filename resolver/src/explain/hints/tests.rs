@@ -24,7 +24,7 @@ fn blockers(count: usize) -> Vec<Vec<HintStep>> {
 }
 
 #[test]
-fn one_way_around_each_blocker_is_tried_together_and_the_longest_wait_alone() {
+fn hints_combine_one_way_per_blocker_and_longest_wait() {
     assert_eq!(combine(&[]), Vec::<Vec<HintStep>>::new());
     assert_eq!(combine(&[vec![wait(1), delay("a")]]), [vec![wait(1)], vec![delay("a")]], "a lone one: each way");
     let two = [vec![wait(1), delay("b"), delay("c")], vec![wait(3), delay("a")]];
@@ -34,14 +34,14 @@ fn one_way_around_each_blocker_is_tried_together_and_the_longest_wait_alone() {
 }
 
 #[test]
-fn a_blocker_without_a_way_around_it_and_more_than_six_lead_to_no_hint() {
+fn hints_are_empty_for_unavoidable_or_seven_blockers() {
     assert_eq!(combine(&[vec![delay("a")], Vec::new()]), Vec::<Vec<HintStep>>::new());
     assert_eq!(combine(&blockers(MOST_STEPS)), [blockers(MOST_STEPS).concat()]);
     assert_eq!(combine(&blockers(MOST_STEPS + 1)), Vec::<Vec<HintStep>>::new());
 }
 
 #[test]
-fn a_way_with_too_many_steps_is_said_not_to_have_been_tried_and_one_wait_for_all_is_short() {
+fn hint_with_too_many_steps_is_reported_as_untried() {
     let told = |blockers: &[Vec<HintStep>]| {
         let untried = SkippedHints::default();
         (combinations(blockers, &untried), untried.told())
@@ -58,7 +58,7 @@ fn a_way_with_too_many_steps_is_said_not_to_have_been_tried_and_one_wait_for_all
 }
 
 #[test]
-fn of_several_ways_with_too_many_steps_the_shortest_is_told_whichever_was_seen_first() {
+fn untried_hint_report_names_shortest_in_any_order() {
     let too_many = |steps: usize| HintsLeftOut::TooManyAtOnce { steps };
     for seen in [[9, 7, 8], [7, 8, 9], [8, 9, 7]] {
         let untried = SkippedHints::default();
@@ -73,7 +73,7 @@ fn of_several_ways_with_too_many_steps_the_shortest_is_told_whichever_was_seen_f
 }
 
 #[test]
-fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
+fn hint_step_joins_each_acting_way_within_step_limit() {
     let pin = HintStep::PinServer { version: "1.21.10".parse().unwrap(), build: None };
     let unpin = HintStep::UnpinPlugin { object: "a".to_owned() };
     let correct = HintStep::PinPlugin { object: "a".to_owned(), version: "2".to_owned() };
@@ -133,14 +133,14 @@ fn order() -> Vec<(HintStep, HintStep, &'static str)> {
 }
 
 #[test]
-fn what_risks_least_is_shown_first() {
+fn hints_are_ordered_by_least_risk() {
     for (first, then, why) in order() {
         assert!(first < then, "{first:?} before {then:?}: {why}");
     }
 }
 
 #[test]
-fn a_hint_that_holds_another_is_shown_only_if_it_leads_further() {
+fn hint_containing_another_must_lead_further() {
     let hint = |steps: &[HintStep], minecraft: &str| Hint {
         steps: steps.to_vec(),
         gives: PaperName { software: Software::Paper, minecraft: minecraft.parse().unwrap(), build: 7 },

@@ -122,7 +122,7 @@ fn held(count: usize, name: &str) -> Section {
 }
 
 #[test]
-fn pictures_of_any_size_are_well_laid_out() {
+fn diagrams_of_any_size_are_well_laid_out() {
     for count in [0, 1, 2, 5, MOST, MOST + 1, 400] {
         let section = held(count, "Via");
         let svg = picture(&[section], &["without A".to_owned()]);
@@ -135,7 +135,7 @@ fn pictures_of_any_size_are_well_laid_out() {
 }
 
 #[test]
-fn a_long_list_says_how_many_more_there_are_and_keeps_who_holds() {
+fn diagram_list_counts_omitted_entries_and_keeps_blockers() {
     let (_, words) = parsed(&picture(&[held(27, "Via")], &[]));
     assert!(words.contains("\nand 14 more\n"), "{words}");
     assert!(words.contains("\nVia26 1.0\n") && !words.contains("\nVia20 1.0\n"), "the last one holds: {words}");
@@ -147,7 +147,7 @@ fn a_long_list_says_how_many_more_there_are_and_keeps_who_holds() {
 }
 
 #[test]
-fn names_that_are_made_to_be_markup_are_text() {
+fn diagram_escapes_markup_in_names() {
     for name in [
         "</text></svg><script>alert(1)</script>",
         "\"onload=\"alert(1)",
@@ -169,14 +169,14 @@ fn names_that_are_made_to_be_markup_are_text() {
 }
 
 #[test]
-fn what_is_too_wide_is_cut_and_wide_letters_count_twice() {
+fn diagram_text_is_cut_and_wide_letters_count_double() {
     assert_eq!(xml::fitted("short", 100), "short");
     assert_eq!(xml::fitted(&"x".repeat(50), 74), "xxxxxxxxx…");
     assert_eq!(xml::fitted(&"插".repeat(50), 74), "插插插插…");
 }
 
 #[test]
-fn nothing_is_fetched_and_nothing_runs() {
+fn diagram_loads_and_executes_no_content() {
     let svg = picture(&[held(3, "Via")], &[]);
     for word in ["<script", "href", "@import", "http://www.w3.org/1999", "<image", "<foreignObject", "onload"] {
         assert!(!svg.contains(word), "{word}");
@@ -188,7 +188,7 @@ fn nothing_is_fetched_and_nothing_runs() {
 }
 
 #[test]
-fn jars_of_ones_own_that_hold_have_a_card_and_a_line() {
+fn diagram_shows_unmanaged_blockers_with_box_and_line() {
     let why = serde_json::json!({
         "answer": "whyNot", "server": "games/lobby", "target": "1.21.11", "possible": false, "exists": true,
         "unusable": {"why": "unmanaged", "files": ["Shop.jar", "Warps.jar"]}, "ready": ["ViaVersion"], "holders": [],
@@ -201,7 +201,7 @@ fn jars_of_ones_own_that_hold_have_a_card_and_a_line() {
 }
 
 #[test]
-fn a_thousand_servers_are_twenty() {
+fn diagram_of_thousand_servers_draws_twenty() {
     let none = Explanation::GaveUp(BudgetExceeded { steps: 7, limit: Limit::Steps, clashing: vec!["Shop".to_owned()] });
     let (_, words) = parsed(&render(&vec![none; 1_000], &[]));
     assert_eq!(words.matches("\nShop\n").count(), SERVERS, "{words}");

@@ -11,7 +11,7 @@ fn at(text: &str) -> Timestamp {
 }
 
 #[test]
-fn dates_are_written_as_people_read_them() {
+fn dates_and_durations_are_written_as_phrases() {
     let now = at("2026-01-20T18:00:00Z");
     assert_eq!(phrases::date(at("2025-10-06T23:59:59Z")), "6 October 2025");
     assert_eq!(phrases::read(at("2026-01-20T09:12:00Z"), now), "read today 09:12 UTC");
@@ -22,7 +22,7 @@ fn dates_are_written_as_people_read_them() {
 }
 
 #[test]
-fn lists_are_bounded_and_keep_the_newest() {
+fn lists_in_text_are_bounded_and_keep_newest() {
     assert_eq!(phrases::list(&["a"], 3), "a");
     assert_eq!(phrases::list(&["a", "b", "c"], 3), "a, b and c");
     assert_eq!(phrases::list(&["a", "b", "c", "d", "e"], 3), "a, b, c and 2 more");
@@ -38,7 +38,7 @@ fn unread_beside(unread: Vec<(String, String)>, known: Vec<LastRead>) -> Explana
 }
 
 #[test]
-fn beside_what_could_not_be_read_stands_what_is_known_and_since_when() {
+fn unread_upstreams_are_listed_beside_last_read_times() {
     let read = |what: &str, read_at: &str| LastRead { what: what.to_owned(), read_at: at(read_at) };
     let known = vec![read("Paper", "2026-01-20T09:12:00Z"), read("modrinth/shop", "2026-01-18T23:30:00Z")];
     let unread = vec![("modrinth/warps".to_owned(), "it answers 503".to_owned())];
@@ -51,7 +51,7 @@ fn beside_what_could_not_be_read_stands_what_is_known_and_since_when() {
 }
 
 #[test]
-fn what_an_author_puts_into_a_title_moves_no_cursor_and_makes_no_line() {
+fn titles_lose_control_characters_and_line_breaks() {
     let project = "modrinth/via".to_owned();
     let because = "Via\u{1b}[2J\u{9b}1A\u{202e}Version\nPaper runs\u{7}".to_owned();
     let unread = vec![(project, because)];
@@ -61,7 +61,7 @@ fn what_an_author_puts_into_a_title_moves_no_cursor_and_makes_no_line() {
 }
 
 #[test]
-fn a_search_that_was_given_up_claims_nothing() {
+fn exceeded_budget_text_makes_no_claim() {
     let given_up = |limit, names: &[&str]| {
         let clashing = names.iter().map(|&name| name.to_owned()).collect();
         render(&Explanation::GaveUp(BudgetExceeded { steps: 9, limit, clashing }), at("2026-01-20T18:00:00Z"))
@@ -86,7 +86,7 @@ fn a_search_that_was_given_up_claims_nothing() {
 }
 
 #[test]
-fn a_summary_is_one_line_that_leaves_out_names_and_cuts_none() {
+fn summary_is_one_line_without_cut_names() {
     let summary = |plugin: &str| {
         let paper =
             |minecraft: &str| PaperName { software: Software::Paper, minecraft: minecraft.parse().unwrap(), build: 7 };

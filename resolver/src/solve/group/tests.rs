@@ -45,7 +45,7 @@ fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(Stri
 }
 
 #[test]
-fn the_answer_for_a_group_is_the_one_that_trying_everything_finds() {
+fn group_answer_matches_brute_force() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for seed in 0..SEEDS {
         let problem = fleet(seed);
@@ -65,7 +65,7 @@ fn the_answer_for_a_group_is_the_one_that_trying_everything_finds() {
 }
 
 #[test]
-fn every_answer_of_a_fleet_can_be_told_and_none_depends_on_the_order_of_the_input() {
+fn fleet_answers_are_explainable_and_independent_of_input_order() {
     let mut told: BTreeMap<&str, usize> = BTreeMap::new();
     for seed in 0..250 {
         let problem = fleet(seed);
@@ -98,7 +98,7 @@ fn every_answer_of_a_fleet_can_be_told_and_none_depends_on_the_order_of_the_inpu
 }
 
 #[test]
-fn one_server_is_told_what_all_are_told_and_those_together_are_who_was_not_set_aside() {
+fn single_server_answer_matches_fleet_and_peers_omit_excluded() {
     let mut set_aside = 0;
     for seed in 0..200 {
         let mut problem = fleet(seed);
@@ -123,7 +123,7 @@ fn one_server_is_told_what_all_are_told_and_those_together_are_who_was_not_set_a
 }
 
 #[test]
-fn what_is_found_straight_on_is_what_the_search_finds() {
+fn group_fast_path_matches_search() {
     let mut found = 0;
     for seed in 0..2_000 {
         let problem = fleet(seed);
@@ -140,7 +140,7 @@ fn what_is_found_straight_on_is_what_the_search_finds() {
 }
 
 #[test]
-fn a_group_of_one_gets_exactly_what_it_gets_alone() {
+fn group_of_one_matches_single_server() {
     for seed in 0..60 {
         let problem = fleet(seed);
         for request in &problem.requests {
@@ -153,7 +153,7 @@ fn a_group_of_one_gets_exactly_what_it_gets_alone() {
 }
 
 #[test]
-fn what_one_group_does_changes_nothing_in_another() {
+fn group_answer_is_independent_of_other_groups() {
     for seed in 0..60 {
         let (one, other) = (fleet(seed), fleet(seed + 10_000));
         let mut requests = one.requests.clone();
@@ -170,7 +170,7 @@ fn what_one_group_does_changes_nothing_in_another() {
 }
 
 #[test]
-fn members_of_a_group_run_one_release_of_what_they_share() {
+fn group_members_share_one_release_of_common_plugins() {
     let mut shared = 0;
     for seed in 0..500 {
         let problem = fleet(seed);
@@ -222,7 +222,7 @@ fn ways_out(two: &small::Small, servers: usize) -> (Vec<explain::Hint>, Option<e
 }
 
 #[test]
-fn ways_out_are_tried_with_the_others_in_a_group_of_64_servers_and_not_in_a_larger_one() {
+fn group_hints_are_tried_jointly_up_to_64_servers() {
     let is_set_aside = |problem: &small::Small| {
         let answers = decided(&problem.requests, &problem.catalog, problem.now);
         matches!(&answers[..], [(_, brute::Answer::Runs(..)), (_, brute::Answer::Aside)])
@@ -245,7 +245,7 @@ fn all_go_together() -> small::Small {
 }
 
 #[test]
-fn a_group_of_which_each_takes_too_much_is_given_up_and_says_so() {
+fn group_exceeding_budget_reports_it() {
     let problem = all_go_together();
     let budget = Budget { steps: 1, ..Budget::default() };
     let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
@@ -267,7 +267,7 @@ fn a_group_of_which_each_takes_too_much_is_given_up_and_says_so() {
 }
 
 #[test]
-fn a_server_that_takes_too_much_alone_keeps_no_other_from_its_answer() {
+fn server_exceeding_budget_does_not_block_its_group() {
     let mut problem = all_go_together();
     let budget = Budget { steps: 300, ..Budget::default() };
     let hard = problem.requests[0].server.clone();

@@ -21,7 +21,7 @@ fn sets() -> impl Strategy<Value = IndexSet> {
 
 proptest! {
     #[test]
-    fn every_operation_means_what_it_means_on_sets(a in sets(), b in sets(), limit in 0..UNIVERSE) {
+    fn index_set_operations_match_set_model(a in sets(), b in sets(), limit in 0..UNIVERSE) {
         let all: BTreeSet<usize> = (0..UNIVERSE).collect();
         let (x, y) = (model(&a), model(&b));
         prop_assert_eq!(model(&a.intersection(&b)), &x & &y);
@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_sets_are_equal_values_however_they_were_made(a in sets(), b in sets()) {
+    fn index_set_equality_is_canonical(a in sets(), b in sets()) {
         prop_assert_eq!(a == b, model(&a) == model(&b));
         prop_assert_eq!(&a.complement().complement(), &a);
         prop_assert_eq!(a.intersection(&b).union(&a), a.clone());
@@ -42,13 +42,13 @@ proptest! {
 }
 
 #[test]
-fn a_set_is_the_same_in_whatever_order_its_members_are_named() {
+fn index_set_is_independent_of_insertion_order() {
     assert_eq!(IndexSet::of([200, 1, 64]), IndexSet::of([1, 64, 200]));
     assert_eq!(model(&IndexSet::of([200, 1, 64])), BTreeSet::from([1, 64, 200]));
 }
 
 #[test]
-fn a_class_lies_in_a_range_when_one_member_does() {
+fn bulk_index_is_in_set_when_one_member_is() {
     let class: Arc<[u64]> = Arc::from([0b1010, 1]);
     assert!(IndexSet::of([64]).contains(&Index::Bulk(class.clone())));
     assert!(!IndexSet::of([0, 2]).contains(&Index::Bulk(class.clone())));

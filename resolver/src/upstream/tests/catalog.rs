@@ -4,7 +4,7 @@ use super::*;
 use crate::catalog::{BuildChannel, Channel, DependencyKind};
 
 #[tokio::test]
-async fn the_second_catalog_within_the_ttl_costs_no_request_and_a_later_one_asks_conditionally() {
+async fn catalog_within_ttl_sends_no_request_and_later_revalidates() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let keys = [key("modrinth/viaversion"), key("hangar/Maintenance")];
@@ -46,7 +46,7 @@ async fn the_second_catalog_within_the_ttl_costs_no_request_and_a_later_one_asks
 }
 
 #[tokio::test]
-async fn what_is_on_disk_is_enough_after_a_restart_and_offline() {
+async fn catalog_comes_from_disk_after_restart_and_offline() {
     let replay = Replay::start().await;
     let keys = [key("modrinth/ViaVersion"), key("hangar/maintenance")];
     let wanted = CatalogQuery { projects: &keys, images: Some("itzg/minecraft-server"), ..CatalogQuery::default() };
@@ -84,7 +84,7 @@ async fn what_is_on_disk_is_enough_after_a_restart_and_offline() {
 }
 
 #[tokio::test]
-async fn a_new_build_of_any_version_is_seen_within_five_minutes() {
+async fn catalog_sees_new_build_within_five_minutes() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let later = instant("2026-05-23T00:00:00Z");
@@ -114,7 +114,7 @@ async fn a_new_build_of_any_version_is_seen_within_five_minutes() {
 }
 
 #[tokio::test]
-async fn paper_comes_oldest_first_with_java_flags_and_hashes_and_old_versions_without_builds() {
+async fn catalog_lists_paper_oldest_first_with_java_and_hashes() {
     let replay = Replay::start().await;
     let oldest = "1.21.6".parse().unwrap();
     let wanted = CatalogQuery { oldest: Some(&oldest), ..CatalogQuery::default() };
@@ -133,7 +133,7 @@ async fn paper_comes_oldest_first_with_java_flags_and_hashes_and_old_versions_wi
 }
 
 #[tokio::test]
-async fn a_modrinth_project_has_all_its_releases_newest_first_with_sha512() {
+async fn catalog_lists_all_modrinth_releases_newest_first_with_sha512() {
     let replay = Replay::start().await;
     let reading = projects(&replay.fetcher(), &["modrinth/viaversion"], now()).await;
     let via = project(&reading, "modrinth/P1OZGk5p");
@@ -150,7 +150,7 @@ async fn a_modrinth_project_has_all_its_releases_newest_first_with_sha512() {
 }
 
 #[tokio::test]
-async fn what_is_found_missing_is_fetched_once_and_by_the_id_of_a_project_that_is_there() {
+async fn catalog_fetches_missing_dependency_once_by_project_id() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let keys = [key("modrinth/viabackwards"), key("modrinth/viaversion")];
@@ -188,7 +188,7 @@ async fn what_is_found_missing_is_fetched_once_and_by_the_id_of_a_project_that_i
 }
 
 #[tokio::test]
-async fn callers_at_the_same_time_share_one_request() {
+async fn concurrent_callers_share_one_request() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let calls = (0..20).map(|_| projects(&fetcher, &["modrinth/discordsrv"], now()));
@@ -198,7 +198,7 @@ async fn callers_at_the_same_time_share_one_request() {
 }
 
 #[tokio::test]
-async fn image_tags_are_releases_with_digests_and_only_new_pages_are_read() {
+async fn catalog_reads_image_releases_from_new_pages_only() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let oldest = "99.0".parse().unwrap();
@@ -224,7 +224,7 @@ async fn image_tags_are_releases_with_digests_and_only_new_pages_are_read() {
 }
 
 #[tokio::test]
-async fn an_image_elsewhere_is_unread_with_what_to_do() {
+async fn catalog_marks_image_of_other_registry_unread_with_advice() {
     let replay = Replay::start().await;
     let oldest = "99.0".parse().unwrap();
     let wanted = CatalogQuery { images: Some("ghcr.io/me/server"), oldest: Some(&oldest), ..CatalogQuery::default() };
@@ -233,7 +233,7 @@ async fn an_image_elsewhere_is_unread_with_what_to_do() {
 }
 
 #[test]
-fn the_defaults_are_the_public_addresses() {
+fn default_endpoints_are_public_addresses() {
     let upstreams = Upstreams::default();
     assert_eq!(
         upstreams.at(super::super::Upstream::Fill, &["projects", "a/b"], &[]).as_str(),

@@ -6,7 +6,7 @@ use crate::upstream::{Blame, FetchError};
 const PLUGIN: &str = "modrinth/discordsrv";
 
 #[tokio::test]
-async fn an_upstream_that_fails_is_tried_again_and_then_what_was_read_before_is_used() {
+async fn failing_upstream_is_retried_then_cache_is_used() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let first = projects(&fetcher, &[PLUGIN], now()).await;
@@ -45,7 +45,7 @@ async fn an_upstream_that_fails_is_tried_again_and_then_what_was_read_before_is_
 }
 
 #[tokio::test]
-async fn a_restart_during_an_outage_uses_what_is_on_disk() {
+async fn restart_during_outage_uses_disk_cache() {
     let replay = Replay::start().await;
     let first = projects(&replay.fetcher(), &[PLUGIN], now()).await;
     for upstream in Played::ALL {
@@ -60,7 +60,7 @@ async fn a_restart_during_an_outage_uses_what_is_on_disk() {
 }
 
 #[tokio::test]
-async fn what_was_never_read_is_unread_with_the_reason() {
+async fn project_never_read_is_unread_with_reason() {
     let replay = Replay::start().await;
     replay.fail(Played::Modrinth, Failure::Status(503));
     let reading = projects(&replay.fetcher(), &[PLUGIN], now()).await;
@@ -71,7 +71,7 @@ async fn what_was_never_read_is_unread_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_project_that_does_not_exist_is_the_users_to_correct_and_asked_for_once() {
+async fn missing_project_is_user_error_and_requested_once() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let names = ["modrinth/no-such-plugin", "hangar/NoSuchPlugin", "modrinth/../../etc"];
@@ -95,7 +95,7 @@ async fn a_project_that_does_not_exist_is_the_users_to_correct_and_asked_for_onc
 }
 
 #[tokio::test]
-async fn an_upstream_that_asks_for_a_long_pause_gets_it() {
+async fn upstream_retry_after_is_respected() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     replay.fail(Played::Modrinth, Failure::Status(429));
@@ -112,7 +112,7 @@ async fn an_upstream_that_asks_for_a_long_pause_gets_it() {
 }
 
 #[tokio::test]
-async fn docker_hubs_pause_is_understood_too() {
+async fn docker_hub_retry_after_is_respected() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     replay.fail(Played::DockerHub, Failure::Status(429));
@@ -125,7 +125,7 @@ async fn docker_hubs_pause_is_understood_too() {
 }
 
 #[tokio::test]
-async fn a_damaged_store_is_read_anew() {
+async fn damaged_disk_cache_is_fetched_again() {
     let replay = Replay::start().await;
     let first = projects(&replay.fetcher(), &[PLUGIN], now()).await;
     let mut damaged = 0;
@@ -148,7 +148,7 @@ async fn a_damaged_store_is_read_anew() {
 }
 
 #[tokio::test]
-async fn what_another_address_said_is_not_used() {
+async fn disk_cache_of_other_endpoint_is_not_used() {
     let (one, other) = (Replay::start().await, Replay::start().await);
     projects(&one.fetcher(), &[PLUGIN], now()).await.problems.clear();
     let moved = Fetcher::new(settings(one.dir.path(), &other.server.base)).unwrap();
@@ -157,7 +157,7 @@ async fn what_another_address_said_is_not_used() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_listens_is_unreachable() {
+async fn endpoint_without_listener_is_unreachable() {
     let dir = tempfile::tempdir().unwrap();
     let fetcher = Fetcher::new(settings(dir.path(), "http://127.0.0.1:1")).unwrap();
     let reading = projects(&fetcher, &[PLUGIN], now()).await;

@@ -47,7 +47,7 @@ fn fetcher(dir: &TempDir, server: &Server) -> Fetcher {
 }
 
 #[tokio::test]
-async fn a_file_is_brought_once_and_known_for_ever() {
+async fn jar_url_is_downloaded_once_and_cached_forever() {
     let server = serve(&[("/rules.jar", rules())]).await;
     let dir = tempfile::tempdir().unwrap();
     let (url, sha256) = (format!("{}/rules.jar", server.base), hash_of(&rules()));
@@ -78,7 +78,7 @@ async fn a_file_is_brought_once_and_known_for_ever() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_store_has_already_is_not_downloaded() {
+async fn jar_in_disk_cache_is_not_downloaded() {
     let server = serve(&[]).await;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("files/sha256");
@@ -92,7 +92,7 @@ async fn a_file_that_the_store_has_already_is_not_downloaded() {
 }
 
 #[tokio::test]
-async fn other_bytes_than_were_named_are_final_and_told_with_both_hashes() {
+async fn jar_with_wrong_hash_fails_finally_with_both_hashes() {
     let server = serve(&[("/rules.jar", rules())]).await;
     let dir = tempfile::tempdir().unwrap();
     let (url, expected) = (format!("{}/rules.jar", server.base), "ab".repeat(32));
@@ -115,7 +115,7 @@ async fn other_bytes_than_were_named_are_final_and_told_with_both_hashes() {
 }
 
 #[tokio::test]
-async fn what_is_no_plugin_or_not_here_or_inside_is_told_apart() {
+async fn jar_errors_distinguish_non_plugin_missing_and_private_address() {
     let html = b"<html>please log in</html>".to_vec();
     let server = serve(&[("/login", html.clone())]).await;
     let dir = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ async fn what_is_no_plugin_or_not_here_or_inside_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_jar_without_a_version_gets_one_that_stands_for_it() {
+async fn jar_without_version_gets_substitute_version() {
     let jar = jar::archive(&[Entry::new("plugin.yml", "name: Bare\nmain: a.B\nversion: ''\n")]);
     let server = serve(&[("/download", jar.clone())]).await;
     let dir = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ async fn a_jar_without_a_version_gets_one_that_stands_for_it() {
 }
 
 #[tokio::test]
-async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
+async fn cached_jar_adds_facts_missing_from_page() {
     let dir = tempfile::tempdir().unwrap();
     let mut yml = PluginYml::new("Claims", "3");
     yml.api_version = Some("1.21".to_owned());

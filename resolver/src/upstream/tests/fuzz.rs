@@ -175,7 +175,7 @@ fn readers() -> [(Reader, Vec<u8>); 9] {
 }
 
 #[test]
-fn a_changed_answer_is_read_or_refused_with_its_address() {
+fn mutated_answer_is_read_or_refused_with_its_url() {
     let readers = readers();
     for (place, (read, good)) in readers.iter().enumerate() {
         assert!(read(good), "{}", String::from_utf8_lossy(good));
@@ -191,7 +191,7 @@ fn a_changed_answer_is_read_or_refused_with_its_address() {
 }
 
 #[test]
-fn noise_is_no_answer() {
+fn random_bytes_are_refused_as_answer() {
     always(400, &bytes(), |bytes| {
         for (place, (read, _)) in readers().iter().enumerate().skip(bytes.len() % 7).take(1) {
             // `[]` is a list without releases.
@@ -226,7 +226,7 @@ fn long_and_deep_answers_are_read_in_time() {
 }
 
 #[test]
-fn an_error_repeats_little_of_an_answer() {
+fn upstream_error_repeats_little_of_answer() {
     let long = "x".repeat(1 << 20);
     let body = format!(
         "[{{\"id\": \"R1\", \"version_number\": \"1\", \"version_type\": \"release\", \"date_published\": \"{long}\"}}]"
@@ -244,7 +244,7 @@ fn an_error_repeats_little_of_an_answer() {
 }
 
 #[test]
-fn a_release_that_is_listed_twice_with_two_dates_is_one() {
+fn release_listed_twice_with_two_dates_is_one() {
     let row =
         |date: &str| json!({"id": "R1", "version_number": "1", "version_type": "release", "date_published": date});
     let other =
@@ -261,7 +261,7 @@ fn a_release_that_is_listed_twice_with_two_dates_is_one() {
 }
 
 #[test]
-fn a_count_of_versions_that_no_machine_can_add_to_is_no_crash() {
+fn hangar_version_count_overflow_does_not_panic() {
     let page = |ids: &[u64]| {
         let rows: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": "1"})).collect();
         let body = json!({"pagination": {"limit": 25, "count": u64::MAX}, "result": rows}).to_string();
@@ -272,13 +272,13 @@ fn a_count_of_versions_that_no_machine_can_add_to_is_no_crash() {
 }
 
 #[test]
-fn pages_that_are_made_small_are_not_asked_for_without_end() {
+fn hangar_small_pages_have_bounded_request_count() {
     let body = json!({"pagination": {"limit": 1, "count": u64::MAX}, "result": []}).to_string();
     assert!(hangar::page_of(&URL, body.as_bytes(), 0).unwrap().further().count() < 200);
 }
 
 #[test]
-fn an_image_is_pinned_by_a_digest_as_registries_write_it() {
+fn image_digest_is_normalised_to_registry_form() {
     let digest = format!("sha256:{}", "AB".repeat(32));
     let body = json!({"next": null, "results": [
         {"name": "2026.1.0-java21", "digest": digest, "last_updated": "2026-01-01T00:00:00Z"},

@@ -98,7 +98,7 @@ fn row(id: u64) -> String {
 }
 
 #[tokio::test]
-async fn all_pages_are_read_once_and_then_the_first_one_until_a_day_is_over() {
+async fn hangar_reads_all_pages_once_a_day() {
     let hangar = Hangar::with(110).await;
     let all = hangar.ours();
     let every = [0, 0, 25, 50, 75, 100];
@@ -108,7 +108,7 @@ async fn all_pages_are_read_once_and_then_the_first_one_until_a_day_is_over() {
 }
 
 #[tokio::test]
-async fn a_few_new_versions_cost_one_page_and_many_or_withdrawn_ones_all() {
+async fn hangar_few_new_versions_cost_one_page_many_all() {
     let hangar = Hangar::with(60).await;
     hangar.read(now()).await;
     hangar.publish(24);
@@ -123,13 +123,13 @@ async fn a_few_new_versions_cost_one_page_and_many_or_withdrawn_ones_all() {
 }
 
 #[tokio::test]
-async fn a_project_of_one_page_costs_one_page() {
+async fn hangar_project_of_one_page_costs_one_page() {
     let hangar = Hangar::with(25).await;
     assert_eq!(hangar.read(now()).await, (hangar.ours(), vec![0]));
 }
 
 #[tokio::test]
-async fn an_external_download_is_no_file_and_a_flag_makes_a_channel_unstable() {
+async fn hangar_external_download_has_no_file() {
     let hangar = Hangar::with(1).await;
     let reading = projects(&hangar.fetcher, &[BIG], now()).await;
     let release = &project(&reading, BIG).releases[0];
@@ -143,7 +143,7 @@ async fn an_external_download_is_no_file_and_a_flag_makes_a_channel_unstable() {
 }
 
 #[tokio::test]
-async fn a_version_has_a_file_a_list_and_needs_for_each_software() {
+async fn hangar_version_has_file_and_dependencies_per_software() {
     let replay = Replay::start().await;
     let reading = projects(&replay.fetcher(), &["hangar/Maintenance"], now()).await;
     let maintenance = project(&reading, "hangar/maintenance");

@@ -35,7 +35,7 @@ fn names(release: &Release) -> Vec<&str> {
 
 /// `DiscordSRV` 1.26.1: three JARs without a type, of which a server loads one.
 #[test]
-fn sources_and_javadoc_are_known_by_their_names() {
+fn sources_and_javadoc_jars_are_recognised_by_name() {
     let files = [
         file("DiscordSRV-1.26.1.jar", true, None),
         file("DiscordSRV-1.26.1-javadoc.jar", false, None),
@@ -45,7 +45,7 @@ fn sources_and_javadoc_are_known_by_their_names() {
 }
 
 #[test]
-fn modules_are_kept_in_the_order_of_their_names_and_what_is_no_jar_to_run_is_not() {
+fn module_jars_are_sorted_without_non_runnable_files() {
     let files = [
         file("EssentialsXSpawn-2.21.0.jar", false, None),
         file("EssentialsXChat-2.21.0.jar", false, Some("unknown")),

@@ -31,7 +31,7 @@ async fn file(replay: &Replay, path: &str, pointer: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read() {
+async fn unmanaged_jar_is_looked_up_once_by_hash() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let of_modrinth = file(&replay, "/modrinth/v2/project/griefprevention/version/16.18.5", "/files/0/url").await;
@@ -66,7 +66,7 @@ async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read
 }
 
 #[tokio::test]
-async fn a_site_that_is_down_leaves_an_owner_unknown_and_is_asked_again() {
+async fn unmanaged_jar_owner_is_unknown_during_outage_and_retried() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     let bytes = file(&replay, "/modrinth/v2/project/griefprevention/version/16.18.5", "/files/0/url").await;

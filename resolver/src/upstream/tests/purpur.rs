@@ -93,7 +93,7 @@ fn downloads(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn builds_that_succeeded_are_listed_with_their_md5_and_the_java_of_paper() {
+async fn purpur_successful_builds_have_md5_and_java_of_paper() {
     let server = serve(detailed(right)).await;
     let dir = tempfile::tempdir().unwrap();
     let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
@@ -112,7 +112,7 @@ async fn builds_that_succeeded_are_listed_with_their_md5_and_the_java_of_paper()
 }
 
 #[tokio::test]
-async fn the_one_that_is_chosen_is_brought_once_and_known_for_ever() {
+async fn purpur_chosen_build_is_downloaded_once_and_cached_forever() {
     let server = serve(detailed(right)).await;
     let dir = tempfile::tempdir().unwrap();
     let fetcher = || Fetcher::new(settings(dir.path(), &server.base)).unwrap();
@@ -143,7 +143,7 @@ async fn the_one_that_is_chosen_is_brought_once_and_known_for_ever() {
 }
 
 #[tokio::test]
-async fn bytes_with_another_md5_are_no_answer_and_both_are_named() {
+async fn purpur_wrong_md5_is_refused_with_both_hashes() {
     let server = serve(detailed(|_| "ab".repeat(16))).await;
     let dir = tempfile::tempdir().unwrap();
     let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
@@ -165,7 +165,7 @@ async fn bytes_with_another_md5_are_no_answer_and_both_are_named() {
 }
 
 #[tokio::test]
-async fn a_build_with_another_md5_than_before_is_another_build() {
+async fn purpur_build_with_changed_md5_is_another_build() {
     let dir = tempfile::tempdir().unwrap();
     let server = serve(detailed(right)).await;
     let first = read(&Fetcher::new(settings(dir.path(), &server.base)).unwrap(), &[name(2621)], now()).await;
@@ -183,7 +183,7 @@ async fn a_build_with_another_md5_than_before_is_another_build() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_none_is_named_with_its_place() {
+async fn purpur_invalid_page_is_reported_with_url() {
     let server = serve("<html>down for maintenance</html>".to_owned()).await;
     let dir = tempfile::tempdir().unwrap();
     let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();

@@ -26,7 +26,7 @@ fn fill(uri: &Uri) -> Response {
 }
 
 #[tokio::test]
-async fn each_software_has_its_own_builds_also_where_versions_are_called_alike() {
+async fn software_builds_stay_separate_for_equal_version_names() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Server::of(listener, Router::new().fallback(|uri: Uri| async move { fill(&uri) }));
     let dir = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ fn category(reading: &CatalogBuild, subject: &str) -> &'static str {
 const PROJECT: &str = r#"{"id":"AAAAAAAA","slug":"odd","title":"Odd","new_field":[1]}"#;
 
 #[tokio::test]
-async fn a_body_without_end_is_cut_off() {
+async fn endless_body_is_cut_off() {
     let (_server, _dir, fetcher) = canned(|uri| match uri.path() {
         "/modrinth/v2/project/odd" => {
             let endless = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 1 << 20]));
@@ -47,7 +47,7 @@ async fn a_body_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_body_that_says_it_is_too_large_is_not_even_read() {
+async fn body_with_oversized_length_header_is_not_read() {
     let (_server, _dir, fetcher) = canned(|uri| match uri.path() {
         "/modrinth/v2/project/odd" => Some(
             (
@@ -64,7 +64,7 @@ async fn a_body_that_says_it_is_too_large_is_not_even_read() {
 }
 
 #[tokio::test]
-async fn unknown_words_and_odd_files_of_modrinth_are_tolerated() {
+async fn modrinth_unknown_words_and_odd_files_are_tolerated() {
     let sha512 = "cd".repeat(64);
     let list = format!(
         r#"[{{"id":"R1","version_number":"1","version_type":"nightly","date_published":"2026-01-01T00:00:00Z",
@@ -108,7 +108,7 @@ async fn unknown_words_and_odd_files_of_modrinth_are_tolerated() {
 }
 
 #[tokio::test]
-async fn an_old_name_still_finds_the_project_that_the_upstream_gives_for_it() {
+async fn renamed_project_is_found_by_old_name() {
     let (_server, _dir, fetcher) = canned(|uri| match uri.path() {
         "/modrinth/v2/project/old-name" => Some(text(PROJECT)),
         "/modrinth/v2/project/AAAAAAAA/version" => Some(text("[]")),
@@ -120,7 +120,7 @@ async fn an_old_name_still_finds_the_project_that_the_upstream_gives_for_it() {
 }
 
 #[tokio::test]
-async fn an_empty_list_of_paper_versions_does_not_replace_a_real_one() {
+async fn empty_paper_version_list_does_not_replace_real_one() {
     let (_server, _dir, fetcher) = canned(|uri| match uri.path() {
         "/fill/v3/projects/paper/versions" => Some(text(r#"{"versions":[]}"#)),
         _ => None,
@@ -131,7 +131,7 @@ async fn an_empty_list_of_paper_versions_does_not_replace_a_real_one() {
 }
 
 #[tokio::test]
-async fn one_version_whose_builds_cannot_be_read_leaves_the_others_alone() {
+async fn version_with_unreadable_builds_spares_others() {
     let (_server, _dir, fetcher) = canned(|uri| match uri.path() {
         "/fill/v3/projects/paper/versions" => Some(text(
             r#"{"versions":[{"version":{"id":"1.21.10"},"builds":[1]},{"version":{"id":"1.21.9"},"builds":[1]}]}"#,
@@ -148,7 +148,7 @@ async fn one_version_whose_builds_cannot_be_read_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn the_end_of_what_docker_hub_shows_is_no_error() {
+async fn docker_hub_page_limit_is_no_error() {
     let digest = format!("sha256:{}", "ab".repeat(32));
     let (_server, _dir, fetcher) = canned(move |uri| {
         let page = |tag: &str| {
@@ -171,7 +171,7 @@ async fn the_end_of_what_docker_hub_shows_is_no_error() {
 }
 
 #[tokio::test]
-async fn a_redirect_in_a_circle_ends() {
+async fn circular_redirect_ends_with_error() {
     let (server, _dir, fetcher) = canned(|uri| match uri.path() {
         "/modrinth/v2/project/odd" => {
             Some((StatusCode::FOUND, [("location", "/modrinth/v2/project/odd")]).into_response())

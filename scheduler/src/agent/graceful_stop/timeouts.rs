@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_each_command_outlasts_the_longest_tick_that_a_server_outlives() {
+    fn command_timeout_exceeds_longest_survivable_tick() {
         for at in 0..4 {
             let mut stalls = [0; 4];
             stalls[at] = 59;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_never_answers_is_given_up_when_the_hook_is() {
+    fn unresponsive_server_is_abandoned_at_hook_timeout() {
         for hook in [30, 60, 300, 1_800] {
             let (answered, left) = stopped(hook, [9_999; 4]);
             assert_eq!((answered, left), ([false; 4], Duration::ZERO), "{hook}");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_hook_still_asks_for_everything() {
+    fn shortest_hook_still_sends_every_command() {
         assert_eq!(stopped(30, [5, 9, 5, 5]).0, [true; 4]);
         assert!(stop(Duration::ZERO) >= LEAST && save(Duration::ZERO) >= LEAST);
     }

@@ -19,7 +19,7 @@ fn start(record: &mut LoadedRecord, lock: &str, worlds: &Now) -> BTreeMap<String
 }
 
 #[test]
-fn a_world_that_somebody_closes_while_the_server_runs_is_missed_by_no_later_start_until_one_opens_it() {
+fn world_closed_while_running_is_not_reported_missing_later() {
     let mut record = LoadedRecord::default();
     let first = start(&mut record, "a", &now(&["overworld", "creative", "hub"], &["old"]));
     assert_eq!((first["creative"], first["old"]), (Opened, NotOpened));
@@ -36,7 +36,7 @@ fn a_world_that_somebody_closes_while_the_server_runs_is_missed_by_no_later_star
 }
 
 #[test]
-fn the_last_look_begins_in_time_to_end_in_time_however_long_the_one_before_it_took() {
+fn last_observation_begins_early_enough_to_end_in_time() {
     let pause = |look_began, now| pause_after(secs(look_began), secs(now), ENDS_WITHIN);
     assert_eq!(pause(0, 1), Some(PAUSE));
     assert_eq!(pause(20, 38), Some(secs(7)));
@@ -50,7 +50,7 @@ fn secs(seconds: u64) -> Duration {
 }
 
 #[test]
-fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
+fn world_opened_by_three_consecutive_starts_is_expected() {
     let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
     let after = |starts: &[(&str, &Now)]| {
         let mut record = LoadedRecord::default();
@@ -86,7 +86,7 @@ fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
 }
 
 #[test]
-fn what_may_have_been_closed_before_a_crash_is_held_against_no_set() {
+fn world_possibly_closed_before_crash_is_not_expected() {
     let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
     let after_a_stop_that_saw = |at_the_stop: &Now| {
         let mut record = LoadedRecord::default();
@@ -107,7 +107,7 @@ fn what_may_have_been_closed_before_a_crash_is_held_against_no_set() {
 }
 
 #[test]
-fn a_map_that_is_drawn_at_each_start_is_never_expected() {
+fn map_drawn_at_each_start_is_never_expected() {
     let mut record = LoadedRecord::default();
     for (lock, map) in [("a", 1), ("a", 2), ("a", 2), ("b", 1), ("b", 1), ("b", 1), ("c", 3), ("c", 2), ("d", 1)] {
         let maps: Vec<String> = (1..=3).map(|number| format!("map{number}")).collect();
@@ -121,7 +121,7 @@ fn a_map_that_is_drawn_at_each_start_is_never_expected() {
 }
 
 #[test]
-fn a_world_that_was_deleted_while_the_server_ran_was_closed_and_one_that_nobody_asked_for_was_not() {
+fn deleted_world_counts_as_closed_but_unqueried_one_stays() {
     let mut record = LoadedRecord::default();
     start(&mut record, "a", &now(&["overworld", "creative", "hub", "the_nether"], &[]));
     let untouched = record.clone();
@@ -137,7 +137,7 @@ fn a_world_that_was_deleted_while_the_server_ran_was_closed_and_one_that_nobody_
 }
 
 #[test]
-fn an_agent_that_is_started_again_beside_the_server_takes_its_look_for_no_start() {
+fn restarted_agent_does_not_count_its_observation_as_start() {
     for mark in [Some("first"), None] {
         let mut record = LoadedRecord::default();
         let all = now(&["overworld", "creative", "hub"], &[]);
@@ -151,7 +151,7 @@ fn an_agent_that_is_started_again_beside_the_server_takes_its_look_for_no_start(
 }
 
 #[test]
-fn a_start_that_the_agent_has_seen_is_a_new_one_whatever_its_log_says() {
+fn start_observed_by_agent_is_new_despite_same_log() {
     for mark in [Some("first"), None] {
         let mut record = LoadedRecord::default();
         record.begin(&by(Some("first"), "a", true), &now(&["overworld", "creative"], &[]), &None);
@@ -161,7 +161,7 @@ fn a_start_that_the_agent_has_seen_is_a_new_one_whatever_its_log_says() {
 }
 
 #[test]
-fn what_was_open_at_any_look_after_the_start_was_opened_by_it() {
+fn world_open_at_any_observation_counts_as_opened() {
     let both = united(now(&["overworld"], &["late"]), now(&["late"], &["other"]));
     assert_eq!(both, now(&["overworld", "late"], &["other"]));
     assert_eq!(united(None, now(&["overworld"], &[])), now(&["overworld"], &[]));
@@ -169,7 +169,7 @@ fn what_was_open_at_any_look_after_the_start_was_opened_by_it() {
 }
 
 #[test]
-fn looks_end_with_one_that_is_late_enough_and_has_what_starts_before_had_opened() {
+fn observations_end_once_expected_worlds_are_open() {
     let expected = ["hub".to_owned()].into();
     let read = |worlds: &Now, is_known| is_read(worlds.as_ref(), is_known, &expected);
     assert!(read(&now(&["overworld", "hub"], &[]), false), "nothing can be opened any more");
@@ -180,7 +180,7 @@ fn looks_end_with_one_that_is_late_enough_and_has_what_starts_before_had_opened(
 }
 
 #[test]
-fn more_worlds_than_are_told_apart_are_not_told() {
+fn worlds_beyond_limit_are_not_reported() {
     let names: Vec<String> = (0..=MOST).map(|number| format!("island{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut record = LoadedRecord::default();

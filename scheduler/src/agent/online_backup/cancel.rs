@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_reason_stays_and_no_step_is_taken_after_it() {
+    async fn cancellation_keeps_first_reason_and_blocks_later_steps() {
         let halt = CancellationToken::default();
         let mut steps = halt.clone();
         steps.before("read", Path::new("/data/a")).unwrap();

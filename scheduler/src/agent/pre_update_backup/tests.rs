@@ -60,7 +60,7 @@ pub(in crate::agent) fn has(volume: &Volume, lock: &str) {
 }
 
 #[test]
-fn the_way_back_is_the_copy_from_before_what_lies_here_although_one_from_before_another_set_is_dated_later() {
+fn rollback_backup_matches_installed_lock_despite_later_dated_backup() {
     let server = Server::new();
     let now = clock::now();
     let hour = jiff::SignedDuration::from_hours(1);

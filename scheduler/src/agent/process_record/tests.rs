@@ -78,7 +78,7 @@ fn told(volume: &Volume) -> Option<LastStop> {
 }
 
 #[test]
-fn a_process_is_written_down_when_it_is_seen_with_its_log_when_there_is_one_and_then_once_a_minute() {
+fn process_is_recorded_when_seen_and_then_every_minute() {
     let mut agent = Agent::beside(None);
     assert_eq!(agent.look(10, PingResult::Refused, Some(false), None), nothing(), "there is none");
     assert_eq!(agent.look(20, PingResult::Refused, Some(true), None), written());
@@ -94,7 +94,7 @@ fn a_process_is_written_down_when_it_is_seen_with_its_log_when_there_is_one_and_
 }
 
 #[test]
-fn an_agent_that_comes_back_goes_on_with_the_same_process_and_knows_another_by_its_log() {
+fn restarted_agent_continues_same_process_and_detects_new_one() {
     let mut same = Agent::beside(Some(running()));
     assert_eq!(same.look(2_010, answers(), None, Some(LOG)), nothing());
     assert_eq!(same.record.end(), Some(at(1_000)), "its end is that of the same");
@@ -111,7 +111,7 @@ fn an_agent_that_comes_back_goes_on_with_the_same_process_and_knows_another_by_i
 }
 
 #[test]
-fn an_agent_that_comes_back_to_a_free_world_has_missed_the_end_and_without_a_lock_it_does_not_know() {
+fn restarted_agent_infers_missed_exit_from_free_world_lock() {
     let mut gone = Agent::beside(Some(running()));
     assert_eq!(gone.look(2_900, PingResult::Refused, Some(false), Some(LOG)), missed(false));
     assert_eq!(gone.look(2_902, PingResult::Refused, Some(false), Some(LOG)), nothing(), "once");
@@ -123,7 +123,7 @@ fn an_agent_that_comes_back_to_a_free_world_has_missed_the_end_and_without_a_loc
 }
 
 #[test]
-fn the_init_container_tells_of_a_process_whose_end_is_not_written_down_once_and_says_what_is_known() {
+fn init_container_reports_unrecorded_exit_once() {
     let (_directory, volume) = left_with(None);
     let end = told(&volume).unwrap();
     assert_eq!((end.at, end.saved, end.saved_at), (at(2_000), false, None));
@@ -141,7 +141,7 @@ fn the_init_container_tells_of_a_process_whose_end_is_not_written_down_once_and_
 }
 
 #[test]
-fn an_end_that_is_written_down_is_not_told_again_whatever_the_clocks_say() {
+fn recorded_exit_is_not_reported_again_despite_clock_changes() {
     let end = |more: serde_json::Value| {
         let mut end = serde_json::json!({"at": at(1), "saved": true, "why": "asked"});
         end.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -160,7 +160,7 @@ fn an_end_that_is_written_down_is_not_told_again_whatever_the_clocks_say() {
 }
 
 #[test]
-fn with_the_end_of_a_process_that_nobody_had_seen_before_all_are_gone_that_were_seen() {
+fn exit_of_unseen_process_clears_all_seen_processes() {
     let (_directory, volume) = left_with(None);
     // The clock was set back.
     let end = LastStop { at: at(5), started_at: None, ..unseen(&running(), AGENT_AWAY, SavesTold::default()) };
@@ -169,7 +169,7 @@ fn with_the_end_of_a_process_that_nobody_had_seen_before_all_are_gone_that_were_
 }
 
 #[test]
-fn a_first_start_a_volume_from_before_and_one_without_a_world_tell_of_no_end() {
+fn exit_is_not_reported_at_first_start_or_without_world() {
     let (directory, volume) = left_with(None);
     fs::remove_file(volume.running_path()).unwrap();
     assert_eq!(told(&volume), None, "nobody wrote down what ran");
@@ -188,7 +188,7 @@ fn a_first_start_a_volume_from_before_and_one_without_a_world_tell_of_no_end() {
 }
 
 #[test]
-fn a_log_that_says_that_all_was_saved_as_the_server_stopped_is_believed_if_it_is_of_that_process() {
+fn shutdown_save_in_log_counts_only_for_same_process() {
     const STOPPED: &str = "[12:00:00] [Server thread/INFO]: Stopping server\n\
                            [12:00:02] [Server thread/INFO]: ThreadedAnvilChunkStorage: All dimensions are saved\n";
     const SAVED: &str = "[12:00:00] [Server thread/INFO]: ThreadedAnvilChunkStorage: All dimensions are saved\n\

@@ -84,7 +84,7 @@ impl Server {
 }
 
 #[test]
-fn what_is_too_many_goes_before_the_next_one_is_there_and_no_more_than_that() {
+fn prune_removes_only_excess_before_next_backup_exists() {
     let mut server = Server::new();
     server.keeping.retention = None;
     assert_eq!(server.left(), server.copies, "nobody said how many");
@@ -97,7 +97,7 @@ fn what_is_too_many_goes_before_the_next_one_is_there_and_no_more_than_that() {
 }
 
 #[test]
-fn a_copy_that_an_order_waits_for_stays_until_something_has_come_of_it() {
+fn backup_awaited_by_restore_request_is_kept_until_outcome() {
     let obeyed = |server: &Server| {
         let done = Restored {
             at: clock::now(),
@@ -124,7 +124,7 @@ fn a_copy_that_an_order_waits_for_stays_until_something_has_come_of_it() {
 }
 
 #[test]
-fn a_copy_stays_too_for_which_no_set_is_ordered_to_put_it_in_place_yet() {
+fn backup_is_kept_for_restore_request_without_lock() {
     let server = Server::new();
     server.orders_the_oldest_to(NOBODY, clock::now() + SignedDuration::from_hours(1));
     let [oldest, _, newest] = &server.copies;
@@ -132,7 +132,7 @@ fn a_copy_stays_too_for_which_no_set_is_ordered_to_put_it_in_place_yet() {
 }
 
 #[test]
-fn a_sidecar_keeps_what_it_was_told_and_no_longer_than_it_was_told() {
+fn sidecar_keeps_requested_backup_until_its_deadline() {
     let mut server = Server::new();
     server.keeping.orders = None;
     let [oldest, _, newest] = server.copies.clone();
@@ -143,7 +143,7 @@ fn a_sidecar_keeps_what_it_was_told_and_no_longer_than_it_was_told() {
 }
 
 #[test]
-fn an_order_that_is_void_keeps_nothing_and_one_that_nobody_can_read_keeps_all() {
+fn unreadable_restore_request_keeps_all_backups_unlike_expired_one() {
     let server = Server::new();
     server.writes_order(r#"{"request": "asked-1"}"#);
     assert_eq!(server.left(), server.copies);
@@ -152,7 +152,7 @@ fn an_order_that_is_void_keeps_nothing_and_one_that_nobody_can_read_keeps_all() 
 }
 
 #[test]
-fn the_way_back_from_what_lies_here_stays_although_a_copy_from_before_another_update_is_dated_later() {
+fn rollback_backup_of_installed_lock_outlives_later_dated_one() {
     let server = Server::new();
     let (way_back, ahead) = (server.copied_before("bb", 30), server.copied_before("aa", 900_000));
     has(&server.volume, "bb");
@@ -165,7 +165,7 @@ fn the_way_back_from_what_lies_here_stays_although_a_copy_from_before_another_up
 }
 
 #[test]
-fn where_nobody_knows_what_lies_here_all_copies_stay() {
+fn unknown_installed_lock_keeps_all_backups() {
     let server = Server::new();
     fs::create_dir(server.volume.root().join(".nightshift")).unwrap();
     fs::write(server.volume.root().join(".nightshift/manifest.json"), "{}").unwrap();

@@ -48,7 +48,7 @@ fn chosen(copy: &str, listed: &[StoredBackup]) -> Result<String, String> {
 }
 
 #[test]
-fn the_newest_copy_with_worlds_is_meant_or_the_one_that_is_named() {
+fn seed_uses_newest_backup_with_worlds_or_named_one() {
     assert_eq!(chosen("latest", &shelf()).unwrap(), "20261121T030000Z-a");
     assert_eq!(chosen("20261120T030000Z-a", &shelf()).unwrap(), "20261120T030000Z-a");
     let why = chosen("20261119T030000Z-a", &shelf()).unwrap_err();
@@ -62,7 +62,7 @@ fn the_newest_copy_with_worlds_is_meant_or_the_one_that_is_named() {
 }
 
 #[test]
-fn a_newest_copy_that_is_damaged_is_not_passed_over_in_silence() {
+fn damaged_newest_backup_is_not_skipped_silently() {
     let mut listed = shelf();
     let id = "20261123T030000Z-a".to_owned();
     let why = "`archive.tar.gz` has 3 bytes".to_owned();
@@ -76,7 +76,7 @@ fn a_newest_copy_that_is_damaged_is_not_passed_over_in_silence() {
 }
 
 #[test]
-fn a_newest_copy_that_could_not_be_read_is_tried_again_and_one_without_worlds_is_not_it() {
+fn unreadable_newest_backup_is_retried_for_seed() {
     let unread = |copy: StoredBackup| {
         let unread = Some(Box::new(copy.state.unwrap()));
         StoredBackup { id: copy.id, state: Err(IgnoredBackup { why: "could not be read".into(), unread }) }
@@ -91,7 +91,7 @@ fn a_newest_copy_that_could_not_be_read_is_tried_again_and_one_without_worlds_is
 }
 
 #[test]
-fn an_older_minecraft_is_never_started_on_a_copy_of_a_newer_one() {
+fn older_minecraft_is_never_started_on_newer_backup() {
     let mut listed = shelf();
     listed.push(good("20261123T030000Z-b", Contents::Worlds, 4671, "1.21.11"));
     let why = chosen("latest", &listed).unwrap_err();
@@ -100,7 +100,7 @@ fn an_older_minecraft_is_never_started_on_a_copy_of_a_newer_one() {
 }
 
 #[test]
-fn what_came_of_an_order_is_written_once_and_a_copy_that_was_put_there_is_not_forgotten() {
+fn restore_outcome_is_written_once_with_its_restored_backup() {
     let at = |second| Timestamp::from_second(second).unwrap();
     let filled = || {
         let (set_aside, request) = (String::new(), Some(NEW_VOLUME.to_owned()));

@@ -31,7 +31,7 @@ impl Story {
 }
 
 #[test]
-fn a_server_starts_answers_stops_and_is_gone() {
+fn server_starts_answers_stops_and_exits() {
     let mut story = Story::new();
     assert_eq!(story.look(1, PingResult::Refused, Some(false)), None);
     assert!(story.witness.is_absent());
@@ -53,7 +53,7 @@ fn a_server_starts_answers_stops_and_is_gone() {
 }
 
 #[test]
-fn a_tick_stall_makes_it_unready_and_its_players_unknown_but_not_gone() {
+fn tick_stall_makes_server_unready_and_players_unknown() {
     let mut story = Story::new();
     story.look(0, answer(5), Some(true));
     for second in [5, 10, 15, 25, 60] {
@@ -67,7 +67,7 @@ fn a_tick_stall_makes_it_unready_and_its_players_unknown_but_not_gone() {
 }
 
 #[test]
-fn silence_without_a_lock_is_not_an_end_but_a_shut_port_is() {
+fn closed_port_means_exit_unlike_silence_without_lock() {
     let mut story = Story::new();
     story.look(0, answer(5), Some(false));
     assert_eq!(story.look(5, PingResult::Silent, Some(false)), None);
@@ -75,7 +75,7 @@ fn silence_without_a_lock_is_not_an_end_but_a_shut_port_is() {
 }
 
 #[test]
-fn a_port_that_is_shut_is_not_ready_at_once() {
+fn closed_port_is_not_ready_at_once() {
     let mut story = Story::new();
     story.look(0, answer(0), Some(true));
     story.look(5, PingResult::Refused, Some(true));
@@ -83,7 +83,7 @@ fn a_port_that_is_shut_is_not_ready_at_once() {
 }
 
 #[test]
-fn a_restart_between_two_looks_is_told_by_the_log() {
+fn restart_between_observations_is_detected_by_log() {
     let mut story = Story::new();
     story.log = Some("first".into());
     story.look(0, answer(0), Some(true));
@@ -94,7 +94,7 @@ fn a_restart_between_two_looks_is_told_by_the_log() {
 }
 
 #[test]
-fn a_log_that_is_put_away_at_midnight_is_no_restart() {
+fn log_rotation_at_midnight_is_no_restart() {
     let mut story = Story::new();
     story.log = Some("first".into());
     story.look(0, answer(0), Some(true));
@@ -108,7 +108,7 @@ fn a_log_that_is_put_away_at_midnight_is_no_restart() {
 }
 
 #[test]
-fn the_first_start_of_all_is_seen_by_its_log_alone() {
+fn first_start_is_detected_by_log_alone() {
     let mut story = Story::new();
     assert_eq!(story.look(10, PingResult::Refused, None), None);
     assert_eq!(story.witness.server(), Server::Starting { progress_at: at(9) });
@@ -118,7 +118,7 @@ fn the_first_start_of_all_is_seen_by_its_log_alone() {
 }
 
 #[test]
-fn players_that_a_server_hides_are_unknown() {
+fn hidden_players_are_unknown() {
     let mut story = Story::new();
     let hidden =
         PingResult::Answered(server_list_ping::StatusResponse { minecraft: "1.21.10".into(), online: None, max: None });
@@ -128,7 +128,7 @@ fn players_that_a_server_hides_are_unknown() {
 }
 
 #[test]
-fn a_stop_of_nothing_is_not_stopping() {
+fn stop_before_any_observation_is_not_stopping() {
     let mut story = Story::new();
     story.witness.stop_sent(at(1));
     story.look(2, answer(0), Some(true));
@@ -136,7 +136,7 @@ fn a_stop_of_nothing_is_not_stopping() {
 }
 
 #[test]
-fn a_server_that_was_stopped_and_runs_again_is_up_and_not_stopping() {
+fn server_running_again_after_stop_is_up() {
     let mut story = Story::new();
     story.look(0, answer(0), Some(true));
     story.witness.stop_sent(at(1));
@@ -146,7 +146,7 @@ fn a_server_that_was_stopped_and_runs_again_is_up_and_not_stopping() {
 }
 
 #[test]
-fn a_server_is_empty_since_the_first_of_answers_that_leave_no_gap() {
+fn server_is_empty_since_first_of_gapless_answers() {
     let mut story = Story::new();
     let since = |story: &Story, second| story.witness.empty_since(at(second));
     story.look(5, answer(2), Some(true));

@@ -25,7 +25,7 @@ fn words(code: &str, seconds: i64) -> String {
 }
 
 #[test]
-fn each_number_has_the_form_that_its_language_asks_for() {
+fn numbers_use_plural_form_of_each_language() {
     const NEVER: [usize; 10] = [0; 10];
     const ONE: [usize; 10] = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1];
     const FEW: [usize; 10] = [0, 1, 2, 2, 2, 2, 2, 2, 2, 2];
@@ -69,7 +69,7 @@ fn each_number_has_the_form_that_its_language_asks_for() {
 }
 
 #[test]
-fn hours_minutes_and_seconds_stand_together_as_each_language_writes_them() {
+fn durations_join_hours_minutes_and_seconds_in_each_language() {
     let said = |code| [words(code, 5_400), words(code, 290), words(code, 7_200), words(code, 60)];
     assert_eq!(said("de"), ["1 Stunde 30 Minuten", "4 Minuten 50 Sekunden", "2 Stunden", "1 Minute"]);
     assert_eq!(said("nl"), ["1 uur 30 minuten", "4 minuten 50 seconden", "2 uur", "1 minuut"]);
@@ -83,14 +83,14 @@ fn hours_minutes_and_seconds_stand_together_as_each_language_writes_them() {
 }
 
 #[test]
-fn english_says_what_it_says_without_a_code() {
+fn english_is_same_with_and_without_language_code() {
     for seconds in [1, 2, 30, 60, 61, 290, 300, 3_600, 5_400, 7_261] {
         assert_eq!(words("en", seconds), crate::announcement::in_words(jiff::SignedDuration::from_secs(seconds)));
     }
 }
 
 #[test]
-fn a_moment_that_is_over_is_a_second() {
+fn past_instant_is_shown_as_one_second() {
     assert_eq!(words("de", 0), "1 Sekunde");
     assert_eq!(words("fr", -3), "1 seconde");
 }

@@ -187,7 +187,7 @@ fn only_files(found: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn the_worlds_of_either_layout_come_back_with_every_file_and_nothing_else() {
+fn worlds_of_either_layout_survive_backup_and_restore_exactly() {
     for (layout, folders) in
         [(&OLD_LAYOUT[..], &["world", "world_nether", "worlds/creative"][..]), (&NEW_LAYOUT, &["survival"])]
     {
@@ -205,7 +205,7 @@ fn the_worlds_of_either_layout_come_back_with_every_file_and_nothing_else() {
 }
 
 #[test]
-fn a_copy_of_the_server_files_holds_settings_and_plugins_and_no_world_no_cache_no_tile_and_no_secret() {
+fn server_files_backup_excludes_worlds_caches_tiles_and_secrets() {
     let server = Server::new(&SERVER_FILES);
     server.put_all(&OLD_LAYOUT);
     let backup = server.take(Contents::ServerFiles);
@@ -220,7 +220,7 @@ fn a_copy_of_the_server_files_holds_settings_and_plugins_and_no_world_no_cache_n
 }
 
 #[test]
-fn everything_is_both_and_the_password_is_in_no_byte_of_it() {
+fn full_backup_holds_worlds_and_files_but_no_password() {
     let server = Server::new(&SERVER_FILES);
     server.put_all(&NEW_LAYOUT);
     let backup = server.take(Contents::Everything);
@@ -233,7 +233,7 @@ fn everything_is_both_and_the_password_is_in_no_byte_of_it() {
 }
 
 #[test]
-fn a_world_that_is_a_link_to_another_disk_is_copied_and_a_link_to_nothing_is_named() {
+fn linked_world_is_backed_up_and_dangling_link_reported() {
     let server = Server::new(&[]);
     let elsewhere = server.directory.path().join("disk2");
     fs::create_dir_all(elsewhere.join("region")).unwrap();
@@ -246,7 +246,7 @@ fn a_world_that_is_a_link_to_another_disk_is_copied_and_a_link_to_nothing_is_nam
 }
 
 #[test]
-fn modes_and_times_come_back() {
+fn modes_and_times_are_restored() {
     let server = Server::new(&NEW_LAYOUT);
     let level = server.data().join("survival/level.dat");
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
@@ -259,7 +259,7 @@ fn modes_and_times_come_back() {
 }
 
 #[test]
-fn long_and_odd_names_come_back() {
+fn long_and_unusual_names_are_restored() {
     let long = format!("survival/datapacks/{}/pack.mcmeta", ["a".repeat(120), "b".repeat(120)].join("/"));
     let odd = "survival/datapacks/100% ü\n.txt";
     let mut all = NEW_LAYOUT.to_vec();
@@ -270,7 +270,7 @@ fn long_and_odd_names_come_back() {
 }
 
 #[test]
-fn a_volume_without_a_world_has_no_copy_of_its_worlds() {
+fn volume_without_world_gets_no_world_backup() {
     let server = Server::new(&SERVER_FILES);
     let failed = server.take_with(Contents::Worlds, 0, &mut Disk::new(RealFs)).unwrap_err();
     assert!(matches!(failed, Error::Nothing), "{failed:?}");
@@ -278,7 +278,7 @@ fn a_volume_without_a_world_has_no_copy_of_its_worlds() {
 }
 
 #[test]
-fn the_lists_hashes_are_those_that_other_tools_compute() {
+fn hashes_in_file_list_match_those_of_other_tools() {
     let server = Server::new(&NEW_LAYOUT);
     let backup = server.take(Contents::Worlds);
     let directory = server.shelf.directory(&backup.id);

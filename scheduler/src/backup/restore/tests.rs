@@ -138,7 +138,7 @@ fn files(of: &[&[(&str, &[u8])]]) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn the_worlds_are_those_of_the_copy_and_no_file_of_the_newer_layout_remains() {
+fn restored_worlds_equal_backup_without_newer_layout_files() {
     for contents in [Contents::Worlds, Contents::Everything] {
         let server = Server::new(contents);
         fs::write(server.volume.root().join("server.properties"), b"motd=y\n").unwrap();
@@ -154,7 +154,7 @@ fn the_worlds_are_those_of_the_copy_and_no_file_of_the_newer_layout_remains() {
 }
 
 #[test]
-fn what_a_try_before_has_left_is_room_for_the_next_one_because_it_goes_first() {
+fn restore_first_removes_leftovers_of_failed_restore() {
     let server = Server::new(Contents::Worlds);
     let large = 1 << 43;
     assert!(free_for(&server.volume).unwrap() < large, "no volume for tests has so much");
@@ -166,7 +166,7 @@ fn what_a_try_before_has_left_is_room_for_the_next_one_because_it_goes_first() {
 }
 
 #[test]
-fn a_copy_of_which_there_is_no_room_touches_nothing_and_says_what_it_needs() {
+fn restore_without_space_changes_no_file_and_reports_need() {
     let mut server = Server::new(Contents::Worlds);
     server.backup.seal.bytes = 1 << 60;
     let error = server.restore(&mut Disk::new(RealFs), 60).unwrap_err();
@@ -178,7 +178,7 @@ fn a_copy_of_which_there_is_no_room_touches_nothing_and_says_what_it_needs() {
 }
 
 #[test]
-fn an_interruption_after_any_operation_leaves_the_worlds_of_before_or_a_journal_that_brings_those_of_the_copy() {
+fn interrupted_restore_leaves_old_worlds_or_a_journal() {
     for left in 0.. {
         let server = Server::new(Contents::Worlds);
         let ended = server.restore(&mut Disk::new(Crash { left }), 60).is_ok();
@@ -204,7 +204,7 @@ fn an_interruption_after_any_operation_leaves_the_worlds_of_before_or_a_journal_
 }
 
 #[test]
-fn everything_takes_the_place_of_everything_but_what_comes_back_by_itself() {
+fn full_restore_replaces_everything_but_regenerated_files() {
     let server = Server::new(Contents::Everything);
     put(
         server.volume.root(),
@@ -226,7 +226,7 @@ fn everything_takes_the_place_of_everything_but_what_comes_back_by_itself() {
 }
 
 #[test]
-fn a_link_that_is_no_world_stays_because_nothing_would_come_for_it_and_one_that_leads_to_a_world_makes_room() {
+fn full_restore_keeps_links_except_links_to_worlds() {
     let server = Server::new(Contents::Everything);
     let (root, elsewhere) = (server.volume.root(), server.directory.path().join("disk2"));
     let link = |name: &str| std::os::unix::fs::symlink(elsewhere.join(name), root.join(name)).unwrap();
@@ -250,7 +250,7 @@ fn a_link_that_is_no_world_stays_because_nothing_would_come_for_it_and_one_that_
 }
 
 #[test]
-fn plugins_behind_a_link_stay_with_all_that_is_theirs_because_the_copy_has_none() {
+fn linked_plugins_directory_is_kept_because_backup_lacks_it() {
     let mut server = Server::new(Contents::Everything);
     let (root, elsewhere) = (server.volume.root(), server.directory.path().join("disk2"));
     fs::remove_dir_all(root.join("plugins")).unwrap();
@@ -264,7 +264,7 @@ fn plugins_behind_a_link_stay_with_all_that_is_theirs_because_the_copy_has_none(
 }
 
 #[test]
-fn floodgates_key_that_lies_there_stays_and_one_that_is_missing_or_empty_is_brought_back() {
+fn floodgate_key_is_restored_only_if_missing_or_empty() {
     for (here, then, comes) in [
         (Some("of the network"), Some("of old"), "of the network"),
         (Some("of the network"), None, "of the network"),
@@ -289,7 +289,7 @@ fn floodgates_key_that_lies_there_stays_and_one_that_is_missing_or_empty_is_brou
 }
 
 #[test]
-fn a_new_volume_that_is_interrupted_after_any_operation_has_no_world_or_a_journal_that_brings_all_of_the_copy() {
+fn interrupted_new_volume_restore_leaves_no_world_or_journal() {
     for left in 0.. {
         let server = Server::new(Contents::Everything);
         server.loses_its_volume();
@@ -317,7 +317,7 @@ fn a_new_volume_that_is_interrupted_after_any_operation_has_no_world_or_a_journa
 }
 
 #[test]
-fn on_an_empty_volume_nothing_is_set_aside_and_no_place_is_named() {
+fn restore_to_empty_volume_sets_no_files_aside() {
     let server = Server::new(Contents::Everything);
     server.loses_its_volume();
     fs::remove_file(server.volume.root().join("server.properties")).unwrap();
@@ -327,7 +327,7 @@ fn on_an_empty_volume_nothing_is_set_aside_and_no_place_is_named() {
 }
 
 #[test]
-fn worlds_of_a_copy_from_before_damage_are_told_of_none_and_those_of_one_from_after_it_still_are() {
+fn restore_clears_damage_only_if_backup_predates_it() {
     let server = Server::new(Contents::Worlds);
     let line = "[12:00:00] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
     put(server.volume.root(), &[("logs/latest.log", line.as_bytes())]);
@@ -344,7 +344,7 @@ fn worlds_of_a_copy_from_before_damage_are_told_of_none_and_those_of_one_from_af
 }
 
 #[test]
-fn a_damaged_copy_touches_no_world() {
+fn damaged_backup_changes_no_world() {
     let server = Server::new(Contents::Worlds);
     let archive = server.shelf.directory(&server.backup.id).join("archive.tar.gz");
     let mut bytes = fs::read(&archive).unwrap();
@@ -358,7 +358,7 @@ fn a_damaged_copy_touches_no_world() {
 }
 
 #[test]
-fn a_world_that_is_a_link_is_set_aside_as_the_link_that_it_is() {
+fn linked_world_is_set_aside_as_a_link() {
     let server = Server::new(Contents::Worlds);
     let elsewhere = server.directory.path().join("disk2");
     fs::rename(server.volume.root().join("world"), &elsewhere).unwrap();
@@ -370,7 +370,7 @@ fn a_world_that_is_a_link_is_set_aside_as_the_link_that_it_is() {
 }
 
 #[test]
-fn two_restores_of_one_second_set_worlds_aside_in_two_places() {
+fn restores_in_same_second_use_separate_set_aside_directories() {
     let server = Server::new(Contents::Worlds);
     let restore = || server.restore(&mut Disk::new(RealFs), 60).unwrap().set_aside;
     let places = [restore(), restore()];
@@ -381,7 +381,7 @@ fn two_restores_of_one_second_set_worlds_aside_in_two_places() {
 }
 
 #[test]
-fn a_journal_that_names_a_place_outside_is_not_carried_out() {
+fn restore_journal_with_outside_path_is_not_executed() {
     let server = Server::new(Contents::Worlds);
     for name in ["../copies", "/etc", ".nightshift/store"] {
         let set_aside = ".nightshift/set-aside/x".into();

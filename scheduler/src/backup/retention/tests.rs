@@ -30,27 +30,27 @@ fn way_back(id: &str, hours: i64, standing: Standing) -> RetentionCandidate {
 const TWO: Retention = Retention { max_count: 2, max_age: None };
 
 #[test]
-fn the_oldest_go_when_there_are_too_many() {
+fn oldest_backups_are_pruned_when_too_many() {
     let copies = ["a", "b", "c", "d"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true));
     assert_eq!(to_remove(&copies, TWO, at(500)), ["a", "b"]);
 }
 
 #[test]
-fn the_last_good_copy_of_the_worlds_stays_behind_any_number_of_copies_of_other_files() {
+fn last_good_world_backup_outlives_all_file_backups() {
     let mut copies = vec![copy("worlds", 0, Contents::Worlds, true)];
     copies.extend(["x", "y", "z"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::ServerFiles, true)));
     assert_eq!(to_remove(&copies, TWO, at(500)), ["x"]);
 }
 
 #[test]
-fn age_takes_all_but_the_last_good_one() {
+fn age_limit_prunes_all_but_last_good_backup() {
     let copies = [copy("old", 0, Contents::Worlds, true), copy("older", -1, Contents::Worlds, true)];
     let retention = Retention { max_count: 9, max_age: Some(SignedDuration::from_hours(1)) };
     assert_eq!(to_remove(&copies, retention, at(100)), ["older"]);
 }
 
 #[test]
-fn a_damaged_copy_goes_before_a_good_one_however_new_it_is() {
+fn damaged_backup_is_pruned_before_any_good_one() {
     let copies = [
         copy("good", 0, Contents::Worlds, true),
         copy("better", 1, Contents::Worlds, true),
@@ -60,7 +60,7 @@ fn a_damaged_copy_goes_before_a_good_one_however_new_it_is() {
 }
 
 #[test]
-fn what_an_update_needs_stays_even_if_nobody_wants_that_many() {
+fn backup_needed_by_update_is_kept_beyond_retention() {
     let mut copies = ["a", "b", "c"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true));
     copies[0].needed = true;
     let one = Retention { max_count: 0, max_age: Some(SignedDuration::ZERO) };
@@ -68,7 +68,7 @@ fn what_an_update_needs_stays_even_if_nobody_wants_that_many() {
 }
 
 #[test]
-fn the_way_back_stays_behind_any_number_of_copies_of_a_running_server_and_only_the_newest_does() {
+fn newest_rollback_backup_outlives_any_number_of_online_backups() {
     let mut copies = ["a", "b"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true)).to_vec();
     for copy in &mut copies {
         copy.before_update = true;
@@ -78,7 +78,7 @@ fn the_way_back_stays_behind_any_number_of_copies_of_a_running_server_and_only_t
 }
 
 #[test]
-fn the_newest_copy_from_before_damage_stays_however_old_it_is_and_however_many_are_taken_after_it() {
+fn newest_backup_before_damage_is_kept_whatever_its_age() {
     let mut copies = ["a", "b"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true)).to_vec();
     copies.extend(["w", "x", "y", "z"].map(|id| RetentionCandidate {
         after_damage: true,
@@ -96,7 +96,7 @@ fn the_newest_copy_from_before_damage_stays_however_old_it_is_and_however_many_a
 }
 
 #[test]
-fn one_that_could_not_be_read_is_neither_the_way_back_nor_in_the_place_of_one_that_can_be() {
+fn unreadable_backup_displaces_no_readable_rollback_backup() {
     let mut copies = vec![way_back("readable", 0, Standing::Good), way_back("unread", 1, Standing::Unread)];
     copies.extend(["x", "y"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)));
     assert_eq!(to_remove(&copies, TWO, at(500)), ["unread"]);
@@ -104,7 +104,7 @@ fn one_that_could_not_be_read_is_neither_the_way_back_nor_in_the_place_of_one_th
 }
 
 #[test]
-fn the_newest_way_back_stays_unread_as_it_is_while_there_is_no_good_one_and_takes_no_place() {
+fn newest_unreadable_rollback_backup_is_kept_without_good_one() {
     let mut copies = vec![way_back("older", 0, Standing::Unread), way_back("unread", 1, Standing::Unread)];
     copies.push(way_back("damaged", 2, Standing::Bad));
     copies.extend(["x", "y"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)));
@@ -112,7 +112,7 @@ fn the_newest_way_back_stays_unread_as_it_is_while_there_is_no_good_one_and_take
 }
 
 #[test]
-fn where_another_set_came_forward_the_copy_of_the_older_minecraft_stays_for_a_month() {
+fn older_minecraft_backup_outlives_roll_forward_by_a_month() {
     let of = |id, hours, data_version| RetentionCandidate {
         data_version: Some(data_version),
         ..way_back(id, hours, Standing::Good)
@@ -124,7 +124,7 @@ fn where_another_set_came_forward_the_copy_of_the_older_minecraft_stays_for_a_mo
 }
 
 #[test]
-fn copies_of_what_failed_push_none_out_that_the_set_before_could_open_for_a_month_also_where_two_have_failed() {
+fn failed_lock_backups_displace_no_recent_older_minecraft_backup() {
     let of = |id, hours, data_version| RetentionCandidate {
         data_version: Some(data_version),
         ..copy(id, hours, Contents::Everything, true)
@@ -166,7 +166,7 @@ fn shelf() -> impl Strategy<Value = Vec<RetentionCandidate>> {
 
 proptest! {
     #[test]
-    fn no_shelf_loses_its_last_good_copy_or_a_needed_one_or_a_good_one_for_a_bad_one(
+    fn retention_never_prunes_last_good_or_needed_backup(
         copies in shelf(), max_count in 0_u32..6, max_age in prop::option::of(0_i64..250),
     ) {
         let retention = Retention { max_count, max_age: max_age.map(SignedDuration::from_hours) };

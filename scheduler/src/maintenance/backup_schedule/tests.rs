@@ -33,7 +33,7 @@ fn noon() -> DueBackup {
 }
 
 #[test]
-fn an_instant_that_was_missed_is_made_good_until_half_of_the_time_to_the_next_is_over() {
+fn missed_backup_is_caught_up_within_half_the_interval() {
     let nothing = BackupHistory::default();
     assert_eq!(due(nothing, "11:59:59"), None);
     assert_eq!(due(nothing, "12:00:00"), Some(noon()));
@@ -43,7 +43,7 @@ fn an_instant_that_was_missed_is_made_good_until_half_of_the_time_to_the_next_is
 }
 
 #[test]
-fn a_schedule_that_is_new_makes_nothing_good_from_before_it_was_there() {
+fn new_schedule_catches_up_no_earlier_instant() {
     let owed =
         |promised| every_six_hours().owed(&BackupHistory { promised, ..BackupHistory::default() }, at("13:00:00"));
     assert_eq!(owed(None), None);
@@ -52,7 +52,7 @@ fn a_schedule_that_is_new_makes_nothing_good_from_before_it_was_there() {
 }
 
 #[test]
-fn a_request_that_the_agent_was_given_is_served_whatever_came_of_it() {
+fn request_given_to_agent_is_served_whatever_its_outcome() {
     let noon = DueBackup::Scheduled(at("12:00:00")).request();
     assert_eq!(noon, "scheduled-2026-11-22T12:00:00Z");
     for outcome in [HotCopyOutcome::Running, HotCopyOutcome::Taken { id: "a".to_owned() }, failed()] {
@@ -64,14 +64,14 @@ fn a_request_that_the_agent_was_given_is_served_whatever_came_of_it() {
 }
 
 #[test]
-fn a_good_copy_that_was_begun_since_serves_an_instant_too() {
+fn good_backup_begun_since_instant_serves_it() {
     let newest = |begun: &str| BackupHistory { newest: Some(at(begun)), ..BackupHistory::default() };
     assert_eq!(due(newest("12:00:00"), "12:30:00"), None);
     assert_eq!(due(newest("11:59:59"), "12:30:00"), Some(noon()));
 }
 
 #[test]
-fn where_only_what_was_played_is_copied_an_instant_without_anybody_is_left_out() {
+fn instant_without_players_is_skipped_under_played_only_policy() {
     let copies = every_six_hours().of_a_server_that_was_played();
     let owed = |copies: &BackupTimes, is_unplayed, now| {
         let newest = Some(at("06:00:00"));
@@ -83,7 +83,7 @@ fn where_only_what_was_played_is_copied_an_instant_without_anybody_is_left_out()
 }
 
 #[test]
-fn a_persons_request_comes_first_once_and_waits_while_another_is_taken() {
+fn manual_backup_comes_first_once_and_waits_for_running_one() {
     let now = at("12:04:00");
     let asked = |at: Timestamp, accepted| Some(BackupRequest { at, accepted });
     let next = |asked, hot: Option<&HotCopySeen>| {
@@ -106,7 +106,7 @@ fn a_persons_request_comes_first_once_and_waits_while_another_is_taken() {
 }
 
 #[test]
-fn a_schedule_is_read_in_its_zone() {
+fn backup_schedule_uses_its_time_zone() {
     let berlin = BackupTimes::parse("0 5 * * *", "Europe/Berlin").unwrap();
     assert_eq!(berlin.next(at("03:59:59")), Some(at("04:00:00")));
     assert!(BackupTimes::parse("0 5 * *", "UTC").is_err() && BackupTimes::parse("0 5 * * *", "Mars").is_err());
@@ -146,7 +146,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn what_is_owed_is_what_a_plain_loop_over_the_instants_finds(
+    fn due_backup_matches_plain_loop_over_instants(
         schedule in schedules(), day in days(), promised in 0_i64..3_000, now in 0_i64..5_000,
         newest in prop::option::of(0_i64..5_000), named in prop::option::of(0_usize..40),
     ) {
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_looks_whenever_serves_every_instant_that_it_can_and_none_twice(
+    fn any_observation_sequence_serves_every_possible_instant_once(
         schedule in schedules(), day in days(),
         looks in prop::collection::vec((1_i64..600, any::<bool>(), any::<bool>()), 1..30),
     ) {

@@ -27,7 +27,7 @@ fn next(restarts: &Restarts, started: &str, now: &str) -> String {
 }
 
 #[test]
-fn a_restart_is_due_from_its_instant_on_and_a_server_that_started_since_has_had_it() {
+fn restart_is_due_at_instant_unless_server_started_since() {
     let nightly = restarts("0 5 * * *");
     let of_yesterday = "2026-01-10T04:01:00Z";
     assert_eq!(due(&nightly, of_yesterday, "2026-01-11T03:59:59Z"), None);
@@ -42,7 +42,7 @@ fn a_restart_is_due_from_its_instant_on_and_a_server_that_started_since_has_had_
 }
 
 #[test]
-fn a_restart_that_was_missed_is_made_up_for_half_an_hour_and_then_left_out() {
+fn missed_restart_is_caught_up_for_half_an_hour() {
     let nightly = restarts("0 5 * * *");
     let started = "2026-01-10T04:01:00Z";
     assert_eq!(due(&nightly, started, "2026-01-11T04:29:59Z").as_deref(), Some("2026-01-11T04:00:00Z"));
@@ -51,7 +51,7 @@ fn a_restart_that_was_missed_is_made_up_for_half_an_hour_and_then_left_out() {
 }
 
 #[test]
-fn a_server_that_was_updated_in_the_same_night_is_not_restarted_in_it() {
+fn server_updated_in_same_night_is_not_restarted() {
     let nightly = restarts("0 5 * * *");
     assert_eq!(due(&nightly, "2026-01-10T22:00:01Z", "2026-01-11T04:00:00Z"), None, "five hours and 59 minutes");
     assert!(due(&nightly, "2026-01-10T22:00:00Z", "2026-01-11T04:00:00Z").is_some(), "six hours");
@@ -59,14 +59,14 @@ fn a_server_that_was_updated_in_the_same_night_is_not_restarted_in_it() {
 }
 
 #[test]
-fn a_schedule_of_every_four_hours_means_it() {
+fn four_hourly_restart_requires_two_hours_of_uptime() {
     let often = restarts("0 */4 * * *");
     assert!(due(&often, "2026-01-11T03:05:00Z", "2026-01-11T07:00:00Z").is_some());
     assert_eq!(due(&often, "2026-01-11T05:00:01Z", "2026-01-11T07:00:00Z"), None, "less than half of the four");
 }
 
 #[test]
-fn an_update_of_the_same_night_is_the_restart_and_of_a_schedule_of_four_hours_one_within_two() {
+fn update_within_the_same_night_replaces_the_restart() {
     let due = "2026-01-11T04:00:00Z";
     let until = |restarts: Restarts, started: &str| restarts.gives_way_until(at(started), at(due)).to_string();
     assert_eq!(until(restarts("0 5 * * *"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
@@ -85,7 +85,7 @@ fn an_update_of_the_same_night_is_the_restart_and_of_a_schedule_of_four_hours_on
 }
 
 #[test]
-fn how_long_a_server_must_have_run_can_be_said() {
+fn minimum_uptime_before_restart_is_configurable() {
     let after_12 = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(12));
     assert!(due(&after_12, "2026-01-10T16:00:00Z", "2026-01-11T04:10:00Z").is_some(), "at the instant, not now");
     assert_eq!(due(&after_12, "2026-01-10T16:00:01Z", "2026-01-11T04:10:00Z"), None);
@@ -97,7 +97,7 @@ fn how_long_a_server_must_have_run_can_be_said() {
 }
 
 #[test]
-fn a_countdown_that_has_begun_stays_the_same_when_the_next_instant_comes() {
+fn running_countdown_is_unchanged_by_next_instant() {
     let every_minute = restarts("* * * * *");
     let started = "2026-01-11T04:00:10Z";
     let first = Some("2026-01-11T04:01:00Z".to_owned());
@@ -107,7 +107,7 @@ fn a_countdown_that_has_begun_stays_the_same_when_the_next_instant_comes() {
 }
 
 #[test]
-fn in_the_nights_in_which_the_clocks_change_each_night_has_one_restart() {
+fn clock_change_nights_have_one_restart_each() {
     let nightly = restarts("30 2 * * *");
     // Clocks set forward: 02:30 does not exist, and falls at 03:00, which is 01:00 UTC.
     assert_eq!(next(&nightly, "2026-03-28T01:30:00Z", "2026-03-28T12:00:00Z"), "2026-03-29T01:00:00Z");
@@ -119,7 +119,7 @@ fn in_the_nights_in_which_the_clocks_change_each_night_has_one_restart() {
 }
 
 #[test]
-fn the_zone_is_that_of_the_schedule() {
+fn restart_schedule_uses_its_time_zone() {
     let utc = Restarts::parse("0 5 * * *", "UTC", HALF_AN_HOUR).unwrap();
     assert_eq!(next(&utc, "2026-01-01T00:00:00Z", "2026-01-11T04:00:00Z"), "2026-01-11T05:00:00Z");
     assert!(Restarts::parse("0 5 * *", "UTC", HALF_AN_HOUR).is_err());
@@ -127,7 +127,7 @@ fn the_zone_is_that_of_the_schedule() {
 }
 
 #[test]
-fn a_blackout_wins_over_an_instant_within_it_and_over_one_that_was_not_served_before_it() {
+fn blackout_skips_instants_within_and_unserved_ones_before() {
     let (nightly, started) = (restarts("0 5 * * *"), at("2026-01-10T04:01:00Z"));
     let dark = |from: &str, to: &str| {
         let from_to = (at(&format!("2026-01-11T{from}:00Z")), at(&format!("2026-01-11T{to}:00Z")));
@@ -147,7 +147,7 @@ fn a_blackout_wins_over_an_instant_within_it_and_over_one_that_was_not_served_be
 }
 
 #[test]
-fn a_start_that_lies_beyond_all_time_has_an_answer() {
+fn start_time_out_of_range_is_handled() {
     let nightly = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(1));
     assert_eq!(no_blackouts().due_restart(&nightly, Timestamp::MAX, at("2026-01-11T04:00:00Z")), None);
     assert_eq!(no_blackouts().due_restart(&nightly, Timestamp::MIN, Timestamp::MIN), None);

@@ -18,7 +18,7 @@ fn without(blackouts: Vec<Blackout>) -> Windows {
 }
 
 #[test]
-fn a_blackout_spoils_a_window_and_the_next_one_that_is_told_is_outside_of_it() {
+fn blackout_cancels_window_and_next_window_lies_outside_it() {
     let christmas = without(vec![once("2026-12-18T00:00:00Z", "2027-01-07T00:00:00Z")]);
     let opens = "2027-01-10T04:00:00Z";
     for now in ["2026-12-18T00:00:00Z", "2026-12-20T04:30:00Z", "2027-01-06T23:59:59.9Z", "2027-01-07T00:00:00Z"] {
@@ -30,7 +30,7 @@ fn a_blackout_spoils_a_window_and_the_next_one_that_is_told_is_outside_of_it() {
 }
 
 #[test]
-fn what_a_blackout_leaves_of_a_window_is_two_openings() {
+fn blackout_within_window_leaves_two_openings() {
     let split = without(vec![once("2026-01-11T04:20:00Z", "2026-01-11T04:30:00Z")]);
     let first = open("2026-01-11T04:00:00Z", "2026-01-11T04:20:00Z");
     assert_eq!(split.gate(at("2026-01-11T04:10:00Z")), first);
@@ -40,7 +40,7 @@ fn what_a_blackout_leaves_of_a_window_is_two_openings() {
 }
 
 #[test]
-fn what_is_urgent_waits_for_no_window_and_for_blackouts_and_is_one_opening_from_when_it_was_found_to_a_midnight() {
+fn urgent_update_ignores_windows_but_waits_for_blackouts() {
     let windows = without(vec![once("2026-01-06T12:00:00Z", "2026-01-06T14:00:00Z")]);
     let found = at("2026-01-06T09:30:00Z");
     let urgent = |now: &str| windows.without_windows(found, at(now));
@@ -53,7 +53,7 @@ fn what_is_urgent_waits_for_no_window_and_for_blackouts_and_is_one_opening_from_
 }
 
 #[test]
-fn a_blackout_that_comes_again_follows_the_clocks_of_its_zone() {
+fn recurring_blackout_follows_its_time_zone() {
     let nights = only(window("0 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
     let evenings = again("0 18 * * 5-6", "Europe/Berlin", SignedDuration::from_hours(12));
     let windows = Windows { blackouts: vec![evenings], ..nights };
@@ -65,7 +65,7 @@ fn a_blackout_that_comes_again_follows_the_clocks_of_its_zone() {
 }
 
 #[test]
-fn blackouts_that_follow_each_other_are_passed_to_the_end() {
+fn consecutive_blackouts_are_skipped_to_their_end() {
     let days = (0..5).map(|day| {
         once(&format!("2026-01-{:02}T00:00:00Z", 11 + 7 * day - 3), &format!("2026-01-{:02}T12:00:00Z", 11 + 7 * day))
     });
@@ -74,7 +74,7 @@ fn blackouts_that_follow_each_other_are_passed_to_the_end() {
 }
 
 #[test]
-fn windows_that_are_all_spoilt_are_told_as_never_after_a_bounded_search() {
+fn fully_blacked_out_windows_never_open_after_bounded_search() {
     let spoilt = without(vec![again("0 3 * * *", "UTC", SignedDuration::from_hours(3))]);
     assert_eq!(spoilt.gate(at("2026-01-05T00:00:00Z")), Gate::Shut { opens: None });
     assert_eq!(spoilt.next_opening(at("2026-01-05T00:00:00Z")), None);
@@ -85,7 +85,7 @@ fn windows_that_are_all_spoilt_are_told_as_never_after_a_bounded_search() {
 }
 
 #[test]
-fn a_request_by_hand_does_not_pass_a_blackout_and_has_to_be_made_again_after_it() {
+fn manual_request_does_not_override_blackout() {
     let windows = without(vec![once("2026-01-10T15:10:00Z", "2026-01-10T15:12:00Z")]);
     let by_hand = |asked, accepted, now| windows.by_hand(at(asked), accepted, at(now));
     let before = "2026-01-10T15:00:00Z";
@@ -99,7 +99,7 @@ fn a_request_by_hand_does_not_pass_a_blackout_and_has_to_be_made_again_after_it(
 }
 
 #[test]
-fn nothing_begins_in_the_closed_last_part_of_a_window() {
+fn no_update_begins_in_closed_last_part_of_window() {
     let window = |cron| window(cron, "UTC", HOUR).closed_before_its_end(SignedDuration::from_mins(20)).unwrap();
     let sundays = only(window("0 4 * * 0"));
     assert_eq!(sundays.gate(at("2026-01-11T04:39:59Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
@@ -117,7 +117,7 @@ fn nothing_begins_in_the_closed_last_part_of_a_window() {
 }
 
 #[test]
-fn what_is_no_blackout_and_no_latest_start_is_answered_with_what_to_write() {
+fn invalid_blackout_or_latest_start_is_reported_with_correction() {
     let backwards = Blackout::once("x", at("2026-01-02T00:00:00Z"), at("2026-01-02T00:00:00Z")).unwrap_err();
     assert!(backwards.to_string().contains("write the later instant as `to`"), "{backwards}");
     let length = |length| Blackout::again("x", "@daily", "UTC", length).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use super::*;
 const UID: &str = "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e";
 
 #[test]
-fn facts_are_stored_as_json_that_a_person_can_read() {
+fn facts_are_stored_as_readable_json() {
     let pod: PodUid = UID.parse().unwrap();
     let at: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
     let act = Disruption::Update { goal: Revision(0xb), window_opened_at: at };
@@ -39,13 +39,13 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
 }
 
 #[test]
-fn no_facts_are_an_empty_object_and_an_unknown_fact_of_a_newer_operator_is_no_error() {
+fn empty_facts_are_empty_object_and_unknown_fields_accepted() {
     assert_eq!(serde_json::to_string(&RecordedFacts::default()).unwrap(), "{}");
     assert_eq!(serde_json::from_str::<RecordedFacts>(r#"{"paused":true}"#).unwrap(), RecordedFacts::default());
 }
 
 #[test]
-fn a_copy_is_estimated_for_what_was_brought_in_and_for_the_way_back_from_it_and_for_nothing_else() {
+fn backup_estimate_applies_only_to_goal_and_its_rollback() {
     let (goal, settled) = (Revision(0xb), Revision(0xa));
     let mut facts = RecordedFacts { copying: Some(BackupEstimate { goal, seconds: 60 }), ..RecordedFacts::default() };
     let takes = |facts: &RecordedFacts, runs| facts.copy_takes(runs).map(|takes| takes.as_secs());
@@ -55,7 +55,7 @@ fn a_copy_is_estimated_for_what_was_brought_in_and_for_the_way_back_from_it_and_
 }
 
 #[test]
-fn a_revision_has_one_spelling() {
+fn revision_has_one_spelling() {
     assert_eq!("00000000000000ab".parse(), Ok(Revision(0xab)));
     assert_eq!(Revision(0xab).to_string(), "00000000000000ab");
     for wrong in ["ab", "00000000000000AB", "0x000000000000ab", "+0000000000000ab", "00000000000000abc", ""] {
@@ -65,7 +65,7 @@ fn a_revision_has_one_spelling() {
 }
 
 #[test]
-fn the_uid_of_a_pod_survives_being_a_number() {
+fn pod_uid_survives_conversion_to_number() {
     let uid: PodUid = UID.parse().unwrap();
     assert_eq!(uid.to_string(), UID);
     assert_eq!(PodUid(7).to_string(), "00000000-0000-0000-0000-000000000007");
@@ -76,7 +76,7 @@ fn the_uid_of_a_pod_survives_being_a_number() {
 }
 
 #[test]
-fn the_end_that_players_were_told_counts_if_it_is_of_the_same_act_and_pod() {
+fn announced_end_counts_only_for_same_disruption_and_pod() {
     let at: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
     let sooner = at - jiff::SignedDuration::from_mins(4);
     let act = Disruption::RollBack { failed: Revision(0xb) };
@@ -93,7 +93,7 @@ fn the_end_that_players_were_told_counts_if_it_is_of_the_same_act_and_pod() {
 }
 
 #[test]
-fn a_countdown_that_is_over_is_none_that_could_be_cut_short() {
+fn finished_countdown_cannot_be_cut_short() {
     let ends: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
     let act = Disruption::RollBack { failed: Revision(0xb) };
     let facts = RecordedFacts { announced: Some(Announced { act, pod: PodUid(7), ends }), ..RecordedFacts::default() };
@@ -105,7 +105,7 @@ fn a_countdown_that_is_over_is_none_that_could_be_cut_short() {
 }
 
 #[test]
-fn an_agent_that_counts_down_something_else_or_nothing_has_forgotten_what_was_announced() {
+fn agent_with_other_or_no_countdown_has_lost_announcement() {
     let ends: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
     let act = Disruption::RollBack { failed: Revision(0xb) };
     let announced = Some(Announced { act, pod: PodUid(7), ends });
@@ -120,7 +120,7 @@ fn an_agent_that_counts_down_something_else_or_nothing_has_forgotten_what_was_an
 }
 
 #[test]
-fn the_last_ten_failures_are_remembered_each_once_with_the_set_that_it_was() {
+fn last_ten_failures_are_remembered_once_per_lock() {
     let mut facts = RecordedFacts::default();
     for number in 1..=12 {
         facts.mark_failed(Revision(number), Some(Revision(100 + number)));
@@ -134,7 +134,7 @@ fn the_last_ten_failures_are_remembered_each_once_with_the_set_that_it_was() {
 }
 
 #[test]
-fn acts_have_names_that_differ_when_they_do() {
+fn different_disruptions_have_different_names() {
     let at: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
     let update = |goal, window_opened_at| Disruption::Update { goal: Revision(goal), window_opened_at }.to_string();
     assert_eq!(update(0xb, at), "update/000000000000000b/2026-01-11T03:00:00Z");

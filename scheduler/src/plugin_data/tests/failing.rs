@@ -7,7 +7,7 @@ use super::*;
 use crate::staging::fs_ops::faulty::{FaultyFs, told};
 
 #[test]
-fn a_disk_that_fails_at_any_operation_while_data_are_kept_names_the_file_and_nothing_that_is_kept_is_half_a_folder() {
+fn plugin_data_save_on_failing_disk_is_never_partial() {
     for left in 0.. {
         let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
         let server = Server::new();
@@ -44,8 +44,7 @@ fn a_disk_that_fails_at_any_operation_while_data_are_kept_names_the_file_and_not
 }
 
 #[test]
-fn a_disk_that_fails_at_any_operation_while_data_come_back_leaves_all_as_it_was_or_a_journal_and_the_second_try_ends_it()
- {
+fn plugin_data_restore_on_failing_disk_is_never_partial() {
     for left in 0.. {
         let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
         let server = Server::new();

@@ -48,7 +48,7 @@ fn lose(unsynced: &BTreeSet<PathBuf>) {
 }
 
 #[test]
-fn an_interruption_of_keeping_touches_no_plugin_and_publishes_nothing_that_is_not_whole() {
+fn interrupted_plugin_data_save_publishes_only_whole_folders() {
     for lost in [false, true] {
         for left in 0.. {
             let server = Server::new();
@@ -83,7 +83,7 @@ fn an_interruption_of_keeping_touches_no_plugin_and_publishes_nothing_that_is_no
 }
 
 #[test]
-fn an_interruption_while_settings_of_a_large_folder_are_kept_leaves_none_that_are_not_whole() {
+fn interrupted_save_of_large_settings_folder_leaves_no_part() {
     for left in 0.. {
         let server = Server::new();
         let large = fs::File::create(server.path("plugins/My_Warps/large.db")).unwrap();
@@ -109,7 +109,7 @@ fn an_interruption_while_settings_of_a_large_folder_are_kept_leaves_none_that_ar
 }
 
 #[test]
-fn an_interruption_of_putting_back_leaves_all_as_it_was_or_a_journal_that_ends_it() {
+fn interrupted_plugin_data_restore_leaves_old_state_or_journal() {
     for lost in [false, true] {
         for left in 0.. {
             let server = Server::new();
@@ -151,7 +151,7 @@ fn an_interruption_of_putting_back_leaves_all_as_it_was_or_a_journal_that_ends_i
 }
 
 #[test]
-fn a_folder_that_the_failed_set_removed_comes_back_and_is_not_taken_for_its_own() {
+fn folder_removed_by_failed_lock_is_restored() {
     for left in 0.. {
         let server = Server::new();
         server.keep(&b(), 0).unwrap();
@@ -171,7 +171,7 @@ fn a_folder_that_the_failed_set_removed_comes_back_and_is_not_taken_for_its_own(
 }
 
 #[test]
-fn an_interruption_while_old_ones_are_removed_leaves_whole_ones_and_the_rest_goes_later() {
+fn interrupted_plugin_data_prune_leaves_only_whole_folders() {
     for left in 0.. {
         let server = Server::new();
         for second in [0, 60, 120] {
@@ -197,7 +197,7 @@ fn an_interruption_while_old_ones_are_removed_leaves_whole_ones_and_the_rest_goe
 }
 
 #[test]
-fn a_disk_that_says_no_once_costs_one_folder_and_not_the_update() {
+fn single_disk_error_skips_one_folder_not_the_update() {
     struct NoOnce;
     impl FsHook for NoOnce {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
@@ -219,7 +219,7 @@ fn a_disk_that_says_no_once_costs_one_folder_and_not_the_update() {
 }
 
 #[test]
-fn a_journal_that_names_a_place_outside_is_not_carried_out() {
+fn plugin_data_journal_with_outside_path_is_not_executed() {
     let server = Server::new();
     let good = server.keep(&b(), 0).unwrap();
     server.changed_by_b();

@@ -26,7 +26,7 @@ fn of_all() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn settings_of_a_plugin_that_stays_as_it_is_are_kept_with_the_set_and_nothing_puts_them_back() {
+fn settings_of_unchanged_plugin_are_saved_but_never_restored() {
     let server = Server::new();
     server.put(&[
         ("plugins/Same/lang/en.yml", "hi: hello"),
@@ -46,7 +46,7 @@ fn settings_of_a_plugin_that_stays_as_it_is_are_kept_with_the_set_and_nothing_pu
 }
 
 #[test]
-fn where_only_paper_changes_the_settings_of_all_plugins_are_kept() {
+fn settings_of_all_plugins_are_saved_when_paper_changes() {
     let server = Server::new();
     let kept = server.keep(&only_paper(), 0).unwrap();
     assert_eq!(kept.kept, pieces(&["./bukkit.yml", "./config", "./server.properties"]));
@@ -54,7 +54,7 @@ fn where_only_paper_changes_the_settings_of_all_plugins_are_kept() {
 }
 
 #[test]
-fn settings_that_somebody_has_taken_away_since_are_kept_anew_by_a_second_try() {
+fn settings_removed_since_are_saved_again_by_second_try() {
     let server = Server::new();
     server.keep(&only_paper(), 0).unwrap();
     fs::remove_dir_all(server.path(PLACE)).unwrap();
@@ -64,7 +64,7 @@ fn settings_that_somebody_has_taken_away_since_are_kept_anew_by_a_second_try() {
 }
 
 #[test]
-fn the_settings_of_the_last_two_changes_stay() {
+fn settings_of_last_two_updates_are_kept() {
     let server = Server::new();
     for (second, (to, hash)) in [(0, ('b', "2")), (60, ('c', "3")), (120, ('d', "4"))] {
         let next = set(to, &[("LuckPerms", hash), ("Same", "7")]);
@@ -80,7 +80,7 @@ fn the_settings_of_the_last_two_changes_stay() {
 }
 
 #[test]
-fn no_settings_behind_a_link_are_read() {
+fn settings_behind_links_are_not_read() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(elsewhere.path().join("secret.yml"), "x").unwrap();
     let server = Server::new();
@@ -102,7 +102,7 @@ fn no_settings_behind_a_link_are_read() {
 }
 
 #[test]
-fn settings_that_the_volume_has_no_room_for_are_left_out_and_the_rest_is_kept() {
+fn settings_without_space_are_skipped_and_others_saved() {
     struct Full(u64);
     impl FsHook for Full {
         fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
@@ -124,7 +124,7 @@ fn settings_that_the_volume_has_no_room_for_are_left_out_and_the_rest_is_kept() 
 }
 
 #[test]
-fn a_folder_whose_settings_cannot_be_copied_is_left_out_with_all_of_them_and_stops_nothing() {
+fn folder_with_failed_settings_write_is_skipped_entirely() {
     struct No;
     impl FsHook for No {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
@@ -142,7 +142,7 @@ fn a_folder_whose_settings_cannot_be_copied_is_left_out_with_all_of_them_and_sto
 }
 
 #[test]
-fn what_is_looked_at_and_copied_is_bounded_over_all_folders_and_what_lies_at_the_top_of_each_comes_first() {
+fn settings_scan_is_bounded_and_takes_top_files_first() {
     let server = Server::new();
     for name in ["One", "Two"] {
         let (top, deep) = (format!("plugins/{name}/z.yml"), format!("plugins/{name}/a/b.yml"));
@@ -173,7 +173,7 @@ fn what_is_looked_at_and_copied_is_bounded_over_all_folders_and_what_lies_at_the
 }
 
 #[test]
-fn of_a_hundred_plugins_that_stay_no_more_is_kept_than_of_a_few() {
+fn settings_limit_holds_for_a_hundred_unchanged_plugins() {
     let server = Server::new();
     let most = CopyLimits::of_all_that_stay().files;
     let plugins: Vec<String> =

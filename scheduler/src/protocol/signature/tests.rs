@@ -23,7 +23,7 @@ fn accept(headers: &Headers, body: &[u8], pod: &str, now: i64, guard: &mut Guard
 }
 
 #[test]
-fn the_signature_is_the_hmac_over_the_seven_lines() {
+fn signature_is_hmac_over_the_seven_lines() {
     // Computed independently: printf 'POST\n/v1/save\n<sha256 of {}>\nuid-1\n1000\na1b2c3d4e5f60718\n7' | openssl dgst -sha256 -mac hmac
     let headers = sign(&key(), &parts(7));
     assert_eq!(headers.signature, "5f24717aebf12d7a6f620ead2f6cfca1b097ed8ecc1921e2239def9dd83c0d17");
@@ -31,7 +31,7 @@ fn the_signature_is_the_hmac_over_the_seven_lines() {
 }
 
 #[test]
-fn a_signed_request_is_accepted_once() {
+fn signed_request_is_accepted_once() {
     let headers = sign(&key(), &parts(7));
     let mut guard = Guard::new(at(900));
     assert_eq!(accept(&headers, b"{}", "uid-1", 1010, &mut guard), Ok(()));
@@ -39,7 +39,7 @@ fn a_signed_request_is_accepted_once() {
 }
 
 #[test]
-fn how_far_the_clocks_differ_is_said_by_the_requests_that_were_least_on_their_way() {
+fn clock_difference_is_derived_from_fastest_requests() {
     let mut guard = Guard::new(at(900));
     let mut nonce = 0;
     let mut came_after = |seconds: i64, guard: &mut Guard| {
@@ -68,7 +68,7 @@ fn how_far_the_clocks_differ_is_said_by_the_requests_that_were_least_on_their_wa
 }
 
 #[test]
-fn another_body_another_pod_another_path_and_another_key_are_refused() {
+fn request_with_other_body_pod_path_or_key_fails() {
     let headers = sign(&key(), &parts(7));
     let mut guard = Guard::new(at(900));
     assert_eq!(accept(&headers, b"{ }", "uid-1", 1000, &mut guard), Err(SignatureError::Signature));
@@ -82,7 +82,7 @@ fn another_body_another_pod_another_path_and_another_key_are_refused() {
 }
 
 #[test]
-fn a_changed_header_is_refused() {
+fn changed_header_is_refused() {
     let signed = sign(&key(), &parts(7));
     let mut guard = Guard::new(at(900));
     for headers in [
@@ -99,7 +99,7 @@ fn a_changed_header_is_refused() {
 }
 
 #[test]
-fn thirty_seconds_of_skew_are_accepted_both_ways_and_no_more() {
+fn clock_skew_of_thirty_seconds_is_accepted_both_ways() {
     let headers = sign(&key(), &parts(7));
     for now in [970, 1030] {
         assert_eq!(accept(&headers, b"{}", "uid-1", now, &mut Guard::new(at(0))), Ok(()), "at {now}");
@@ -113,7 +113,7 @@ fn thirty_seconds_of_skew_are_accepted_both_ways_and_no_more() {
 }
 
 #[test]
-fn an_operator_that_lost_its_lease_is_refused_after_its_successor_spoke() {
+fn operator_without_lease_is_refused_after_its_successor_connected() {
     let mut guard = Guard::new(at(900));
     let newer = sign(&key(), &Parts { nonce: "bbbbbbbbbbbbbbbb", ..parts(8) });
     assert_eq!(accept(&newer, b"{}", "uid-1", 1000, &mut guard), Ok(()));
@@ -124,13 +124,13 @@ fn an_operator_that_lost_its_lease_is_refused_after_its_successor_spoke() {
 }
 
 #[test]
-fn a_request_from_before_the_agents_start_is_refused_because_its_nonce_is_forgotten() {
+fn request_older_than_agent_start_is_refused() {
     let headers = sign(&key(), &parts(7));
     assert_eq!(accept(&headers, b"{}", "uid-1", 1005, &mut Guard::new(at(1001))), Err(SignatureError::BeforeStart));
 }
 
 #[test]
-fn nonces_are_forgotten_when_their_time_alone_refuses_them() {
+fn nonces_are_forgotten_once_their_timestamp_is_refused() {
     let mut guard = Guard::new(at(900));
     assert_eq!(accept(&sign(&key(), &parts(7)), b"{}", "uid-1", 1000, &mut guard), Ok(()));
     let later = sign(&key(), &Parts { at: at(1100), nonce: "bbbbbbbbbbbbbbbb", ..parts(7) });
@@ -139,7 +139,7 @@ fn nonces_are_forgotten_when_their_time_alone_refuses_them() {
 }
 
 #[test]
-fn a_key_is_64_hex_digits_and_is_never_printed() {
+fn signing_key_is_64_hex_digits_and_never_printed() {
     assert_eq!(format!("{:?}", key()), "Key(hidden)");
     assert_eq!(Key::from_hex(&format!("{KEY}\n")), Ok(key()));
     for wrong in ["", "00", &KEY[1..], &KEY.replace('0', "g")] {

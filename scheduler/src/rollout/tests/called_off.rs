@@ -9,7 +9,7 @@ fn told(ends: i64) -> Observation {
 }
 
 #[test]
-fn a_gate_that_shuts_in_a_countdown_ends_it_and_so_does_a_goal_that_is_taken_back() {
+fn countdown_is_cancelled_if_window_closes_or_goal_changes() {
     let now = at(OPEN_SINCE + 2);
     let off = call_off(update(OPEN_SINCE), now);
     // A blackout, `suspend` and a withdrawn approval all shut the gate.
@@ -25,7 +25,7 @@ fn a_gate_that_shuts_in_a_countdown_ends_it_and_so_does_a_goal_that_is_taken_bac
 }
 
 #[test]
-fn one_that_has_run_out_is_called_off_too_and_one_of_long_ago_or_of_another_pod_is_not() {
+fn expired_countdown_is_cancelled_unless_old_or_foreign() {
     let step = |seen: &Observation, minute| next_step(&GOAL, seen, shut(), at(minute));
     let seen = told(OPEN_SINCE + 5);
     assert_eq!(step(&seen, OPEN_SINCE + 6), call_off(update(OPEN_SINCE), at(OPEN_SINCE + 6)));
@@ -38,7 +38,7 @@ fn one_that_has_run_out_is_called_off_too_and_one_of_long_ago_or_of_another_pod_
 }
 
 #[test]
-fn a_stop_that_is_only_waited_for_is_not_called_off() {
+fn countdown_is_not_cancelled_while_its_stop_is_awaited() {
     let step = |seen: &Observation| next_step(&GOAL, seen, open(), at(OPEN_SINCE + 2));
     let counts = Step::Wait(WaitingOn::Countdown { ends: at(OPEN_SINCE + 5) });
     assert_eq!(step(&told(OPEN_SINCE + 5)), counts);

@@ -7,7 +7,7 @@ fn held(seen: &Observation, gate: Gate) -> bool {
 }
 
 #[test]
-fn nothing_begins_by_itself_in_a_loop_of_crashes_and_what_has_begun_goes_on() {
+fn crash_loop_blocks_new_updates_but_not_running_one() {
     assert!(held(&lobby(), open()) && held(&lobby(), shut()));
     assert!(!is_held_by_crashes(&GOAL, &lobby(), open()), "it is in none");
     let told = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };

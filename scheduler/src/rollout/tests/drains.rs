@@ -40,7 +40,7 @@ fn step(goal: &Goal, seen: &Observation, minute: i64) -> Step {
 const EVICTION: Step = Step::Wait(WaitingOn::Eviction);
 
 #[test]
-fn a_marked_node_is_recorded_players_are_told_the_world_is_saved_and_then_evictions_are_let_through() {
+fn drain_is_recorded_announced_and_saved_before_eviction() {
     let not_after = |minute| at(minute) + DECISION_COUNTS;
     let record = Step::BeginDrain { pod: POD, since: at(MARKED) };
     assert_eq!(step(&careful(), &marked(), MARKED), record);
@@ -54,7 +54,7 @@ fn a_marked_node_is_recorded_players_are_told_the_world_is_saved_and_then_evicti
 }
 
 #[test]
-fn who_waits_to_be_evicted_waits_for_hours_and_neither_saves_again_nor_is_shut_in_because_the_agent_is_silent() {
+fn eviction_stays_allowed_for_hours_despite_silent_agent() {
     let ready = saved(told(begun(marked())));
     assert_eq!(step(&careful(), &ready, MARKED + 600), EVICTION);
     let silent = Observation { players: Players::Unknown { since: at(MARKED + 599) }, ..ready.clone() };
@@ -69,7 +69,7 @@ fn who_waits_to_be_evicted_waits_for_hours_and_neither_saves_again_nor_is_shut_i
 }
 
 #[test]
-fn with_nobody_on_the_countdown_is_short_and_with_somebody_on_it_is_waited_for_until_the_deadline() {
+fn drain_waits_for_players_until_deadline_unless_empty() {
     let patient = Goal { policy: PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_mins(30) }, ..careful() };
     let seen = begun(marked());
     let until = at(MARKED + 30);
@@ -87,7 +87,7 @@ fn with_nobody_on_the_countdown_is_short_and_with_somebody_on_it_is_waited_for_u
 }
 
 #[test]
-fn a_mark_that_is_taken_away_or_not_asked_for_any_more_ends_it_and_one_that_cannot_be_read_changes_nothing() {
+fn drain_ends_without_mark_but_ignores_unreadable_node() {
     let ready = saved(told(begun(marked())));
     let stays = Observation { node: NodeState::Stays, ..ready.clone() };
     assert_eq!(step(&careful(), &stays, MARKED + 7), Step::EndDrain);
@@ -104,7 +104,7 @@ fn a_mark_that_is_taken_away_or_not_asked_for_any_more_ends_it_and_one_that_cann
 }
 
 #[test]
-fn an_update_in_its_window_takes_the_place_of_a_drain_and_one_that_waits_does_not_keep_a_node_waiting() {
+fn drain_yields_to_update_in_window_unless_waiting() {
     let goal = Goal { eviction: EvictionSeen::Announced, ..GOAL };
     let step = |seen: &Observation, gate| next_step(&goal, seen, gate, at(SUNDAY + 1));
     let ready = saved(told(begun(marked())));
@@ -136,7 +136,7 @@ fn an_update_in_its_window_takes_the_place_of_a_drain_and_one_that_waits_does_no
 }
 
 #[test]
-fn a_restart_that_is_due_takes_the_place_of_a_drain_too_but_not_one_that_waits_for_an_empty_server() {
+fn drain_yields_to_due_restart_unless_waiting_for_empty() {
     let restart = RestartDue {
         due: at(MARKED + 6),
         until: at(MARKED + 60),
@@ -153,7 +153,7 @@ fn a_restart_that_is_due_takes_the_place_of_a_drain_too_but_not_one_that_waits_f
 }
 
 #[test]
-fn a_server_that_is_not_up_is_not_made_ready() {
+fn drain_does_not_prepare_server_that_is_not_up() {
     for life in [PodPhase::Down, PodPhase::Refused, PodPhase::Stopping { lost_at: at(MARKED + 9) }] {
         let seen = Observation { pod: marked().pod.map(|pod| PodView { life, ..pod }), ..marked() };
         let stays = Observation { node: NodeState::Stays, ..seen.clone() };

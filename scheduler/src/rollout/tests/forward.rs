@@ -18,7 +18,7 @@ fn forward(now: Timestamp) -> Step {
 }
 
 #[test]
-fn a_corrected_goal_comes_where_going_back_is_a_persons_to_decide() {
+fn corrected_goal_rolls_forward_where_rollback_needs_manual_decision() {
     let now = at(SUNDAY + 1);
     for (backup, played_since, decides) in
         [(None, false, WaitingOn::NoBackup), (Some(DataVersion(1)), true, WaitingOn::RollbackWouldLoseProgress)]
@@ -34,7 +34,7 @@ fn a_corrected_goal_comes_where_going_back_is_a_persons_to_decide() {
 }
 
 #[test]
-fn nothing_comes_that_failed_before_that_would_be_gone_back_to_or_that_cannot_open_the_worlds() {
+fn roll_forward_refuses_failed_stable_or_too_old_goal() {
     let seen = stuck(PodPhase::Down, Players::Nobody);
     let answer = |goal: Goal, seen: &Observation| next_step(&goal, seen, open(), at(SUNDAY + 1));
     let waits = Step::Wait(WaitingOn::NoBackup);
@@ -57,7 +57,7 @@ fn nothing_comes_that_failed_before_that_would_be_gone_back_to_or_that_cannot_op
 }
 
 #[test]
-fn whoever_plays_on_what_failed_is_told_as_of_any_update_and_a_start_is_left_its_time() {
+fn roll_forward_announces_and_waits_for_running_start() {
     let now = at(SUNDAY + 1);
     let mut seen = stuck(PodPhase::Up, Players::Some(3));
     let act = Disruption::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
@@ -84,7 +84,7 @@ fn whoever_plays_on_what_failed_is_told_as_of_any_update_and_a_start_is_left_its
 }
 
 #[test]
-fn what_can_be_gone_back_from_is_and_a_person_who_names_a_copy_goes_back() {
+fn rollback_is_preferred_if_possible_or_backup_is_named() {
     let now = at(SUNDAY + 1);
     let mut seen = stuck(PodPhase::Down, Players::Nobody);
     let goes_back =
@@ -97,7 +97,7 @@ fn what_can_be_gone_back_from_is_and_a_person_who_names_a_copy_goes_back() {
 }
 
 #[test]
-fn what_waits_for_a_person_is_not_under_way_and_what_comes_forward_is() {
+fn roll_forward_is_in_progress_unlike_manual_recovery() {
     let seen = stuck(PodPhase::Up, Players::Some(3));
     let begun = |seen: &Observation| (is_under_way(&CORRECTED, seen, open()), has_goal_begun(&CORRECTED, seen, open()));
     assert!(is_left_to_a_person(&seen));
@@ -123,7 +123,7 @@ fn what_waits_for_a_person_is_not_under_way_and_what_comes_forward_is() {
 }
 
 #[test]
-fn an_older_minecraft_does_not_come_while_what_settled_starts_on_a_copy_of_it_and_may_bring_it_to_its_own() {
+fn older_minecraft_waits_while_stable_lock_is_starting() {
     let mut seen = lobby();
     seen.facts.settled = Some(StableSet { revision: OLD, world: DataVersion(2) });
     let starts = PodPhase::Starting { gives_up_at: at(SUNDAY) };
@@ -147,7 +147,7 @@ fn refused(set: StatefulSetView) -> Observation {
 }
 
 #[test]
-fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
+fn goal_replaces_stable_lock_that_cannot_open_worlds() {
     let now = at(SUNDAY + 1);
     // At rest, and after a rollback that ended there.
     for set in [SET, StatefulSetView { door: Partition::Open, ..SET }] {

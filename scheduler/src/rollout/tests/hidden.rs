@@ -9,7 +9,7 @@ fn hidden() -> Observation {
 }
 
 #[test]
-fn who_is_hidden_is_told_for_as_long_as_anybody_and_waited_for_until_the_deadline() {
+fn hidden_players_get_full_notice_and_deadline() {
     let step = |goal: &Goal, seen: &Observation, minute| next_step(goal, seen, open(), at(minute));
     let notice = |step| if let Step::Announce { notice, .. } = step { Some(notice) } else { None };
     assert_eq!(notice(step(&GOAL, &hidden(), SUNDAY)), Some(GOAL.notice));
@@ -21,7 +21,7 @@ fn who_is_hidden_is_told_for_as_long_as_anybody_and_waited_for_until_the_deadlin
 }
 
 #[test]
-fn who_is_hidden_is_no_reason_to_cut_a_countdown_short_or_to_go_without_a_save() {
+fn hidden_players_neither_shorten_countdown_nor_waive_save() {
     let mut seen = hidden();
     seen.facts.announced = Some(announced(SUNDAY + 5));
     let step = |seen: &Observation, minute| next_step(&GOAL, seen, open(), at(minute));

@@ -11,7 +11,7 @@ fn step(seen: &Observation, minute: i64) -> Step {
 }
 
 #[test]
-fn nobody_is_warned_and_nothing_is_stopped_for_an_image_that_the_node_has_not_got_however_far_it_came() {
+fn missing_image_prevents_announcement_and_stop_at_every_step() {
     let told = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
     let ready = RecordedFacts { saved: Some(saved(SUNDAY + 5)), ..told.clone() };
     let written = StatefulSetView { template: NEW, update: NEW, ..SET };
@@ -35,7 +35,7 @@ fn nobody_is_warned_and_nothing_is_stopped_for_an_image_that_the_node_has_not_go
 }
 
 #[test]
-fn before_the_window_it_is_the_window_that_is_waited_for_and_files_come_first_in_it() {
+fn window_and_staging_are_awaited_before_images() {
     for (images, _) in WAITS {
         let seen = Observation { images, ..lobby() };
         let opens = Step::Wait(WaitingOn::Window { opens: Some(at(SUNDAY + WEEK)) });
@@ -45,7 +45,7 @@ fn before_the_window_it_is_the_window_that_is_waited_for_and_files_come_first_in
 }
 
 #[test]
-fn a_server_without_a_pod_pulls_when_it_wakes_and_one_that_runs_the_goal_has_nothing_to_pull() {
+fn image_pull_is_skipped_without_pod_or_need() {
     for (images, _) in WAITS {
         let asleep = Observation { images, pod: None, set: Some(StatefulSetView { asleep: true, ..SET }), ..lobby() };
         assert!(matches!(step(&asleep, SUNDAY), Step::WriteTemplate { .. }));
@@ -63,7 +63,7 @@ fn a_server_without_a_pod_pulls_when_it_wakes_and_one_that_runs_the_goal_has_not
 }
 
 #[test]
-fn what_cannot_be_pulled_keeps_no_restart_waiting_and_what_is_being_pulled_does_because_both_are_one() {
+fn restart_waits_for_running_image_pull_not_failed_one() {
     let due = at(SUNDAY);
     let restart = RestartDue {
         due,
@@ -80,7 +80,7 @@ fn what_cannot_be_pulled_keeps_no_restart_waiting_and_what_is_being_pulled_does_
 }
 
 #[test]
-fn a_server_that_is_down_is_said_to_be_down_and_a_node_that_is_emptied_waits_for_no_image() {
+fn missing_image_neither_hides_server_down_nor_blocks_drain() {
     let down = Some(PodView { life: PodPhase::Down, ..lobby().pod.unwrap() });
     let seen = Observation { images: ImagesOnNode::Failed, pod: down, ..lobby() };
     assert_eq!(step(&seen, SUNDAY), Step::Wait(WaitingOn::ServerDown));
@@ -93,13 +93,13 @@ fn a_server_that_is_down_is_said_to_be_down_and_a_node_that_is_emptied_waits_for
 }
 
 #[test]
-fn only_what_cannot_be_pulled_is_for_a_person_and_neither_is_ended_by_a_clock() {
+fn image_wait_requires_action_only_after_failed_pull() {
     assert!(WaitingOn::NoImage.needs_a_person() && !WaitingOn::Images.needs_a_person());
     assert_eq!((WaitingOn::NoImage.until(), WaitingOn::Images.until()), (None, None));
 }
 
 #[test]
-fn a_node_that_cannot_be_asked_keeps_nothing_waiting() {
+fn unreachable_node_does_not_block_update() {
     let told = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
     let ready = RecordedFacts { saved: Some(saved(SUNDAY + 5)), ..told.clone() };
     let written = StatefulSetView { template: NEW, update: NEW, ..SET };

@@ -22,7 +22,7 @@ fn step(seen: &Observation, minute: i64) -> Step {
 }
 
 #[test]
-fn players_are_told_anew_before_a_stop_that_did_not_come_when_it_was_announced() {
+fn overdue_stop_is_announced_again() {
     let just = at(LONG_AGO) - SignedDuration::from_secs(1);
     assert!(matches!(next_step(&GOAL, &told(), open(), just), Step::Save { .. }));
     for seen in [told(), with_a_save(SUNDAY + 5, true), with_a_save(LONG_AGO, true)] {
@@ -35,7 +35,7 @@ fn players_are_told_anew_before_a_stop_that_did_not_come_when_it_was_announced()
 }
 
 #[test]
-fn players_are_not_told_again_and_again_of_a_stop_that_a_refused_save_keeps_away() {
+fn refused_save_does_not_repeat_announcements() {
     let again = at(LONG_AGO + 1);
     let refused = with_a_save(LONG_AGO - 1, false);
     assert_eq!(step(&refused, LONG_AGO), Step::Wait(WaitingOn::SaveRefused { again }));
@@ -45,13 +45,13 @@ fn players_are_not_told_again_and_again_of_a_stop_that_a_refused_save_keeps_away
 }
 
 #[test]
-fn a_save_from_before_the_end_of_the_countdown_does_not_count_for_its_stop() {
+fn save_from_before_countdown_end_does_not_count() {
     assert!(matches!(step(&with_a_save(SUNDAY + 4, true), SUNDAY + 5), Step::Save { .. }));
     assert!(matches!(step(&with_a_save(SUNDAY + 5, true), SUNDAY + 5), Step::WriteTemplate { .. }));
 }
 
 #[test]
-fn in_the_last_part_of_the_window_what_was_begun_is_told_anew_if_there_is_time_for_it() {
+fn closing_window_repeats_announcement_only_if_time_allows() {
     let answer = |until| {
         let ending = Gate::NoNewStarts { opened_at: at(SUNDAY), until: at(until), opens: Some(at(SUNDAY + WEEK)) };
         next_step(&GOAL, &told(), ending, at(LONG_AGO))
@@ -61,7 +61,7 @@ fn in_the_last_part_of_the_window_what_was_begun_is_told_anew_if_there_is_time_f
 }
 
 #[test]
-fn a_restart_that_waits_for_an_empty_server_waits_again() {
+fn overdue_restart_waits_for_empty_server_again() {
     let until = at(SUNDAY + 60);
     let due = at(SUNDAY);
     let restart = RestartDue { due, until, policy: PlayerPolicy::Announce, only_empty: true, gives_way_until: due };
@@ -76,7 +76,7 @@ fn a_restart_that_waits_for_an_empty_server_waits_again() {
 }
 
 #[test]
-fn who_empties_a_node_was_announced_for_whenever_they_come() {
+fn drain_announcement_never_expires() {
     let told = |act| Announced { act, ..announced(SUNDAY) };
     assert!(told(update(SUNDAY)).is_long_ago(at(LONG_AGO)));
     assert!(!told(Disruption::Drain { since: at(SUNDAY) }).is_long_ago(at(SUNDAY + WEEK)));

@@ -43,7 +43,7 @@ fn waits() -> Step {
 }
 
 #[test]
-fn when_nobody_has_been_on_for_long_enough_an_update_comes_with_the_countdown_of_an_empty_server() {
+fn opportunistic_update_begins_once_empty_long_enough() {
     let mut seen = empty();
     assert_eq!(step(&BUILD, &seen, LONG - 1), waits());
     let act = update(LONG);
@@ -59,7 +59,7 @@ fn when_nobody_has_been_on_for_long_enough_an_update_comes_with_the_countdown_of
 }
 
 #[test]
-fn who_joins_calls_it_off_whatever_was_done_by_then_and_it_begins_anew_when_they_have_left_for_as_long() {
+fn player_join_cancels_opportunistic_update_until_empty_long_enough() {
     let act = update(LONG);
     let told = RecordedFacts {
         announced: Some(Announced { act, pod: POD, ends: at(LONG + 1) }),
@@ -85,7 +85,7 @@ fn who_joins_calls_it_off_whatever_was_done_by_then_and_it_begins_anew_when_they
 }
 
 #[test]
-fn only_what_the_server_itself_says_makes_it_empty() {
+fn server_is_empty_only_by_its_own_report() {
     for seen in [
         Observation { empty_since: None, ..empty() },
         Observation { players: Players::Some(1), ..empty() },
@@ -100,7 +100,7 @@ fn only_what_the_server_itself_says_makes_it_empty() {
 }
 
 #[test]
-fn a_newer_minecraft_waits_for_its_window_and_so_does_what_failed_or_is_below_the_world() {
+fn opportunity_excludes_newer_minecraft_and_failed_or_old_goal() {
     assert_eq!(occasion(&BUILD, &empty(), LONG), Some(OpportunityReason::Empty));
     let not_asked = Observation { images: ImagesOnNode::Unknown, ..empty() };
     assert_eq!(occasion(&BUILD, &not_asked, LONG), Some(OpportunityReason::Empty), "its node cannot be asked");
@@ -117,7 +117,7 @@ fn a_newer_minecraft_waits_for_its_window_and_so_does_what_failed_or_is_below_th
 }
 
 #[test]
-fn a_crash_or_a_lost_pod_brings_no_update_along_and_a_sleeping_server_takes_it_at_once() {
+fn opportunity_excludes_crashed_server_and_includes_scaled_to_zero() {
     for life in [
         PodPhase::Down,
         PodPhase::Refused,
@@ -138,7 +138,7 @@ fn a_crash_or_a_lost_pod_brings_no_update_along_and_a_sleeping_server_takes_it_a
 }
 
 #[test]
-fn in_a_window_it_is_as_without_and_what_another_goal_has_begun_is_not_its_own() {
+fn opportunity_excludes_open_window_and_update_of_another_goal() {
     let of = |gate, seen: &Observation| opportunity(&BUILD, seen, gate, &windows(Vec::new()), EMPTY_FOR, at(LONG));
     assert!(of(shut(), &empty()).is_some());
     let until = at(LONG + 60);
@@ -154,7 +154,7 @@ fn in_a_window_it_is_as_without_and_what_another_goal_has_begun_is_not_its_own()
 }
 
 #[test]
-fn a_blackout_wins_and_ends_it() {
+fn blackout_ends_opportunity() {
     let dark = Blackout::once("event", at(LONG + 20), at(LONG + 40)).unwrap();
     let gate = |minute| {
         let windows = windows(vec![dark.clone()]);
@@ -179,7 +179,7 @@ fn restart(only_empty: bool) -> RestartDue {
 }
 
 #[test]
-fn a_restart_by_the_clock_takes_the_update_along_with_its_own_policy_and_its_own_time() {
+fn scheduled_restart_includes_update_under_own_policy() {
     let goal = Goal { restart: Some(restart(false)), policy: PlayerPolicy::Ignore, ..BUILD };
     let mut seen = Observation { empty_since: None, ..lobby() };
     let with = Opportunity {
@@ -210,7 +210,7 @@ fn a_restart_by_the_clock_takes_the_update_along_with_its_own_policy_and_its_own
 }
 
 #[test]
-fn a_restart_goes_alone_where_the_update_may_not_come_or_players_were_told_of_it_already() {
+fn restart_excludes_forbidden_update_and_is_final_once_announced() {
     let alone = |goal: &Goal, seen: &Observation| {
         assert_eq!(occasion(goal, seen, LEFT), None, "{seen:?}");
         step(goal, seen, LEFT)

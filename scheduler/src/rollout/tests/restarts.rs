@@ -34,7 +34,7 @@ fn step(goal: &Goal, seen: &Observation, minute: i64) -> Step {
 }
 
 #[test]
-fn a_restart_is_announced_saved_and_then_the_pod_is_deleted_and_what_comes_is_proven() {
+fn restart_is_announced_saved_executed_and_verified() {
     let mut seen = lobby();
     let not_after = |minute| at(minute) + DECISION_COUNTS;
     let said = Step::Announce { act: ACT, pod: POD, notice: GOAL.notice, not_after: not_after(NIGHT) };
@@ -68,7 +68,7 @@ fn a_restart_is_announced_saved_and_then_the_pod_is_deleted_and_what_comes_is_pr
 }
 
 #[test]
-fn a_server_that_does_not_come_back_is_what_a_crashed_one_is_and_nothing_goes_back_to_anything() {
+fn server_that_fails_to_restart_is_not_rolled_back() {
     let mut seen = lobby();
     seen.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
     for (life, verdict) in [
@@ -84,7 +84,7 @@ fn a_server_that_does_not_come_back_is_what_a_crashed_one_is_and_nothing_goes_ba
 }
 
 #[test]
-fn an_update_that_may_begin_is_the_restart_and_one_that_waits_for_its_window_stays_where_it_is() {
+fn restart_yields_to_update_that_may_begin_now() {
     let goal = Goal { restart: Some(restart()), ..GOAL };
     let in_its_window = Gate::Open { opened_at: at(NIGHT - 10), until: at(NIGHT + 100) };
     let update = Disruption::Update { goal: NEW, window_opened_at: at(NIGHT - 10) };
@@ -99,7 +99,7 @@ fn an_update_that_may_begin_is_the_restart_and_one_that_waits_for_its_window_sta
 }
 
 #[test]
-fn an_update_that_is_sure_to_come_in_the_same_night_is_the_restart() {
+fn restart_yields_to_update_certain_in_same_night() {
     let gives_way_until = at(NIGHT + 360);
     let goal = Goal { restart: Some(RestartDue { gives_way_until, ..restart() }), ..GOAL };
     let opening = |minute| Gate::Shut { opens: Some(at(minute)) };
@@ -126,7 +126,7 @@ fn an_update_that_is_sure_to_come_in_the_same_night_is_the_restart() {
 }
 
 #[test]
-fn what_was_failed_or_is_held_back_does_not_keep_a_server_from_its_restart() {
+fn failed_or_blocked_update_does_not_block_restart() {
     let goal = Goal { restart: Some(restart()), ..GOAL };
     let mut seen = told(lobby());
     seen.facts.failed = vec![NEW];
@@ -137,7 +137,7 @@ fn what_was_failed_or_is_held_back_does_not_keep_a_server_from_its_restart() {
 }
 
 #[test]
-fn a_countdown_that_cannot_end_in_time_is_not_begun_and_what_is_too_late_is_left_out() {
+fn restart_is_skipped_unless_countdown_ends_in_time() {
     let until = NIGHT + 30;
     let just = at(until) - LATEST_START - GOAL.notice;
     let answer = |seen: &Observation, now| next_step(&settled_goal(), seen, shut(), now);
@@ -154,7 +154,7 @@ fn a_countdown_that_cannot_end_in_time_is_not_begun_and_what_is_too_late_is_left
 }
 
 #[test]
-fn the_policy_of_a_restart_is_its_own_and_a_deadline_counts_from_its_instant() {
+fn restart_uses_own_policy_and_deadline_from_its_instant() {
     let deadline = SignedDuration::from_mins(20);
     let wait = RestartDue { policy: PlayerPolicy::WaitForEmpty { deadline }, ..restart() };
     let goal = Goal { restart: Some(wait), ..settled_goal() };
@@ -165,7 +165,7 @@ fn the_policy_of_a_restart_is_its_own_and_a_deadline_counts_from_its_instant() {
 }
 
 #[test]
-fn only_if_empty_waits_for_nobody_and_is_left_out_in_the_end() {
+fn only_if_empty_restart_is_skipped_while_players_stay() {
     let goal = Goal { restart: Some(RestartDue { only_empty: true, ..restart() }), ..settled_goal() };
     let silent = Players::Unknown { since: at(NIGHT - 60) };
     for players in [Players::Some(1), silent] {
@@ -182,7 +182,7 @@ fn only_if_empty_waits_for_nobody_and_is_left_out_in_the_end() {
 
 /// Every combination of conditions that may block a restart.
 #[test]
-fn nothing_but_what_is_settled_and_up_behind_a_closed_door_is_ever_restarted() {
+fn restart_requires_stable_running_server_behind_closed_partition() {
     let revisions = [OLD, NEW];
     let lives = [
         None,
@@ -220,7 +220,7 @@ fn nothing_but_what_is_settled_and_up_behind_a_closed_door_is_ever_restarted() {
 }
 
 #[test]
-fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_and_for_nothing_else() {
+fn server_down_is_restarted_only_for_named_backup() {
     let not_after = at(NIGHT) + DECISION_COUNTS;
     let delete = |unasked| Step::Restart { due: at(NIGHT), pod: POD, unasked, not_after };
     let seen = |life, copy_asked, players| Observation {
@@ -261,7 +261,7 @@ fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_an
 }
 
 #[test]
-fn files_that_do_not_come_keep_a_restart_away_for_its_night_and_no_longer() {
+fn missing_files_block_restart_for_one_night_only() {
     let unstaged = Observation { staged: false, ..lobby() };
     let of = |gives_way_until: i64| RestartDue { gives_way_until: at(gives_way_until), ..restart() };
     let step = |restart: RestartDue| {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_silent_agent_is_asked_until_patience_is_over_and_then_the_commit_says_that_nobody_was() {
+fn silent_agent_delays_commit_only_until_deadline() {
     let mut seen = Observation { players: Players::Unknown { since: at(SUNDAY) }, ..lobby() };
     seen.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     let until = at(SUNDAY + 3);
@@ -12,7 +12,7 @@ fn a_silent_agent_is_asked_until_patience_is_over_and_then_the_commit_says_that_
 }
 
 #[test]
-fn players_who_were_told_an_end_are_stopped_no_sooner_while_nobody_can_be_asked() {
+fn announced_end_is_kept_while_agent_is_unreachable() {
     let mut seen = Observation { players: Players::Unknown { since: at(SUNDAY + 1) }, ..lobby() };
     seen.set = Some(StatefulSetView { template: NEW, update: NEW, ..SET });
     seen.facts.announced = Some(announced(SUNDAY + 10));

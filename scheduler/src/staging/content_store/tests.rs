@@ -48,7 +48,7 @@ fn everything(store: &ContentStore) -> Vec<String> {
 }
 
 #[test]
-fn a_file_lies_under_its_hash_in_each_algorithm() {
+fn file_is_stored_under_its_hash_in_each_algorithm() {
     let (_directory, store) = store();
     let content = jar(&[("plugin.yml", "name: Demo\n")]);
     for algorithm in [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512] {
@@ -60,7 +60,7 @@ fn a_file_lies_under_its_hash_in_each_algorithm() {
 }
 
 #[test]
-fn what_is_not_the_named_content_leaves_nothing_behind() {
+fn content_with_wrong_hash_leaves_no_file_behind() {
     let (_directory, store) = store();
     let content = jar(&[("plugin.yml", "name: Demo\n")]);
     let demo = file("plugins/Demo.jar", Some("Demo"), &content, Algorithm::Sha256);
@@ -83,14 +83,14 @@ fn what_is_not_the_named_content_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_file_that_is_no_jar_is_not_opened_as_one() {
+fn non_jar_file_is_not_opened_as_jar() {
     let (_directory, store) = store();
     let text = file("libraries/notice.txt", None, b"text", Algorithm::Sha256);
     receive(&store, &text, b"text").unwrap();
 }
 
 #[test]
-fn a_truncated_file_in_the_store_is_noticed_and_asked_for_again() {
+fn truncated_file_is_detected_and_requested_again() {
     let (_directory, store) = store();
     let content = jar(&[("x", "y")]);
     let set = set('a', &content);
@@ -106,7 +106,7 @@ fn a_truncated_file_in_the_store_is_noticed_and_asked_for_again() {
 }
 
 #[test]
-fn a_file_that_lies_in_its_place_is_not_fetched() {
+fn stored_file_is_not_fetched() {
     let (directory, store) = store();
     let content = jar(&[("x", "y")]);
     let set = set('a', &content);
@@ -117,7 +117,7 @@ fn a_file_that_lies_in_its_place_is_not_fetched() {
 }
 
 #[test]
-fn the_volume_is_never_filled() {
+fn store_never_fills_the_volume() {
     let (_directory, store) = store();
     let free = store.free().unwrap();
     let huge = File { size: Some(free), ..set('a', b"").server };
@@ -127,7 +127,7 @@ fn the_volume_is_never_filled() {
 }
 
 #[test]
-fn what_runs_what_ran_before_and_what_is_staged_survive_the_cleaning() {
+fn cleanup_keeps_current_previous_and_staged_locks() {
     let (_directory, store) = store();
     let contents: Vec<Vec<u8>> = (0..4).map(|number| jar(&[("n", &number.to_string())])).collect();
     let sets: Vec<FileSet> =
@@ -149,7 +149,7 @@ fn what_runs_what_ran_before_and_what_is_staged_survive_the_cleaning() {
 }
 
 #[test]
-fn a_lock_that_was_staged_and_never_ran_makes_room_for_the_next() {
+fn staged_lock_that_never_ran_makes_room_for_next() {
     let (_directory, store) = store();
     for (lock, content) in [('a', "1"), ('b', "2")] {
         let content = jar(&[("n", content)]);
@@ -188,7 +188,7 @@ fn whole(store: &ContentStore, sets: &[FileSet]) -> String {
 }
 
 #[test]
-fn the_files_of_the_last_five_sets_before_the_one_that_runs_lie_here_and_survive_the_next_staging() {
+fn files_of_last_five_locks_survive_next_staging() {
     let (_directory, store) = store();
     let sets = run_all(&store, "abcdefg1");
     // `a` and `b` ran too long ago. A file is linked back into the store only for the current lock.
@@ -204,7 +204,7 @@ fn the_files_of_the_last_five_sets_before_the_one_that_runs_lie_here_and_survive
 }
 
 #[test]
-fn where_room_is_short_the_oldest_sets_go_first_and_the_way_back_never() {
+fn cleanup_for_space_removes_oldest_but_never_rollback_lock() {
     let (_directory, store) = store();
     let sets = run_all(&store, "abcdef");
     let jar_of = |set: &FileSet| set.server.size.unwrap();
@@ -227,7 +227,7 @@ fn where_room_is_short_the_oldest_sets_go_first_and_the_way_back_never() {
 }
 
 #[test]
-fn room_is_made_without_touching_what_is_on_its_way() {
+fn cleanup_for_space_keeps_files_of_lock_being_staged() {
     let (_directory, store) = store();
     let sets = run_all(&store, "abcd");
     let content = jar(&[("n", "new")]);
@@ -245,7 +245,7 @@ fn room_is_made_without_touching_what_is_on_its_way() {
 }
 
 #[test]
-fn a_file_that_the_disk_does_not_take_is_named_and_comes_at_the_second_try() {
+fn failed_write_names_the_file_and_second_try_succeeds() {
     let (_directory, store) = store();
     let content = b"x: 1";
     let file = file("config/paper.yml", None, content, Algorithm::Sha256);

@@ -191,7 +191,7 @@ fn prepared() -> (Server, Set, Set) {
 }
 
 #[test]
-fn the_directory_becomes_equal_to_the_lock_and_back_and_what_is_not_ours_stays() {
+fn swap_makes_directory_match_lock_and_keeps_unmanaged_files() {
     let (server, old, new) = prepared();
     let first = server.swap(&old.files);
     assert_eq!(first.placed.len(), 4);
@@ -220,7 +220,7 @@ fn the_directory_becomes_equal_to_the_lock_and_back_and_what_is_not_ours_stays()
 }
 
 #[test]
-fn a_directory_that_is_equal_already_is_not_written_to() {
+fn swap_does_not_write_to_equal_directory() {
     let (server, old, _) = prepared();
     server.swap(&old.files);
     let mut nothing = Disk::new(Crash { left: 0 });
@@ -273,23 +273,23 @@ fn interrupt_everywhere(goes_back: bool, links: bool) {
 }
 
 #[test]
-fn a_crash_after_any_operation_is_completed_by_the_next_start() {
+fn swap_crash_at_any_operation_is_completed_next_start() {
     interrupt_everywhere(false, true);
 }
 
 #[test]
-fn a_crash_after_any_operation_can_be_walked_back() {
+fn swap_crash_at_any_operation_can_be_rolled_back() {
     interrupt_everywhere(true, true);
 }
 
 #[test]
-fn the_same_holds_where_hard_links_are_not_possible() {
+fn swap_crashes_are_recovered_without_hard_links() {
     interrupt_everywhere(false, false);
     interrupt_everywhere(true, false);
 }
 
 #[test]
-fn two_crashes_in_a_row_on_the_way_to_two_goals_lose_nothing() {
+fn swap_crashes_toward_two_goals_lose_no_file() {
     for first in (1..60).step_by(6) {
         for second in (2..60).step_by(11) {
             let (server, old, new) = prepared();
@@ -306,7 +306,7 @@ fn two_crashes_in_a_row_on_the_way_to_two_goals_lose_nothing() {
 }
 
 #[test]
-fn drift_names_what_differs_and_what_is_not_ours() {
+fn drift_names_changed_and_unmanaged_files() {
     let (server, old, _) = prepared();
     server.swap(&old.files);
     let manifest = server.volume.manifest().unwrap().unwrap();
@@ -321,7 +321,7 @@ fn drift_names_what_differs_and_what_is_not_ours() {
 }
 
 #[test]
-fn a_swap_does_not_begin_with_a_store_that_is_not_whole() {
+fn swap_does_not_begin_with_incomplete_store() {
     let (server, old, new) = prepared();
     server.swap(&old.files);
     let claims = Hash::parse(&new.files.plugins[1].hash).unwrap();
@@ -334,7 +334,7 @@ fn a_swap_does_not_begin_with_a_store_that_is_not_whole() {
 }
 
 #[test]
-fn a_lock_that_leads_out_of_the_directory_or_into_our_records_is_refused() {
+fn lock_with_path_outside_directory_or_inside_records_is_refused() {
     let server = Server::new();
     for path in [
         "../x.jar",
@@ -357,7 +357,7 @@ fn a_lock_that_leads_out_of_the_directory_or_into_our_records_is_refused() {
 }
 
 #[test]
-fn a_jar_that_somebody_wrote_into_is_asked_for_again_and_then_set_aside() {
+fn modified_jar_is_requested_again_and_then_set_aside() {
     let (server, old, _) = prepared();
     server.swap(&old.files);
     // In place, as `cp` does: the store has the same file, which is changed with it.
@@ -374,7 +374,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// Any sequence of version sets of a few plugins, with crashes in between, ends with the last one and all unmanaged files.
     #[test]
-    fn any_walk_with_any_crashes_ends_with_the_last_set(
+    fn any_swap_sequence_with_crashes_ends_with_last_lock(
         walk in prop::collection::vec((prop::collection::btree_map(0_u8..4, 0_u8..3, 0..4), 0_usize..80), 1..6)
     ) {
         let server = Server::new();

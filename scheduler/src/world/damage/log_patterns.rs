@@ -88,7 +88,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_servers_write_of_damage_is_known_and_its_message_is_what_stands_behind_the_level() {
+    fn damage_lines_of_real_servers_are_recognized() {
         for line in REAL {
             assert_eq!(telling(line), Some(line.split_once("]: ").unwrap().1), "{line}");
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_plugins_and_other_troubles_tell_of_none() {
+    fn chat_plugin_and_unrelated_error_lines_report_no_damage() {
         for line in [
             "[12:00:10] [Async Chat Thread - #0/INFO]: <Bob> Chunk file at [3, 4] is missing level data, skipping",
             "[12:00:10] [Server thread/INFO]: Chunk file at [3, 4] is missing level data, skipping",
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_bounded_and_obeyed_by_no_terminal() {
+    fn damage_message_is_bounded_without_control_characters() {
         assert_eq!(shown("Region file ./\u{1b}[2J\u{202e}w\n has"), "Region file ./[2Jw has");
         assert_eq!(shown(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST));
     }

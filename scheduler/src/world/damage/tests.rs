@@ -59,7 +59,7 @@ impl Server {
 }
 
 #[test]
-fn damage_is_told_from_its_first_line_on_and_nothing_is_written_before() {
+fn damage_record_is_written_from_first_damage_line_on() {
     let server = Server::new();
     let mut agent = server.agent();
     assert_eq!(agent.look(at(0)).unwrap(), None, "there is no log");
@@ -79,7 +79,7 @@ fn damage_is_told_from_its_first_line_on_and_nothing_is_written_before() {
 }
 
 #[test]
-fn an_agent_that_starts_anew_counts_no_line_twice_and_misses_none() {
+fn restarted_agent_counts_each_damage_line_once() {
     let server = Server::new();
     for text in [START, DAMAGE, CHAT] {
         server.writes(text);
@@ -92,7 +92,7 @@ fn an_agent_that_starts_anew_counts_no_line_twice_and_misses_none() {
 }
 
 #[test]
-fn a_new_log_is_read_from_its_beginning_also_where_it_is_longer_than_the_old_one() {
+fn new_log_longer_than_old_is_read_from_start() {
     let server = Server::new();
     server.writes(START);
     server.writes(DAMAGE);
@@ -107,7 +107,7 @@ fn a_new_log_is_read_from_its_beginning_also_where_it_is_longer_than_the_old_one
 }
 
 #[test]
-fn a_line_counts_when_all_of_it_is_there() {
+fn log_line_counts_only_once_complete() {
     let server = Server::new();
     let mut agent = server.agent();
     server.writes(START.trim_end());
@@ -121,7 +121,7 @@ fn a_line_counts_when_all_of_it_is_there() {
 }
 
 #[test]
-fn a_line_without_an_end_does_not_keep_those_behind_it_from_being_read() {
+fn endless_line_does_not_block_lines_behind_it() {
     let server = Server::new();
     server.writes(START);
     let mut agent = server.agent();
@@ -133,7 +133,7 @@ fn a_line_without_an_end_does_not_keep_those_behind_it_from_being_read() {
 }
 
 #[test]
-fn a_log_that_is_no_file_is_not_waited_for() {
+fn log_that_is_no_regular_file_is_not_awaited() {
     let server = Server::new();
     let logs = server.directory.path().join("logs");
     fs::create_dir_all(&logs).unwrap();
@@ -142,7 +142,7 @@ fn a_log_that_is_no_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_record_that_is_spoilt_goes_on_telling_of_damage_and_is_written_anew() {
+fn corrupt_damage_record_keeps_reporting_and_is_rewritten() {
     let server = Server::new();
     server.writes(START);
     server.writes(DAMAGE);
@@ -155,7 +155,7 @@ fn a_record_that_is_spoilt_goes_on_telling_of_damage_and_is_written_anew() {
 }
 
 #[test]
-fn worlds_that_are_put_in_their_place_are_not_told_of_what_the_log_said_before() {
+fn restored_worlds_ignore_damage_logged_before() {
     let server = Server::new();
     server.writes(START);
     server.writes(DAMAGE);
@@ -172,7 +172,7 @@ fn worlds_that_are_put_in_their_place_are_not_told_of_what_the_log_said_before()
 }
 
 #[test]
-fn what_a_server_that_ended_has_left_in_its_log_was_told_when_it_ended() {
+fn damage_logged_before_exit_is_dated_by_last_write() {
     let server = Server::new();
     server.writes(START);
     server.writes(DAMAGE);
@@ -206,7 +206,7 @@ fn damage_is_forgotten_a_month_after_its_last_line() {
 }
 
 #[test]
-fn what_cannot_be_written_is_known_all_the_same_and_written_when_it_can_be() {
+fn damage_is_reported_despite_failed_write_and_written_later() {
     let server = Server::new();
     server.writes(START);
     let mut agent = server.agent();

@@ -35,7 +35,7 @@ fn names(data: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_world_has_one_name_before_and_after_the_move_of_26_1() {
+fn world_keeps_its_name_across_26_1_migration() {
     let before = tempfile::tempdir().unwrap();
     put(before.path(), "server.properties", b"level-name=lobby\n");
     for folder in ["lobby", "lobby_nether", "lobby_the_end", "Creative World", "lobby_skylands_high", "lobby_old"] {
@@ -67,7 +67,7 @@ fn a_world_has_one_name_before_and_after_the_move_of_26_1() {
 }
 
 #[test]
-fn a_folder_that_the_move_left_behind_still_lies_there_and_nothing_of_it_gets_into_a_command() {
+fn folder_left_by_migration_is_listed_without_unsafe_names() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &plain());
     fs::create_dir_all(data.path().join("world/dimensions/minecraft/overworld/region")).unwrap();
@@ -79,7 +79,7 @@ fn a_folder_that_the_move_left_behind_still_lies_there_and_nothing_of_it_gets_in
 }
 
 #[test]
-fn the_level_is_found_in_a_container_and_worlds_beside_it_are_named_from_there() {
+fn level_in_world_container_is_found_with_sibling_worlds() {
     let data = tempfile::tempdir().unwrap();
     assert_eq!(level_folder(data.path(), &Worlds::default()), None);
     put(data.path(), "worlds/world/level.dat", &plain());
@@ -91,7 +91,7 @@ fn the_level_is_found_in_a_container_and_worlds_beside_it_are_named_from_there()
 }
 
 #[test]
-fn the_level_of_a_container_is_the_highest_of_its_name() {
+fn level_of_container_is_highest_folder_of_its_name() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "archive/2025/world/level.dat", &plain());
     put(data.path(), "worlds/world/level.dat", &plain());
@@ -101,7 +101,7 @@ fn the_level_of_a_container_is_the_highest_of_its_name() {
 }
 
 #[test]
-fn a_folder_is_the_level_or_was_opened_by_the_last_start_or_only_lies_there() {
+fn folder_role_is_level_opened_or_unused() {
     let data = tempfile::tempdir().unwrap();
     let roles = || {
         let folders = Worlds::read(data.path()).unwrap().folders;
@@ -120,7 +120,7 @@ fn a_folder_is_the_level_or_was_opened_by_the_last_start_or_only_lies_there() {
 }
 
 #[test]
-fn a_copy_of_a_world_beside_its_container_hides_no_lock() {
+fn duplicate_world_beside_container_hides_no_session_lock() {
     let data = tempfile::tempdir().unwrap();
     let folders = ["worlds/creative", "worlds.bak/creative"].map(|folder| data.path().join(folder));
     put(data.path(), "worlds/world/level.dat", &plain());
@@ -132,7 +132,7 @@ fn a_copy_of_a_world_beside_its_container_hides_no_lock() {
 }
 
 #[test]
-fn datapacks_are_those_that_people_put_there_and_enabled_by_what_was_written_since() {
+fn datapacks_are_those_installed_by_users_and_enabled() {
     let data = tempfile::tempdir().unwrap();
     let level = data.path();
     assert_eq!(datapacks_there(level).unwrap(), BTreeSet::new(), "no folder");

@@ -59,7 +59,7 @@ fn ended(code: i32) -> Value {
 }
 
 #[test]
-fn a_server_that_is_stopped_has_no_pod_whatever_becomes_of_the_one_that_it_had() {
+fn stopped_server_keeps_zero_replicas() {
     let replicas = |before: &PaperMCServerStatus, seen: &Observed| {
         as_it_stands(check(&server(3, &[])).unwrap(), before, seen).replicas
     };
@@ -95,7 +95,7 @@ fn a_server_that_is_stopped_has_no_pod_whatever_becomes_of_the_one_that_it_had()
 }
 
 #[test]
-fn it_starts_again_by_another_spec_or_by_a_request_that_was_not_there() {
+fn stopped_server_starts_on_new_spec_or_request() {
     let (now, sets) = ("1795348800", "nightshift.dev/apply-now=1795348800");
     let starts = |server: &PaperMCServer, requests: &[&str]| starts_again(server, &stopped_with(requests));
     assert!(!starts(&server(3, &[]), &[]), "an operator that has just started knows no more");
@@ -116,7 +116,7 @@ fn it_starts_again_by_another_spec_or_by_a_request_that_was_not_there() {
 }
 
 #[test]
-fn nobody_is_on_where_the_process_ended_with_an_error_and_was_not_started_again() {
+fn players_are_absent_after_failed_process_without_restart() {
     let waits = |change: &dyn Fn(&mut Value)| {
         let mut pod = serde_json::to_value(seen(1, Some(&ended(1))).pod.unwrap()).unwrap();
         change(&mut pod);

@@ -33,7 +33,7 @@ fn pause(pull: &Pull, now: i64) -> i64 {
 }
 
 #[test]
-fn a_node_is_asked_by_one_pod_which_goes_when_it_has_answered() {
+fn pull_pod_is_deleted_after_its_answer() {
     let asked = asked();
     assert_eq!(
         (asked.seen(), asked.stands(true, at(1))),
@@ -49,7 +49,7 @@ fn a_node_is_asked_by_one_pod_which_goes_when_it_has_answered() {
 }
 
 #[test]
-fn what_was_pulled_counts_until_the_window_is_near_and_then_for_an_hour_or_for_ten_minutes_where_each_start_asks() {
+fn pulled_image_expires_after_an_hour_or_ten_minutes() {
     for (policy, counts) in [("IfNotPresent", 3_600), ("Always", 600)] {
         let (here, _) = new(policy).next(ours(PullStatus::Here), at(0));
         assert!(here.stands(false, at(86_400)), "nothing is asked for days before a window");
@@ -61,7 +61,7 @@ fn what_was_pulled_counts_until_the_window_is_near_and_then_for_an_hour_or_for_t
 }
 
 #[test]
-fn what_could_not_be_pulled_is_tried_again_ever_more_seldom_and_stands_until_it_could() {
+fn failed_pull_is_retried_with_growing_pauses() {
     let mut pull = asked();
     let mut now = 0;
     for expected in [30, 60, 120, 240, 480, 900, 900] {
@@ -90,7 +90,7 @@ fn refusal(message: &str) -> Status {
 }
 
 #[test]
-fn a_pod_that_never_answers_or_that_an_admission_refuses_is_no_answer_and_no_loop() {
+fn silent_or_refused_pull_pod_backs_off() {
     let (taken, _) = asked().next(ours(PullStatus::Pending), at(3));
     let (late, deed) = taken.next(ours(PullStatus::Pending), at(3_600));
     assert_eq!((late.seen(), deed, pause(&late, 3_600)), (ImagesOnNode::Failed, PullAction::Delete, 30));
@@ -138,7 +138,7 @@ fn says_nothing() -> Vec<(&'static str, Look)> {
 }
 
 #[test]
-fn what_says_nothing_about_the_images_keeps_no_update_waiting_once_it_was_said_twice() {
+fn inconclusive_pull_blocks_update_only_once() {
     for (what, answer) in says_nothing() {
         let (once, _) = answer(asked(), 200);
         assert_eq!((once.seen(), &once.problem, pause(&once, 200)), (ImagesOnNode::OnTheirWay, &None, 30), "{what}");
@@ -162,7 +162,7 @@ fn what_says_nothing_about_the_images_keeps_no_update_waiting_once_it_was_said_t
 }
 
 #[test]
-fn a_node_that_does_not_answer_is_given_up_after_two_minutes_and_what_is_left_there_is_deleted() {
+fn unresponsive_node_is_given_up_after_two_minutes() {
     let untaken = |since| PullPod::Ours { answer: PullStatus::Untaken, since: at(since) };
     let (waits, deed) = asked().next(untaken(0), at(119));
     assert_eq!((waits.next_look(), deed), (Some(at(120)), PullAction::Nothing));
@@ -185,7 +185,7 @@ fn a_node_that_does_not_answer_is_given_up_after_two_minutes_and_what_is_left_th
 }
 
 #[test]
-fn what_an_earlier_process_left_is_taken_over_or_goes_and_what_is_not_ours_stays() {
+fn pull_pod_of_earlier_process_is_adopted_or_deleted() {
     let (taken, deed) = new("IfNotPresent").next(ours(PullStatus::Pending), at(5));
     assert_eq!(
         (taken.next_look(), deed),
@@ -199,7 +199,7 @@ fn what_an_earlier_process_left_is_taken_over_or_goes_and_what_is_not_ours_stays
 }
 
 #[test]
-fn a_page_of_a_registry_is_cut() {
+fn pull_error_text_is_cut() {
     let (failed, _) = asked().next(no(&"x".repeat(9_000)), at(1));
     assert!(failed.problem.unwrap().why.len() <= LONGEST_WHY);
 }

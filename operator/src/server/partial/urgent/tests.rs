@@ -58,7 +58,7 @@ fn urgent_beside(spec: Value, has_to_wait: bool) -> Option<String> {
 }
 
 #[test]
-fn an_urgent_plugin_of_the_server_waits_for_no_window_and_in_one_everything_comes_together() {
+fn urgent_plugin_needs_no_window_and_joins_open_one() {
     let window = |window: Value| json!({"updateSchedule": {"maintenanceWindow": window}});
     assert_eq!(urgent_beside(sundays(), false).as_deref(), Some("plugin/geyser"));
     let open = || window(json!({"cron": "30 11 * * *", "duration": "1h"}));
@@ -69,7 +69,7 @@ fn an_urgent_plugin_of_the_server_waits_for_no_window_and_in_one_everything_come
 }
 
 #[test]
-fn nothing_comes_early_on_a_server_that_is_left_alone() {
+fn early_update_is_not_planned_for_suspended_server() {
     let window = json!({"maintenanceWindow": {"cron": "0 4 * * 0"}});
     let off = json!({"maintenanceWindow": {"enabled": false, "cron": "0 4 * * 0"}});
     let plugins = [plugin("geyser", &json!({"urgent": true})), plugin("warps", &windows(&["0 12 * * *"]))];
@@ -90,7 +90,7 @@ fn own(spec: Value, plugins: &[Arc<Plugin>], now: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_window_of_a_plugin_opens_for_it_alone_until_it_is_over_or_one_of_the_server_opens() {
+fn plugin_window_opens_for_that_plugin_alone() {
     let warps = |cron: &str| [plugin("warps", &windows(&[cron])), plugin("claims", &json!({}))];
     assert_eq!(own(sundays(), &warps("30 11 * * *"), NOON), ["plugin/warps Sun 11:30-Sun 12:30"]);
     assert_eq!(own(sundays(), &warps("0 13 * * *"), NOON), ["plugin/warps Sun 13:00"]);
@@ -101,7 +101,7 @@ fn a_window_of_a_plugin_opens_for_it_alone_until_it_is_over_or_one_of_the_server
 }
 
 #[test]
-fn plugins_whose_windows_are_open_at_once_come_together_until_the_first_is_over_and_those_ahead_by_their_openings() {
+fn plugins_with_open_windows_update_together() {
     let plugins = [
         plugin("claims", &windows(&["45 11 * * *"])),
         plugin("geyser", &windows(&["0 14 * * *", "0 20 * * *"])),
@@ -114,7 +114,7 @@ fn plugins_whose_windows_are_open_at_once_come_together_until_the_first_is_over_
 }
 
 #[test]
-fn others_are_looked_for_when_their_window_opens_and_the_next_opening_is_that_of_the_plugin() {
+fn plugin_window_changes_when_another_opens() {
     let plugins = [plugin("claims", &windows(&["45 11 * * *"])), plugin("warps", &windows(&["15 12 * * *"]))];
     let [open, ahead] = candidates(sundays(), &plugins, false, NOON).own.try_into().unwrap();
     let (noon, early) = (at("2026-11-22T12:15:00Z"), UrgentUpdate::InOwnWindow(open));
@@ -123,7 +123,7 @@ fn others_are_looked_for_when_their_window_opens_and_the_next_opening_is_that_of
 }
 
 #[test]
-fn the_last_part_of_a_window_is_closed_to_what_has_not_begun_unless_another_allows_it() {
+fn plugin_window_admits_no_start_after_latest_start() {
     let ending = json!({"windows": [{"name": "a", "cron": "30 11 * * *", "duration": "1h", "latestStart": "40m"}]});
     let ends = plugin("warps", &ending);
     assert_eq!(own(sundays(), std::slice::from_ref(&ends), NOON), ["plugin/warps ends Sun 12:30"]);
@@ -132,7 +132,7 @@ fn the_last_part_of_a_window_is_closed_to_what_has_not_begun_unless_another_allo
 }
 
 #[test]
-fn blackouts_win_over_windows_of_plugins_and_a_zone_that_is_not_written_is_that_of_the_server() {
+fn plugin_window_yields_to_blackouts_and_uses_server_zone() {
     let mut spec = sundays();
     spec["updateSchedule"]["blackouts"] = json!([{"name": "event", "cron": "0 11 * * 0", "duration": "90m"}]);
     let warps = plugin("warps", &windows(&["45 11 * * *"]));
@@ -143,7 +143,7 @@ fn blackouts_win_over_windows_of_plugins_and_a_zone_that_is_not_written_is_that_
 }
 
 #[test]
-fn what_is_not_due_or_may_not_wait_needs_no_window_and_one_that_cannot_be_read_opens_for_nobody() {
+fn urgent_plugin_ignores_its_own_window() {
     let mut urgent = windows(&["0 12 * * *"]);
     urgent["urgent"] = json!(true);
     let plugins = [plugin("geyser", &urgent), plugin("warps", &windows(&["0 12 30 2 *", "0 13 * * *"]))];
@@ -155,7 +155,7 @@ fn what_is_not_due_or_may_not_wait_needs_no_window_and_one_that_cannot_be_read_o
 }
 
 #[test]
-fn what_comes_beside_an_urgent_plugin_ends_with_its_own_window_and_may_begin_in_the_last_part_of_it() {
+fn plugin_beside_urgent_one_keeps_its_own_window() {
     let window = server(sundays());
     let windows = check(&window).unwrap().windows;
     let gate = |own: Gate| {

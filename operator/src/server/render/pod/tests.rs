@@ -72,7 +72,7 @@ fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn what_can_change_at_once_is_no_part_of_the_template_and_what_needs_a_restart_is() {
+fn pod_template_changes_only_for_settings_that_need_restart() {
     let revision = |spec: Value| revision_of(&template(spec));
     let settled = revision(json!({}));
     for at_once in [
@@ -92,7 +92,7 @@ fn what_can_change_at_once_is_no_part_of_the_template_and_what_needs_a_restart_i
 }
 
 #[test]
-fn what_a_newer_operator_renders_otherwise_is_an_update_like_any_other_and_waits_for_its_window() {
+fn pod_template_of_newer_operator_waits_for_window() {
     let checked = check(&server(json!({}))).unwrap();
     let by = |agent: &str| {
         let config = Config::parse_from(["operator", "--agent-image", agent]);
@@ -114,7 +114,7 @@ fn what_a_newer_operator_renders_otherwise_is_an_update_like_any_other_and_waits
 }
 
 #[test]
-fn the_contract_of_the_image_is_kept() {
+fn pod_template_keeps_image_contract() {
     let template = template(json!({"gracefulShutdown": {"timeout": "5m"}}));
     let game = game(&template);
     assert_eq!(game.image.as_deref(), Some("docker.io/itzg/minecraft-server:java21"));
@@ -129,7 +129,7 @@ fn the_contract_of_the_image_is_kept() {
 }
 
 #[test]
-fn a_server_without_rcon_is_told_so_and_its_agent_and_what_runs_is_known_by_it_whatever_the_spec_wishes() {
+fn rcon_setting_reaches_image_and_agent() {
     let off = template(json!({"rcon": {"enabled": false}, "players": {"policy": "Ignore"}}));
     let on = template(json!({}));
     for (template, in_image, in_agent) in [(&off, "false", Some("false")), (&on, "true", None)] {
@@ -149,7 +149,7 @@ fn a_server_without_rcon_is_told_so_and_its_agent_and_what_runs_is_known_by_it_w
 }
 
 #[test]
-fn the_image_never_kills_a_server_within_its_first_minute_of_stopping_and_the_kubelet_not_before_the_image() {
+fn grace_periods_leave_a_minute_and_nest() {
     for (timeout, seconds) in [("60s", 60), ("65s", 65), ("70s", 70), ("2m", 120), ("5m", 300)] {
         let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
         let image: i64 = variable(game(&template), "STOP_DURATION").unwrap().parse().unwrap();
@@ -161,7 +161,7 @@ fn the_image_never_kills_a_server_within_its_first_minute_of_stopping_and_the_ku
 }
 
 #[test]
-fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
+fn stop_hook_and_probes_are_on_server_container() {
     let template = template(json!({}));
     let game = game(&template);
     let hook = game.lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
@@ -181,7 +181,7 @@ fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
 }
 
 #[test]
-fn the_stop_hook_waits_as_long_as_the_spec_says_and_is_told_so_only_where_that_is_not_the_default() {
+fn stop_hook_waits_for_spec_timeout() {
     for (timeout, said, seconds) in [("5m", None, 300), ("20m", Some("1200"), 1_200), ("60s", Some("60"), 60)] {
         let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
         let hook = game(&template).lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
@@ -195,7 +195,7 @@ fn the_stop_hook_waits_as_long_as_the_spec_says_and_is_told_so_only_where_that_i
 }
 
 #[test]
-fn what_players_read_reaches_the_agent_as_it_is_written() {
+fn player_texts_reach_agent_unchanged() {
     let text = |variable_of_it: &str, players: Value| {
         let template = template(json!({ "players": players }));
         let containers = template.spec.unwrap().init_containers.unwrap();
@@ -213,7 +213,7 @@ fn what_players_read_reaches_the_agent_as_it_is_written() {
 }
 
 #[test]
-fn the_heap_follows_from_the_memory_that_the_user_gives_the_container() {
+fn heap_follows_container_memory_limit() {
     let limits = json!({"podTemplate": {"spec": {"containers": [
         {"name": "papermc", "resources": {"limits": {"memory": "6Gi"}}},
     ]}}});
@@ -223,7 +223,7 @@ fn the_heap_follows_from_the_memory_that_the_user_gives_the_container() {
 }
 
 #[test]
-fn a_users_variable_is_kept_and_none_stands_twice() {
+fn user_variables_are_kept_without_duplicates() {
     let users = json!({"podTemplate": {"spec": {"containers": [{"name": "papermc", "env": [
         {"name": "TZ", "value": "Asia/Tokyo"},
         {"name": "CUSTOM_SERVER_PROPERTIES", "value": "difficulty=hard"},
@@ -241,7 +241,7 @@ fn a_users_variable_is_kept_and_none_stands_twice() {
 }
 
 #[test]
-fn the_agent_runs_as_the_servers_own_user() {
+fn agent_runs_as_server_user() {
     let users = json!({"podTemplate": {"spec": {"containers": [
         {"name": "papermc", "securityContext": {"runAsUser": 2000, "runAsGroup": 3000}},
     ]}}});
@@ -253,7 +253,7 @@ fn the_agent_runs_as_the_servers_own_user() {
 }
 
 #[test]
-fn a_server_without_copies_has_no_trace_of_them_and_one_with_them_writes_before_its_start_and_beside_it() {
+fn backup_settings_appear_in_template_only_when_enabled() {
     let without = template(json!({}));
     let disabled = template(json!({"backup": {"enabled": false}}));
     assert_eq!(without, disabled, "what is switched off restarts nobody");
@@ -286,7 +286,7 @@ fn a_server_without_copies_has_no_trace_of_them_and_one_with_them_writes_before_
 }
 
 #[test]
-fn a_server_keeps_its_plugins_data_and_can_be_ordered_to_put_them_back_unless_its_owner_says_none() {
+fn plugin_data_support_is_rendered_unless_disabled() {
     let orders = |template: &PodTemplateSpec| {
         let spec = template.spec.as_ref().unwrap();
         let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
@@ -308,7 +308,7 @@ fn a_server_keeps_its_plugins_data_and_can_be_ordered_to_put_them_back_unless_it
 }
 
 #[test]
-fn a_first_start_mounts_the_claim_of_another_server_to_read_and_the_own_copies_need_nothing_more() {
+fn first_start_mounts_foreign_backup_claim_read_only() {
     let mounted = |template: &PodTemplateSpec| {
         let spec = template.spec.as_ref().unwrap();
         let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
@@ -335,7 +335,7 @@ fn a_first_start_mounts_the_claim_of_another_server_to_read_and_the_own_copies_n
 }
 
 #[test]
-fn the_order_for_a_new_volume_stands_while_the_spec_has_it() {
+fn new_volume_request_stays_while_spec_has_it() {
     let order = |spec: Value| super::super::init_orders::build_new_volume_map(&check(&server(spec)).unwrap()).data;
     let data = order(json!({"backup": {}, "restoreFrom": {"copy": "20261122T030000Z-1a2b3c4d"}})).unwrap();
     let order_in = |text: &String| serde_json::from_str::<Value>(text).unwrap();

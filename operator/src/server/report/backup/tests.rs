@@ -31,7 +31,7 @@ fn copy() -> serde_json::Value {
 }
 
 #[test]
-fn the_status_names_the_last_good_copy_and_keeps_it_while_the_agent_is_silent() {
+fn backup_status_keeps_last_backup_while_agent_is_silent() {
     let said = agent(&json!({"last": copy(), "good": 3, "damaged": 1}));
     let status = build_status(&with_copies(), Some(&said), &PaperMCServerStatus::default(), None).unwrap();
     let last = status.last_backup.as_ref().unwrap();
@@ -44,7 +44,7 @@ fn the_status_names_the_last_good_copy_and_keeps_it_while_the_agent_is_silent() 
 }
 
 #[test]
-fn a_copy_from_after_damage_is_marked_in_status_and_event() {
+fn backup_after_damage_is_marked_in_status_and_event() {
     let mut marked = copy();
     marked["afterDamage"] = json!(true);
     let of = |copy: serde_json::Value| {
@@ -57,7 +57,7 @@ fn a_copy_from_after_damage_is_marked_in_status_and_event() {
 }
 
 #[test]
-fn the_next_instant_is_said_whether_or_not_anybody_can_be_asked() {
+fn backup_status_gives_next_instant_without_agent() {
     let next: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
     let nothing = PaperMCServerStatus::default();
     for agent in [None, Some(&agent(&json!(null))), Some(&agent(&json!({"good": 1})))] {
@@ -72,7 +72,7 @@ fn the_next_instant_is_said_whether_or_not_anybody_can_be_asked() {
 }
 
 #[test]
-fn a_failed_copy_outranks_the_good_ones_and_a_pod_without_the_volume_is_neither() {
+fn backup_failure_outranks_good_backups() {
     let said = agent(&json!({
         "last": copy(), "good": 1, "damaged": 0,
         "failed": {"at": "2026-11-22T04:00:00Z", "before": "bb", "why": "no room"},
@@ -94,7 +94,7 @@ fn of_request(outcome: &serde_json::Value, at: &str, hot: &OnlineBackups) -> (Op
 }
 
 #[test]
-fn a_copy_of_the_running_server_that_failed_is_told_by_its_request_until_a_good_one_is_taken() {
+fn online_backup_failure_is_reported_until_newer_success() {
     let failed = json!({"state": "failed", "why": "no room"});
     let of = |at: &str| of_request(&failed, at, &OnlineBackups::default());
     let (holds, reason, message) = of("2026-11-22T03:03:10Z");
@@ -104,7 +104,7 @@ fn a_copy_of_the_running_server_that_failed_is_told_by_its_request_until_a_good_
 }
 
 #[test]
-fn what_is_due_or_taken_or_has_to_wait_changes_the_words_and_neither_status_nor_reason() {
+fn backup_progress_changes_message_only() {
     let taken = json!({"state": "taken", "id": "a"});
     let of = |hot: OnlineBackups| {
         let (holds, reason, message) = of_request(&taken, "2026-11-22T03:03:10Z", &hot);
@@ -122,7 +122,7 @@ fn what_is_due_or_taken_or_has_to_wait_changes_the_words_and_neither_status_nor_
 }
 
 #[test]
-fn an_event_says_what_was_copied_and_what_it_cost() {
+fn backup_event_gives_contents_size_and_duration() {
     let last: BackupSeen = serde_json::from_value(copy()).unwrap();
     assert_eq!(taken(&last), "20261122T030000Z-aaaaaaaa: the worlds, 39001 MB, taken and read back in 190 s");
 }
@@ -143,7 +143,7 @@ fn way(backups: &serde_json::Value, format: u32) -> String {
 const NO_WAY: &str = "and no copy is known that it could open";
 
 #[test]
-fn a_set_below_the_world_is_told_which_copy_it_would_need_and_what_that_would_lose() {
+fn older_lock_report_names_needed_backup_and_loss() {
     let said = json!({"lastOfWorlds": copy(), "good": 1});
     assert_eq!(
         way(&said, 4556),
@@ -155,7 +155,7 @@ fn a_set_below_the_world_is_told_which_copy_it_would_need_and_what_that_would_lo
 }
 
 #[test]
-fn a_set_below_the_world_is_told_of_every_copy_of_worlds_that_it_could_open_and_how_it_was_taken() {
+fn older_lock_report_lists_all_usable_backups() {
     let listed = |id: &str, more: &serde_json::Value| {
         let mut copy = json!({"id": id, "contents": "worlds", "dataVersion": 4556});
         copy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -197,7 +197,7 @@ fn a_set_below_the_world_is_told_of_every_copy_of_worlds_that_it_could_open_and_
 }
 
 #[test]
-fn copies_that_cannot_be_looked_at_are_not_told_as_none() {
+fn unreadable_backups_are_not_reported_as_missing() {
     let said = agent(&json!({"last": copy(), "good": 3, "damaged": 1, "restored": restored()}));
     let known = build_status(&with_copies(), Some(&said), &PaperMCServerStatus::default(), None);
     assert!(known.as_ref().is_some_and(|known| known.last_restore.is_some()));
@@ -222,7 +222,7 @@ fn restored() -> serde_json::Value {
 }
 
 #[test]
-fn copies_and_restores_that_were_told_are_not_told_again_when_the_volume_can_be_read_again() {
+fn backup_events_are_not_repeated_after_unreadable_volume() {
     let said = json!({"last": copy(), "good": 1, "restored": restored()});
     let told = |pass: &Pass| ["BackupTaken", "WorldRestored"].map(|reason| pass.said(reason).len());
     let mut pass = Pass::new();
@@ -238,7 +238,7 @@ fn copies_and_restores_that_were_told_are_not_told_again_when_the_volume_can_be_
 }
 
 #[test]
-fn where_the_copies_cannot_be_read_nobody_says_that_there_is_none() {
+fn conditions_do_not_deny_backups_while_unreadable() {
     let mut pass = Pass::new();
     pass.checked = with_copies();
     pass.step = Step::Wait(WaitingOn::NoBackup);

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn an_obstacle_in_prepare_is_named_while_it_starts_and_when_that_took_too_long_and_is_over_with_it() {
+    fn init_container_failure_is_reported_until_start_succeeds() {
         let told = json!({"terminated": {"exitCode": 1, "message": WHY}});
         let mut pass = starting(&json!({"running": {}}), &told);
         assert_eq!(

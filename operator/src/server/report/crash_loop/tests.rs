@@ -65,7 +65,7 @@ fn stopped() -> Pass {
 }
 
 #[test]
-fn a_loop_of_crashes_is_ended_where_its_owner_wishes_so_and_nobody_can_be_on() {
+fn crash_loop_stops_server_only_if_configured() {
     assert!(stops(&crashing(3, "Stop"), DOWN));
     assert!(stops(&crashing(3, "Stop"), Step::Settled), "the agent has not seen the end yet");
     assert!(!stops(&crashing(2, "Stop"), DOWN));
@@ -85,7 +85,7 @@ fn a_loop_of_crashes_is_ended_where_its_owner_wishes_so_and_nobody_can_be_on() {
 }
 
 #[test]
-fn what_has_begun_or_was_asked_for_goes_before_the_stop() {
+fn crash_loop_stop_waits_for_rollout_or_request() {
     for step in [
         Step::Stage,
         Step::EndRestart,
@@ -126,7 +126,7 @@ fn what_has_begun_or_was_asked_for_goes_before_the_stop() {
 }
 
 #[test]
-fn what_was_decided_is_remembered_with_what_ends_it() {
+fn crash_loop_stop_is_remembered_with_its_end() {
     let pass = crashing(3, "Stop");
     let crashes = pass.plan.stop_for_crashes(&pass.server, &pass.checked, &pass.seen, DOWN, at(0)).unwrap();
     let remembered = StoppedByCrashes {
@@ -144,7 +144,7 @@ fn what_was_decided_is_remembered_with_what_ends_it() {
 }
 
 #[test]
-fn a_stopped_server_says_how_it_is_started_again_once_and_does_not_pass_for_one_that_sleeps() {
+fn stopped_server_event_gives_restart_command_once() {
     let pass = stopped();
     let told = pass.said("CrashLoop");
     let words = "3 times within an hour, last with exit code 137 (OOMKilled); it is stopped since 2026-11-22T12:00:00Z";
@@ -166,7 +166,7 @@ fn a_stopped_server_says_how_it_is_started_again_once_and_does_not_pass_for_one_
 }
 
 #[test]
-fn a_loop_that_was_told_is_told_once_more_when_it_is_stopped() {
+fn crash_loop_is_reported_again_when_stopped() {
     let mut pass = crashing(3, "Stop");
     assert_eq!(pass.said("CrashLoop").len(), 1);
     pass.before = pass.status();
@@ -185,7 +185,7 @@ fn a_loop_that_was_told_is_told_once_more_when_it_is_stopped() {
 }
 
 #[test]
-fn nothing_is_begun_on_a_stopped_server_whatever_opens_its_gate() {
+fn stopped_server_gate_stays_closed() {
     let mut pass = stopped();
     pass.plan.goal.revision = Revision(9);
     for by_itself in [true, false] {

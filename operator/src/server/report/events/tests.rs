@@ -10,7 +10,7 @@ fn held() -> PinnedSet {
 }
 
 #[test]
-fn a_server_that_is_held_by_its_spec_is_told_as_that_until_it_is_let_go() {
+fn held_server_is_reported_until_released() {
     let mut pass = Pass::new();
     assert_ne!(pass.status().next_window.as_deref(), Some("held"));
     assert!(pass.said("PinnedToSet").is_empty() && pass.said("Resumed").is_empty());
@@ -30,7 +30,7 @@ fn a_server_that_is_held_by_its_spec_is_told_as_that_until_it_is_let_go() {
 }
 
 #[test]
-fn other_settings_of_a_server_that_is_held_wait_for_its_window_and_are_not_told_as_asked_for() {
+fn held_server_pod_settings_wait_for_window() {
     let mut pass = Pass::new();
     pass.plan.goal.revision = Revision(3);
     pass.plan.undo = Some(held());

@@ -83,7 +83,7 @@ fn told(mut notices: Vec<NotificationState>) -> Vec<NotificationState> {
 }
 
 #[test]
-fn a_plan_is_told_once_with_its_window_and_once_more_ten_minutes_before_it() {
+fn plan_is_notified_with_window_and_ten_minutes_before() {
     let first = next_notices(&[], &team(), &planned("a"), now());
     assert_eq!(pending(&first), to_team(&[NotificationEvent::Planned]));
     assert_eq!(first[0].when.as_deref(), Some("Sun 22 Nov 04:00 CET"));
@@ -102,7 +102,7 @@ fn a_plan_is_told_once_with_its_window_and_once_more_ten_minutes_before_it() {
 }
 
 #[test]
-fn who_has_just_read_the_plan_is_not_told_again_that_it_is_soon() {
+fn soon_notification_is_skipped_right_after_plan() {
     let channels = vec![channel("both", &[]), channel("late", &["Soon"])];
     let notices = next_notices(&[], &channels, &planned("a"), at(OPENS) - minutes(4));
     assert_eq!(
@@ -114,7 +114,7 @@ fn who_has_just_read_the_plan_is_not_told_again_that_it_is_soon() {
 }
 
 #[test]
-fn a_list_that_is_edited_again_and_again_is_told_once_an_hour_and_only_its_last_word() {
+fn changing_plan_is_notified_at_most_hourly() {
     let first = next_notices(&[], &team(), &planned("a"), now());
     let mut status = told(first.clone());
     for minute in 1..60 {
@@ -129,7 +129,7 @@ fn a_list_that_is_edited_again_and_again_is_told_once_an_hour_and_only_its_last_
 }
 
 #[test]
-fn an_update_that_was_applied_makes_room_for_the_next_plan_at_once() {
+fn applied_update_allows_next_plan_notification_at_once() {
     let status = told(next_notices(&[], &team(), &planned("a"), now()));
     let mut done = between(("0", &[]), ("a", &[]));
     done.down = Some(SignedDuration::from_secs(130));
@@ -142,7 +142,7 @@ fn an_update_that_was_applied_makes_room_for_the_next_plan_at_once() {
 }
 
 #[test]
-fn the_end_of_an_update_is_seen_in_the_facts_once_and_a_first_start_is_none() {
+fn update_end_is_notified_once_except_first_start() {
     assert_eq!(pending(&next_notices(&[], &team(), &between(("a", &[]), ("a", &[])), now())), []);
     let mut first_start = between(("a", &[]), ("a", &[]));
     first_start.rollout_before = None;
@@ -157,7 +157,7 @@ fn the_end_of_an_update_is_seen_in_the_facts_once_and_a_first_start_is_none() {
 }
 
 #[test]
-fn why_a_set_failed_is_worded_where_one_has_failed_since_the_last_status_only() {
+fn failure_text_is_built_only_for_new_failures() {
     let mut pass = Pass::new();
     let problem =
         |pass: &Pass| NotificationInput::of(&pass.checked, &pass.report(), &pass.before, &pass.status()).problem;
@@ -170,7 +170,7 @@ fn why_a_set_failed_is_worded_where_one_has_failed_since_the_last_status_only() 
 }
 
 #[test]
-fn a_set_that_fails_is_told_as_taken_back_or_as_a_decision_for_a_person() {
+fn failed_update_is_notified_as_rollback_or_manual_decision() {
     let mut failed = between(("a", &["x"]), ("a", &["x", "b"]));
     failed.problem = Some("CoreProtect 23.1 did not enable".to_owned());
     let back = next_notices(&[], &team(), &failed, now());
@@ -184,7 +184,7 @@ fn a_set_that_fails_is_told_as_taken_back_or_as_a_decision_for_a_person() {
 }
 
 #[test]
-fn a_way_back_that_ends_with_a_person_is_told_once_to_those_who_heard_that_it_was_begun() {
+fn rollback_that_needs_manual_recovery_is_notified_once() {
     let left = |since| NotificationInput {
         left_to_a_person: Some((since, "what ran before does not come up".to_owned())),
         ..between(("a", &["x", "b"]), ("a", &["x", "b"]))
@@ -211,7 +211,7 @@ fn a_way_back_that_ends_with_a_person_is_told_once_to_those_who_heard_that_it_wa
 }
 
 #[test]
-fn a_server_that_is_down_is_an_updates_fault_only_on_the_way_back_from_it() {
+fn server_down_is_blamed_on_update_only_during_rollback() {
     let down = Step::Wait(WaitingOn::ServerDown);
     let left = |pass: &Pass| NotificationInput::of_a_trial(&pass.report(), &pass.before).left_to_a_person;
     let mut pass = Pass::new();
@@ -242,7 +242,7 @@ fn a_server_that_is_down_is_an_updates_fault_only_on_the_way_back_from_it() {
 }
 
 #[test]
-fn being_held_for_fourteen_days_is_told_once_for_each_time_that_it_lasts_so_long() {
+fn blocked_update_is_notified_after_fourteen_days() {
     let held = |since| NotificationInput {
         blocked: Some((since, "Paper 26.2 is held by GriefPrevention".to_owned())),
         ..NotificationInput::default()
@@ -265,7 +265,7 @@ fn being_held_for_fourteen_days_is_told_once_for_each_time_that_it_lasts_so_long
 }
 
 #[test]
-fn a_copy_that_is_not_there_is_told_once_and_again_when_the_next_one_fails() {
+fn missing_backup_is_notified_once_per_failure() {
     let missing = |since| NotificationInput {
         no_copy: Some((since, "the volume of the copies is full".to_owned())),
         ..NotificationInput::default()
@@ -279,7 +279,7 @@ fn a_copy_that_is_not_there_is_told_once_and_again_when_the_next_one_fails() {
 }
 
 #[test]
-fn an_update_that_is_kept_and_not_proven_is_told_as_that() {
+fn unverified_update_is_notified_as_unverified() {
     let mut kept = between(("a", &[]), ("b", &[]));
     kept.unproven = Some("the server's log could not be read".to_owned());
     let notices = next_notices(&[], &team(), &kept, now());
@@ -290,7 +290,7 @@ fn an_update_that_is_kept_and_not_proven_is_told_as_that() {
 }
 
 #[test]
-fn a_server_that_crashes_again_and_again_is_told_once_for_each_time() {
+fn crash_loop_is_notified_once_per_occurrence() {
     let looping =
         |since| NotificationInput { crashes: Some((since, "3 times".to_owned())), ..NotificationInput::default() };
     let first = next_notices(&[], &team(), &looping(now()), now());
@@ -302,7 +302,7 @@ fn a_server_that_crashes_again_and_again_is_told_once_for_each_time() {
 }
 
 #[test]
-fn a_damaged_world_is_told_once_for_each_time_beside_what_else_lasts() {
+fn damaged_world_is_notified_once_per_occurrence() {
     let damaged = |since| NotificationInput {
         crashes: Some((now(), "3 times".to_owned())),
         damaged: Some((since, "Chunk [1, 2] is allocated, but stream is missing".to_owned())),
@@ -317,7 +317,7 @@ fn a_damaged_world_is_told_once_for_each_time_beside_what_else_lasts() {
 }
 
 #[test]
-fn each_channel_is_told_what_it_asks_for() {
+fn channel_gets_only_subscribed_events() {
     let channels = vec![channel("players", &["Soon", "Done"]), channel("team", &[]), channel("ops", &["Failed"])];
     let plan = next_notices(&[], &channels, &planned("a"), now());
     assert_eq!(pending(&plan), [(NotificationEvent::Planned, "team".to_owned())]);
@@ -328,7 +328,7 @@ fn each_channel_is_told_what_it_asks_for() {
 }
 
 #[test]
-fn what_is_old_is_given_up_and_a_channel_that_is_gone_is_not_waited_for() {
+fn expired_notification_and_removed_channel_are_dropped() {
     let plan = next_notices(&[], &team(), &planned("a"), now());
     let other = vec![channel("other", &[])];
     assert_eq!(pending(&next_notices(&plan, &other, &planned("a"), now() + minutes(1))), []);
@@ -342,7 +342,7 @@ fn what_is_old_is_given_up_and_a_channel_that_is_gone_is_not_waited_for() {
 }
 
 #[test]
-fn the_list_stays_short_whatever_happens_and_what_waits_longest_goes_first() {
+fn notification_list_is_capped_and_drops_oldest() {
     let mut status = Vec::new();
     for minute in 0..100 {
         let done = between(("a", &[]), (&format!("b{minute}"), &[]));
@@ -354,7 +354,7 @@ fn the_list_stays_short_whatever_happens_and_what_waits_longest_goes_first() {
 }
 
 #[test]
-fn a_server_with_channels_is_looked_at_in_time_to_tell_them() {
+fn server_with_channels_requeues_for_soon_notification() {
     let wait = |until| Outcome::Waiting { until: Some(until) };
     let opens = at(OPENS);
     assert_eq!(in_time_to_tell(wait(opens), &team(), now()), wait(opens - SOON));

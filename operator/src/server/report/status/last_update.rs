@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_that_failed_is_told_as_that_for_as_long_as_a_person_lets_it_wait() {
+    fn failed_update_stays_in_status_while_decision_is_pending() {
         let pass = marked_failed();
         let last = pass.status().last_update.unwrap();
         assert_eq!((last.version.as_str(), last.previous_version.as_deref()), ("1.21.10-130", Some("1.21.10-129")));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_for_an_update_that_failed_is_counted_with_its_way_back_and_not_before() {
+    fn failed_update_stop_is_counted_at_rollback() {
         let pass = marked_failed();
         assert_eq!(counted_stop(&pass.report(), &pass.before), None);
         let mut pass = pass.next();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_start_that_came_after_one_that_failed_is_on_its_way_back_no_more() {
+    fn first_start_after_failed_one_is_no_rollback() {
         let mut pass = Pass::new();
         (pass.seen.facts.settled, pass.seen.settled_lock) = (None, None);
         pass.done = StepOutcome::RolledBack { unasked: false };

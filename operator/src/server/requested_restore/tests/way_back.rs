@@ -73,7 +73,7 @@ fn later(seen: &Observed, minutes: i64) -> RestoreRequests {
 }
 
 #[test]
-fn where_a_set_is_on_trial_the_order_is_for_what_would_come_back_and_so_is_the_look_at_the_copy() {
+fn requested_restore_during_rollout_targets_stable_lock() {
     let due = later(&on_trial(&shelf()), 1);
     assert!(due.goes_with_the_way_back);
     assert_eq!(due.due.unwrap().order.to, "a".repeat(64));
@@ -91,7 +91,7 @@ fn where_a_set_is_on_trial_the_order_is_for_what_would_come_back_and_so_is_the_l
 }
 
 #[test]
-fn what_would_come_back_without_a_volume_for_copies_is_not_stopped_for() {
+fn requested_restore_is_refused_without_stable_backup_volume() {
     for mut seen in [on_trial(&shelf()), refused(&words(None, None))] {
         seen.settled = Some(settled(false));
         let noted = second_look("latest;overwrite", &seen);
@@ -102,13 +102,13 @@ fn what_would_come_back_without_a_volume_for_copies_is_not_stopped_for() {
 }
 
 #[test]
-fn while_nobody_says_whether_it_was_obeyed_the_way_back_looks_at_the_worlds_by_itself() {
+fn rollback_checks_worlds_itself_while_agent_is_silent() {
     let silent = later(&on_trial(&Value::Null), 1);
     assert!(silent.due.is_some() && !silent.goes_with_the_way_back);
 }
 
 #[test]
-fn what_players_were_told_of_the_way_back_happens_also_when_the_30_minutes_are_over() {
+fn announced_rollback_with_restore_outlasts_request_time() {
     let mut seen = on_trial(&shelf());
     seen.pod_revision = Some(FAILED);
     let act = Disruption::RollBack { failed: FAILED };
@@ -127,7 +127,7 @@ fn what_players_were_told_of_the_way_back_happens_also_when_the_30_minutes_are_o
 }
 
 #[test]
-fn from_when_the_way_back_is_written_the_request_waits_for_what_comes_of_it() {
+fn requested_restore_waits_for_result_of_rollback() {
     let mut seen = on_trial(&shelf());
     seen.orders.asked = Some(later(&seen, 1).due.unwrap().order);
     assert!(later(&seen, 1).goes_with_the_way_back, "the order stands, and the write was refused");
@@ -148,7 +148,7 @@ fn from_when_the_way_back_is_written_the_request_waits_for_what_comes_of_it() {
 }
 
 #[test]
-fn where_the_worlds_are_refused_the_copies_are_those_that_the_init_container_names() {
+fn requested_restore_uses_backups_named_by_init_container() {
     let seen = refused(&words(Some(&[NEWEST, GOOD]), None));
     assert_eq!(second_look("latest;overwrite", &seen).copy.as_deref(), Some(NEWEST));
     let old = "20200101T000000Z-aaaaaaaa";
@@ -172,7 +172,7 @@ fn where_the_worlds_are_refused_the_copies_are_those_that_the_init_container_nam
 }
 
 #[test]
-fn an_order_that_stands_is_left_to_the_init_container_and_its_last_words_end_the_request() {
+fn requested_restore_ends_with_termination_message() {
     let mut seen = refused(&words(Some(&[GOOD]), None));
     let due = later(&seen, 1);
     assert!(due.goes_with_the_way_back, "it is to be ordered");

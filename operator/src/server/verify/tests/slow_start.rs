@@ -6,7 +6,7 @@ use crate::server::crash_loop::process_of;
 use crate::server::in_game_stop::proof_began;
 
 #[test]
-fn a_set_whose_server_ends_again_and_again_is_not_kept_for_want_of_an_agent() {
+fn verification_fails_crashing_server_without_agent() {
     let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
     let settle = SignedDuration::from_secs(60);
     let stays = VerificationTarget {
@@ -31,7 +31,7 @@ fn a_set_whose_server_ends_again_and_again_is_not_kept_for_want_of_an_agent() {
 }
 
 #[test]
-fn a_set_whose_process_has_ended_five_times_has_failed_after_five_minutes_and_no_first_start_has() {
+fn verification_fails_after_five_exits_except_first_start() {
     let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
     let after = |times, before| VerificationTarget {
         files: &files,
@@ -136,33 +136,33 @@ fn until(of: i64) -> Verification {
 }
 
 #[test]
-fn a_report_that_is_lost_after_a_long_copy_is_waited_for() {
+fn verification_waits_for_lost_report_after_long_backup() {
     let slow = pod(16, &up(16));
     assert_eq!([unheard(&slow, 17), unheard(&slow, 30)], [until(31); 2]);
     assert_eq!(unheard(&slow, 31), Verification::Unproven, "and that ends");
 }
 
 #[test]
-fn a_report_that_is_lost_after_worlds_were_moved_for_hours_is_waited_for() {
+fn verification_waits_for_lost_report_after_long_migration() {
     let moved = answered(16, &up(16), 600);
     assert_eq!([unheard(&moved, 601), unheard(&moved, 615)], [until(615), Verification::Unproven]);
 }
 
 #[test]
-fn one_crash_in_place_after_a_long_copy_is_forgiven_as_after_a_fast_start() {
+fn verification_forgives_one_crash_after_long_backup() {
     let (fast, slow) = (pod(0, &crashed(1, 1)), pod(16, &crashed(1, 17)));
     assert_eq!([absent(&fast, 2), absent(&fast, 14), absent(&fast, 15)], [until(15), until(15), Verification::Failed]);
     assert_eq!([absent(&slow, 18), absent(&slow, 30), absent(&slow, 31)], [until(31), until(31), Verification::Failed]);
 }
 
 #[test]
-fn one_crash_in_place_after_worlds_were_moved_for_hours_is_forgiven() {
+fn verification_forgives_one_crash_after_long_migration() {
     let moved = pod(16, &crashed(1, 600));
     assert_eq!([absent(&moved, 601), absent(&moved, 615)], [until(615), Verification::Failed]);
 }
 
 #[test]
-fn a_set_that_crashes_again_and_again_ends_however_late_it_first_answered() {
+fn verification_ends_for_crashing_server_after_late_answer() {
     for restarts in 1..4 {
         assert_eq!(absent(&pod(16, &crashed(restarts, 600)), 601), until(615), "{restarts}");
     }
@@ -176,14 +176,14 @@ fn a_set_that_crashes_again_and_again_ends_however_late_it_first_answered() {
 }
 
 #[test]
-fn five_ends_after_a_long_copy_are_no_failure_for_as_long_as_after_a_fast_start() {
+fn verification_allows_same_crash_time_after_long_backup() {
     let (fast, slow) = (pod(0, &crashed(4, 3)), pod(16, &crashed(4, 19)));
     assert_eq!([absent(&fast, 4), absent(&fast, 5)], [until(15), Verification::Failed]);
     assert_eq!([absent(&slow, 20), absent(&slow, 21)], [until(31), Verification::Failed]);
 }
 
 #[test]
-fn a_fast_start_has_the_deadlines_it_had_however_often_its_process_was_started_again() {
+fn verification_deadline_of_fast_start_ignores_restarts() {
     assert_eq!([unheard(&pod(0, &up(0)), 14), unheard(&pod(0, &up(0)), 15)], [until(15), Verification::Unproven]);
     for restarts in 1..4 {
         let ended = pod(0, &crashed(restarts, 13));

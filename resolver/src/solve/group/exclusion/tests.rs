@@ -9,7 +9,7 @@ fn go_together(places: &[usize], odds: usize) -> bool {
 }
 
 #[test]
-fn who_is_taken_many_at_once_is_who_is_taken_one_after_the_other() {
+fn batch_exclusion_equals_one_by_one_exclusion() {
     let mut refused = 0;
     for (servers, odds) in (0..40).flat_map(|servers| (2..30).map(move |odds| (servers, odds))) {
         let order: Vec<usize> = (0..servers).rev().collect();

@@ -52,7 +52,7 @@ fn words(could: &[SoloDomain]) -> Vec<String> {
 }
 
 #[test]
-fn who_clashes_is_who_is_found_by_holding_each_server_against_each_other_one() {
+fn group_conflicts_match_pairwise_check() {
     let (mut found, mut left_out) = (0, 0);
     for seed in 0..1_500 {
         let mut problem = fleet(seed);
@@ -91,7 +91,7 @@ fn who_clashes_is_who_is_found_by_holding_each_server_against_each_other_one() {
 }
 
 #[test]
-fn to_find_who_clashes_with_each_of_a_group_takes_a_few_looks_at_each_of_them() {
+fn group_conflict_search_needs_few_checks_per_server() {
     let clash = |problem: &Small| {
         let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
         let decided = fleet.decide(Budget::default());

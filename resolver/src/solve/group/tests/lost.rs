@@ -32,7 +32,7 @@ fn at_the_tables(problem: &Small) -> (usize, usize, usize) {
 }
 
 #[test]
-fn a_release_that_many_servers_know_alike_is_at_their_tables_once_and_so_is_what_they_think_of_it() {
+fn delisted_release_is_indexed_once_for_many_servers() {
     let groups = |problem: &Small| groups(&problem.requests).len() == 1 && problem.requests[0].plugins.len() > 1;
     let problem = (0..500).filter_map(|seed| like_one(seed, 200)).find(groups).unwrap();
     let run = problem.requests[0].running.as_ref().unwrap().lost.len();
@@ -46,7 +46,7 @@ fn a_release_that_many_servers_know_alike_is_at_their_tables_once_and_so_is_what
 }
 
 #[test]
-fn servers_that_run_the_same_and_know_the_same_of_it_come_together_to_what_each_comes_to_alone() {
+fn servers_with_equal_delisted_releases_match_single_answers() {
     let (mut kept, mut shared) = (0, 0);
     for seed in 0..400 {
         let Some(problem) = like_one(seed, 3) else { continue };

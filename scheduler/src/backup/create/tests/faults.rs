@@ -33,7 +33,7 @@ impl FsHook for Power {
 }
 
 #[test]
-fn an_interruption_after_any_operation_leaves_the_copies_before_and_nothing_that_does_not_read_back() {
+fn backup_interrupted_at_any_operation_leaves_no_partial_backup() {
     for left in 0.. {
         let server = Server::new(&NEW_LAYOUT);
         server.put("survival/dimensions/minecraft/overworld/region/r.1.0.mca", &noise(300_000));
@@ -70,7 +70,7 @@ fn an_interruption_after_any_operation_leaves_the_copies_before_and_nothing_that
 }
 
 #[test]
-fn a_disk_that_fails_at_any_operation_makes_no_half_copy_names_the_file_and_the_second_try_succeeds() {
+fn backup_on_failing_disk_names_file_and_then_succeeds() {
     for left in 0.. {
         let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
         let server = Server::new(&NEW_LAYOUT);
@@ -98,7 +98,7 @@ fn a_disk_that_fails_at_any_operation_makes_no_half_copy_names_the_file_and_the_
 }
 
 #[test]
-fn an_interruption_while_copies_are_removed_leaves_whole_ones_and_the_rest_goes_later() {
+fn interrupted_prune_leaves_whole_backups_and_is_resumed_later() {
     for left in 0.. {
         let server = Server::new(&NEW_LAYOUT);
         let taken = [0, 60, 120].map(|at| server.take_with(Contents::Worlds, at, &mut Disk::new(RealFs)).unwrap().id);
@@ -120,7 +120,7 @@ fn an_interruption_while_copies_are_removed_leaves_whole_ones_and_the_rest_goes_
 }
 
 #[test]
-fn a_change_of_any_byte_is_noticed_and_remembered() {
+fn changed_byte_in_backup_is_detected_and_remembered() {
     let server = Server::new(&NEW_LAYOUT);
     let backup = server.take(Contents::Worlds);
     for file in [ARCHIVE, LIST] {
@@ -155,7 +155,7 @@ fn a_change_of_any_byte_is_noticed_and_remembered() {
 }
 
 #[test]
-fn a_disk_that_is_full_while_it_unpacks_does_not_make_a_copy_a_damaged_one() {
+fn full_disk_during_unpack_does_not_mark_backup_damaged() {
     let server = Server::new(&NEW_LAYOUT);
     let backup = server.take(Contents::Worlds);
     let into = server.directory.path().join("restored");
@@ -210,7 +210,7 @@ fn forged(server: &Server, entries: &[(&[u8], tar::EntryType)]) -> Backup {
 }
 
 #[test]
-fn an_archive_that_means_harm_writes_nothing_outside_of_its_place() {
+fn malicious_archive_writes_no_file_outside_its_directory() {
     use tar::EntryType as Kind;
     let hostile: [&[(&[u8], Kind)]; 9] = [
         &[(b"../evil", Kind::Regular)],
@@ -246,7 +246,7 @@ fn an_archive_that_means_harm_writes_nothing_outside_of_its_place() {
 }
 
 #[test]
-fn a_file_that_grows_or_shrinks_while_it_is_read_makes_no_copy() {
+fn file_changing_size_while_read_fails_the_backup() {
     struct Meddles {
         file: PathBuf,
         length: u64,
@@ -272,7 +272,7 @@ fn a_file_that_grows_or_shrinks_while_it_is_read_makes_no_copy() {
 }
 
 #[test]
-fn a_disk_that_keeps_other_bytes_than_it_was_given_makes_no_copy() {
+fn disk_that_stores_other_bytes_fails_the_backup() {
     struct Rots;
     impl FsHook for Rots {
         fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
@@ -292,7 +292,7 @@ fn a_disk_that_keeps_other_bytes_than_it_was_given_makes_no_copy() {
 }
 
 #[test]
-fn a_shelf_with_other_things_on_it_is_read_and_those_are_left_alone() {
+fn repository_with_unrelated_files_is_readable_and_keeps_them() {
     let server = Server::new(&NEW_LAYOUT);
     let backup = server.take(Contents::Worlds);
     fs::create_dir(server.shelf.root().join("lost+found")).unwrap();

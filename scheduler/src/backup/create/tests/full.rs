@@ -24,7 +24,7 @@ impl FsHook for Small {
 }
 
 #[test]
-fn a_full_shelf_takes_no_copy_and_loses_none_and_has_room_again_when_fewer_are_wanted() {
+fn full_repository_refuses_backup_until_retention_is_lowered() {
     let server = Server::new(&NEW_LAYOUT);
     server.put("survival/dimensions/minecraft/overworld/region/r.1.0.mca", &noise(COPY));
     let disk = || Disk::new(Small { shelf: server.shelf.root().to_owned() });

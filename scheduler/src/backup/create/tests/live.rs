@@ -49,7 +49,7 @@ fn busy() -> (Server, impl FnMut(&Path)) {
 }
 
 #[test]
-fn a_copy_of_a_running_server_is_good_and_names_what_changed_and_what_was_gone() {
+fn online_backup_succeeds_and_names_changed_and_missing_files() {
     let (server, meanwhile) = busy();
     let mut disk = Disk::new(Meanwhile(meanwhile));
     let backup = server.take_as(Contents::Everything, Trigger::Scheduled, 0, &mut disk).unwrap();
@@ -69,7 +69,7 @@ fn a_copy_of_a_running_server_is_good_and_names_what_changed_and_what_was_gone()
 }
 
 #[test]
-fn a_server_that_should_not_run_and_writes_all_the_same_gets_no_copy() {
+fn offline_backup_fails_while_a_process_writes_files() {
     for name in ["grows", "shrinks"] {
         let (server, mut meanwhile) = busy();
         let only = |path: &Path| {
@@ -94,7 +94,7 @@ impl FsHook for Told {
 }
 
 #[test]
-fn a_copy_ends_at_the_next_piece_when_it_is_told_to_whether_it_is_read_or_read_back() {
+fn backup_stops_at_next_chunk_when_cancelled() {
     for what in ["read", "read back"] {
         let server = Server::new(&NEW_LAYOUT);
         let mut disk = Disk::new(Told(what));
@@ -107,7 +107,7 @@ fn a_copy_ends_at_the_next_piece_when_it_is_told_to_whether_it_is_read_or_read_b
 }
 
 #[test]
-fn a_world_that_is_gone_before_it_is_read_is_no_copy_of_it() {
+fn world_removed_before_reading_fails_its_backup() {
     let server = Server::new(&OLD_LAYOUT);
     let data = server.data();
     let worlds = Worlds::read(&data).unwrap();
@@ -128,7 +128,7 @@ fn a_world_that_is_gone_before_it_is_read_is_no_copy_of_it() {
 }
 
 #[test]
-fn no_number_of_copies_of_a_running_server_pushes_out_the_one_from_before_the_update() {
+fn online_backups_never_displace_pre_update_backup() {
     let server = Server::new(&NEW_LAYOUT);
     let cold = server.take(Contents::Worlds);
     let retention = Retention { max_count: 3, max_age: Some(jiff::SignedDuration::from_secs(90)) };

@@ -44,14 +44,13 @@ fn fail_everywhere(
 }
 
 #[test]
-fn a_disk_that_fails_at_any_operation_leaves_the_worlds_of_before_or_a_journal_and_the_second_try_brings_those_of_the_copy()
- {
+fn restore_on_failing_disk_leaves_old_worlds_or_journal() {
     let (there, comes) = (files(&[&NEW, &OTHER]), files(&[&OLD, &OTHER]));
     fail_everywhere(RestorePart::Worlds, || Server::new(Contents::Worlds), &there, &comes, &files(&[&NEW]));
 }
 
 #[test]
-fn on_a_new_volume_a_disk_that_fails_at_any_operation_leaves_no_world_or_a_journal_and_the_second_try_brings_all() {
+fn new_volume_restore_on_failing_disk_is_never_partial() {
     let server = || {
         let server = Server::new(Contents::Everything);
         server.loses_its_volume();
@@ -62,7 +61,7 @@ fn on_a_new_volume_a_disk_that_fails_at_any_operation_leaves_no_world_or_a_journ
 }
 
 #[test]
-fn a_disk_that_fails_at_any_operation_never_leaves_a_server_with_another_key_for_floodgate() {
+fn restore_on_failing_disk_never_leaves_different_floodgate_key() {
     let key: [(&str, &[u8]); 1] = [(FLOODGATE_KEY, b"of the network")];
     let server = || {
         let server = Server::copied_with(Contents::Everything, &[(FLOODGATE_KEY, b"of old")]);
@@ -74,7 +73,7 @@ fn a_disk_that_fails_at_any_operation_never_leaves_a_server_with_another_key_for
 }
 
 #[test]
-fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_second_try() {
+fn temporarily_unreadable_backup_is_not_damaged_and_restores_later() {
     for name in ["archive.tar.gz", "files.jsonl"] {
         let server = Server::new(Contents::Worlds);
         let (file, away) = (server.shelf.directory(&server.backup.id).join(name), server.directory.path().join("away"));
@@ -110,7 +109,7 @@ impl FsHook for ReadOnlyShelf {
 }
 
 #[test]
-fn that_a_copy_could_not_be_read_and_can_be_now_need_not_be_written_down() {
+fn unreadable_backup_verifies_later_despite_failed_note_write() {
     let server = Server::new(Contents::Worlds);
     let (file, away) =
         (server.shelf.directory(&server.backup.id).join("files.jsonl"), server.directory.path().join("away"));
@@ -134,7 +133,7 @@ fn that_a_copy_could_not_be_read_and_can_be_now_need_not_be_written_down() {
 }
 
 #[test]
-fn the_older_way_back_that_can_be_read_stays_and_the_newer_one_that_could_not_be_goes() {
+fn readable_older_rollback_backup_outranks_unreadable_newer_one() {
     let server = Server::new(Contents::Worlds);
     let worlds = Worlds::read(server.volume.root()).unwrap();
     let take_at = |trigger, second| {

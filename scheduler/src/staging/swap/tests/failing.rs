@@ -33,19 +33,19 @@ fn fail_everywhere(goes_back: bool, links: bool, with_error: Errno) {
 }
 
 #[test]
-fn a_disk_that_fails_at_any_operation_leaves_no_mixture_names_the_file_and_the_second_try_succeeds() {
+fn swap_on_failing_disk_is_never_partial_and_retries() {
     fail_everywhere(false, true, Errno::IO);
     fail_everywhere(false, false, Errno::NOSPC);
 }
 
 #[test]
-fn after_a_disk_that_failed_at_any_operation_the_set_of_before_comes_back_whole() {
+fn swap_back_after_failing_disk_restores_whole_previous_lock() {
     fail_everywhere(true, true, Errno::NOSPC);
     fail_everywhere(true, false, Errno::IO);
 }
 
 #[test]
-fn a_jar_of_somebody_else_that_makes_room_is_never_lost_to_a_disk_that_fails_at_any_operation() {
+fn displaced_jar_is_never_lost_to_failing_disk() {
     for left in 0.. {
         let (server, old) = (Server::new(), old());
         old.store_on(&server);

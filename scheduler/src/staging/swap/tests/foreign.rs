@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_jar_of_somebody_else_at_our_place_is_adopted_if_equal_and_set_aside_if_not() {
+fn unmanaged_jar_at_managed_path_is_adopted_or_displaced() {
     let (server, old) = (Server::new(), old());
     old.store_on(&server);
     server.put("plugins/Claims-1.jar", &plugin_jar("Claims", "1"));
@@ -17,7 +17,7 @@ fn a_jar_of_somebody_else_at_our_place_is_adopted_if_equal_and_set_aside_if_not(
 }
 
 #[test]
-fn what_made_room_is_told_until_somebody_takes_it_away_and_a_record_that_is_broken_keeps_nothing_from_starting() {
+fn displaced_jar_is_reported_until_removed_despite_broken_record() {
     let (server, old) = (Server::new(), old());
     old.store_on(&server);
     for number in 1..=25 {
@@ -39,7 +39,7 @@ fn what_made_room_is_told_until_somebody_takes_it_away_and_a_record_that_is_brok
 }
 
 #[test]
-fn a_jar_that_made_room_is_told_whatever_operation_the_crash_comes_after() {
+fn displaced_jar_is_reported_after_crash_at_any_operation() {
     for left in 0.. {
         let (server, old) = (Server::new(), old());
         old.store_on(&server);
@@ -61,7 +61,7 @@ fn a_jar_that_made_room_is_told_whatever_operation_the_crash_comes_after() {
 }
 
 #[test]
-fn a_jar_of_somebody_else_that_declares_a_managed_name_makes_room_under_any_file_name() {
+fn unmanaged_jar_declaring_managed_name_is_displaced() {
     let server = Server::new();
     let old = old();
     old.store_on(&server);
@@ -77,7 +77,7 @@ fn a_jar_of_somebody_else_that_declares_a_managed_name_makes_room_under_any_file
 }
 
 #[test]
-fn what_waits_in_the_folder_that_bukkit_yml_names_makes_room_too_and_is_a_difference_until_then() {
+fn update_folder_jar_is_reported_as_drift_until_displaced() {
     let server = Server::new();
     let old = old();
     old.store_on(&server);
@@ -94,7 +94,7 @@ fn what_waits_in_the_folder_that_bukkit_yml_names_makes_room_too_and_is_a_differ
 }
 
 #[test]
-fn two_files_of_one_name_are_both_kept_aside() {
+fn two_displaced_files_of_same_name_are_both_kept() {
     let server = Server::new();
     let old = old();
     old.store_on(&server);
@@ -106,7 +106,7 @@ fn two_files_of_one_name_are_both_kept_aside() {
 }
 
 #[test]
-fn a_managed_jar_that_somebody_wrote_over_is_theirs_when_it_leaves_the_lock() {
+fn overwritten_managed_jar_is_kept_when_leaving_the_lock() {
     let (server, old, new) = prepared();
     server.swap(&old.files);
     server.put("plugins/Leaves.jar", &plugin_jar("Leaves", "mine"));

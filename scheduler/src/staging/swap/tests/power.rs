@@ -157,13 +157,13 @@ fn cut_everywhere(goes_back: bool, links: bool) {
 }
 
 #[test]
-fn a_power_cut_after_any_operation_leaves_a_whole_set_or_a_journal_whatever_was_in_memory_only() {
+fn power_cut_at_any_operation_leaves_lock_or_journal() {
     cut_everywhere(false, true);
     cut_everywhere(true, true);
 }
 
 #[test]
-fn the_same_holds_for_the_power_where_hard_links_are_not_possible() {
+fn power_cuts_are_recovered_without_hard_links() {
     cut_everywhere(false, false);
     cut_everywhere(true, false);
 }
