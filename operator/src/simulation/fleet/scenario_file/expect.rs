@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::simulation::cluster::SimCluster;
+use crate::simulation::objects::Key;
 
 /// A line that begins with `expect`.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) enum Expect {
     NoFile(String),
     /// A field of the status by its JSON pointer, as text.
     Status(String, String),
+    /// The same of the server's Service, from its root.
+    Service(String, String),
 }
 
 impl Expect {
@@ -69,6 +72,10 @@ impl Expect {
         if let Some(rest) = text.strip_prefix("status ") {
             let (field, value) = rest.split_once(' ').ok_or("write `status /lastUpdate/successful true`")?;
             return Ok(Self::Status(field.to_owned(), value.to_owned()));
+        }
+        if let Some(rest) = text.strip_prefix("service ") {
+            let (field, value) = rest.split_once(' ').ok_or("write `service /spec/type ClusterIP`")?;
+            return Ok(Self::Service(field.to_owned(), value.to_owned()));
         }
         if text == "no pod" {
             return Ok(Self::NoPod);
@@ -131,12 +138,21 @@ impl Expect {
             Self::NoFile(path) => world.disks.data().join(path).exists().then(|| "it is there".to_owned()),
             Self::Status(field, value) => {
                 let server = world.objects.get(&world.key_of_server()).ok()?;
-                let found = server["status"].pointer(field).cloned().unwrap_or_default();
-                let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
-                (found != *value).then(|| format!("it is {found}"))
+                other_than(value, server["status"].pointer(field))
+            }
+            Self::Service(field, value) => {
+                let service = world.objects.get(&Key::new("services", world.scenario.seat.name));
+                service.map_or_else(|_| Some("there is no Service".to_owned()), |it| other_than(value, it.pointer(field)))
             }
         }
     }
+}
+
+/// The value of a field, in words. `None` if it is this value.
+fn other_than(value: &str, found: Option<&Value>) -> Option<String> {
+    let found = found.cloned().unwrap_or_default();
+    let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+    (found != value).then(|| format!("it is {found}"))
 }
 
 fn condition<'w>(world: &'w SimCluster, of: &str) -> Option<&'w Value> {
