@@ -37,7 +37,7 @@ generate: ## Write the CRD manifests, the JSON Schemas, the page of reasons and 
 	cargo run -p crds --bin crdgen
 	mkdir -p target; for of in lock explanation difference plan outdated ready verify; do cargo run -q -p resolver --features cluster -- schema $$of > target/$$of.schema.json && mv target/$$of.schema.json docs/reference/schemas/ || exit 1; done
 	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --test scenarios -- page_of_reasons
-	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --features cluster --test cli -- the_picture_in_the_documentation
+	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --features cluster --test cli -- documented_diagram_matches_command_output
 
 cluster: ## Start Kubernetes on this machine (the first time about 5 minutes)
 	dev/cluster up
