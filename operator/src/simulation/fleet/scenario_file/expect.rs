@@ -142,7 +142,8 @@ impl Expect {
             }
             Self::Service(field, value) => {
                 let service = world.objects.get(&Key::new("services", world.scenario.seat.name));
-                service.map_or_else(|_| Some("there is no Service".to_owned()), |it| other_than(value, it.pointer(field)))
+                service
+                    .map_or_else(|_| Some("there is no Service".to_owned()), |it| other_than(value, it.pointer(field)))
             }
         }
     }
